@@ -238,10 +238,15 @@ def where_time_goes(file, *, vocab, folder, splitting):
     import numpy as np
     import tensorflow as tf
 
-    from data_gen import instances, segments
+    from data_gen import segments
     from data_gen.documents import blocks, find, read
-    from data_gen.example_builder import EXAMPLES_AT_ONCE, ExampleBuilder
-    from data_gen.job import Job
+    from data_gen.example_builder import (
+        EXAMPLES_AT_ONCE,
+        ExampleBuilder,
+        example_columns,
+        padded_columns,
+    )
+    from data_gen.pretraining_data import Job
     from data_gen.settings import DataSettings
     from keras_bert.records.padding import frame_sequences, with_special_tokens
 
@@ -281,12 +286,12 @@ def where_time_goes(file, *, vocab, folder, splitting):
                         job.template,
                     )
                 with watch("mask"):
-                    columns = instances.columns(
-                        *framed, random=labels[part], masker=builder.masker, seed=0,
+                    columns = example_columns(
+                        *framed, labels=labels[part], masker=builder.masker, seed=0,
                         copies=copies[part],
                     )  # fmt: skip
                 with watch("pad"):
-                    columns = instances.padded_columns(
+                    columns = padded_columns(
                         columns,
                         max_length=LENGTH,
                         max_predictions=PREDICTIONS,

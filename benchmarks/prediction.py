@@ -34,7 +34,7 @@ LABELS = ("negative", "positive")
 SIDES = ("ours", "theirs")
 FLOOR = "products"
 BATCH_SIZE = 32
-SORTED_TOGETHER = 2048  # of keras_bert.inference.answers
+SORTED_TOGETHER = 2048  # of keras_bert.inference.predict
 
 
 def main():
@@ -138,9 +138,9 @@ def batches(model, file):
 
 def products(model, file):
     """Prints the seconds of the products of a file of batches, and how many GFLOP they are."""
-    from keras_bert.cli.quiet import settle_cpu
+    from keras_bert.cli.quiet import configure_cpu
 
-    settle_cpu()
+    configure_cpu()
     import tensorflow as tf
 
     config = json.loads((Path(model) / "config.json").read_text())

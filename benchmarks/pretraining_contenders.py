@@ -11,7 +11,7 @@ from peers import keras_nlp_backbone
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.optimizers.optimizer import make_optimizer
 

@@ -60,7 +60,7 @@ from pretraining_contenders import (
     real_tokens,
 )
 
-from keras_bert.training.monitoring.flops import flops_a_token
+from keras_bert.training.monitoring.flops import flops_per_token
 
 GPU_LENGTHS = (128, 512)
 GPU_STEPS = 20  # of a turn
@@ -200,7 +200,7 @@ def timed(turn):
 def flops_of(point):
     """FLOPs of a real token, by the lengths of the rows at hand."""
     lengths = np.concatenate([x["input_mask"].sum(axis=1) for x, _, _ in point.batches()])
-    return flops_a_token(
+    return flops_per_token(
         point.config,
         outputs=("masked_lm",),
         examples_by_length=np.bincount(lengths),
@@ -223,8 +223,8 @@ def measure_fit(architectures, arguments):
         step, more = run_overhead(
             our_model(point, jit_compile=False),
             keras_dataset(batches),
-            tokens_a_step=real_tokens(batches) / len(batches),
-            flops_a_token=flops_of(point),
+            tokens_per_step=real_tokens(batches) / len(batches),
+            flops_per_token=flops_of(point),
             rounds=1 if arguments.quick else 2 * arguments.rounds,
         )
         print(

@@ -37,7 +37,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 MEGABYTE = 1_000_000
 TOGETHER, BATCH_SIZE = 2 * MEGABYTE, 32
-QUESTIONS_TOGETHER = 2048  # of keras_bert.inference.answers
+QUESTIONS_TOGETHER = 2048  # of keras_bert.inference.predict
 MAX_LENGTH, STRIDE, MAX_QUESTION_LENGTH = 384, 128, 64
 WAYS = ("nothing", "read", "answered", "trained on")
 
@@ -142,14 +142,14 @@ def ours(vocab):
     import tensorflow as tf
 
     from keras_bert.inputs.batches import sorted_batches
-    from keras_bert.readers.squad import open_questions
+    from keras_bert.readers.squad import QuestionSource
 
     examples_of = our_rows(vocab)
     ragged = tf.RaggedTensorSpec([None, None], tf.int32)
     traced = []
 
     def way(pairs):
-        rows = examples_of(list(open_questions(pairs, need_answers=False)))
+        rows = examples_of(list(QuestionSource(pairs, need_answers=False)))
         if not traced:
             traced.append(tf.function(rows.inputs, input_signature=[ragged, ragged]))
         for numbers in sorted_batches(rows.lengths, batch_size=BATCH_SIZE):
@@ -217,16 +217,16 @@ def measure_file(data, size):
 
 def read(file, vocab, way):
     """What a file of questions takes in this process."""
-    from keras_bert.readers.squad import open_questions
+    from keras_bert.readers.squad import QuestionSource
 
     examples_of = our_rows(vocab)
-    examples_of(list(open_questions([("who?", "Ann Lee")], need_answers=False)))
+    examples_of(list(QuestionSource([("who?", "Ann Lee")], need_answers=False)))
     start, count = time.perf_counter(), 0
     if way == "trained on":
-        rows = examples_of(list(open_questions(file)), labelled=True)
+        rows = examples_of(list(QuestionSource(file)), labelled=True)
         count = len(rows.examples)
     elif way != "nothing":
-        questions = iter(open_questions(file))
+        questions = iter(QuestionSource(file))
         while some := list(itertools.islice(questions, QUESTIONS_TOGETHER)):
             count += len(some)
             if way == "answered":

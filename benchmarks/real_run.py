@@ -21,7 +21,7 @@ from pathlib import Path
 
 from keras_bert import samples
 from keras_bert.base.files import write_json
-from keras_bert.training.pretrain_settings import INITIALIZATIONS
+from keras_bert.training.settings import INITIALIZATIONS
 
 SENTENCES = (
     "a warm , funny and beautifully acted film",

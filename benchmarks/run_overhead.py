@@ -15,7 +15,7 @@ from keras_bert.training.run_folder import RunFolder
 _STEPS = 50  # the most that an entry of a run's curve has
 
 
-def run_overhead(model, dataset, *, tokens_a_step, flops_a_token, rounds):
+def run_overhead(model, dataset, *, tokens_per_step, flops_per_token, rounds):
     """-> (seconds of a step, seconds of the thread that a run takes more for each step).
 
     The run is one of `train`, with all that it gives `fit`: the curve, the bar, TensorBoard, the
@@ -31,17 +31,17 @@ def run_overhead(model, dataset, *, tokens_a_step, flops_a_token, rounds):
     plan = Plan(steps=steps, entry=_STEPS, evaluate_every=steps, checkpoint_every=steps)
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run", command="pretrain", settings={}, inputs={})
-        feed = _Feed(dataset, tokens_a_step, flops_a_token)
-        train(model, run, feed, plan, task=model, watchers=[turns])
+        source = _Source(dataset, tokens_per_step, flops_per_token)
+        train(model, run, source, plan, task=model, callbacks=[turns])
     step = statistics.median(seconds for seconds, _ in turns.alone[1:]) / _STEPS
     pairs = list(zip(turns.alone, turns.in_run, strict=False))[1:]
     return step, statistics.median(run[1] - alone[1] for alone, run in pairs) / _STEPS
 
 
-class _Feed(BatchSource):
-    def __init__(self, dataset, tokens_a_step, flops_a_token):
-        self.tokens_a_step = tokens_a_step
-        self.flops_a_token = flops_a_token
+class _Source(BatchSource):
+    def __init__(self, dataset, tokens_per_step, flops_per_token):
+        self.tokens_per_step = tokens_per_step
+        self.flops_per_token = flops_per_token
         self._dataset = dataset
         self._clock = InputTimer()
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from keras_bert.serving.ask import connect
-from keras_bert.serving.request_error import ServerError
+from keras_bert.serving.errors import ServerError
 
 ASKERS = 8
 # What the server's memory may have grown by from the run's second quarter to its last one.

@@ -22,7 +22,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.export.saved_model import export_task
 from keras_bert.export.settings import PRECISIONS
 from keras_bert.inputs.framing import frame
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 from keras_bert.training.finetune import finetune
 
 TURNS = 3
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--model", help="a fine-tuned classifier, in place of training one")
     parser.add_argument("--examples", type=int, default=3000, help="of the training file")
     arguments = parser.parse_args()
-    dev = list(open_labelled_texts(arguments.data / "dev.tsv", need_labels=True))
+    dev = list(TextSource(arguments.data / "dev.tsv", need_labels=True))
     texts = [example.text for example in dev]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -24,7 +24,7 @@ import real_tasks
 from kernels import DECAY, NORM, RATE, Kernels
 from needed import minilm_folder
 
-from keras_bert.cli.quiet import settle_cpu
+from keras_bert.cli.quiet import configure_cpu
 
 # The class of `transformers`, our class, and the labels.
 TASKS = {
@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--length", type=int, default=24, help="tokens of a text")
     parser.add_argument("--steps", type=int, default=40)
     arguments = parser.parse_args()
-    settle_cpu()
+    configure_cpu()
     minilm = minilm_folder(data=arguments.data)
     rng, shape = np.random.default_rng(0), (arguments.texts, arguments.length)
     ids = rng.integers(1000, 30_000, shape)

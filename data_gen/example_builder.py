@@ -1,88 +1,88 @@
-"""From documents to serialized rows: split, tokenize, choose segments, frame, mask, encode."""
+"""From documents to serialized examples: split, tokenize, choose segments, mask, encode.
+
+Legend of shapes: R examples, S length of the longest.
+"""
 
 import hashlib
+from collections import Counter
 
 import numpy as np
+import tensorflow as tf
 
-from data_gen import instances, segments
+from data_gen import segments
+from data_gen.dataset_card import Statistics
 from data_gen.documents import parts
 from data_gen.sentences import split_sentences
-from data_gen.statistics import Statistics
-from keras_bert.records.padding import frame_sequences, with_special_tokens
+from keras_bert.records.masking import example_keys
+from keras_bert.records.padding import frame_sequences, pad, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
 
-# A text without an end of a sentence (a line of 50 MB) is tokenized in parts of so many characters.
-_LONGEST = 1 << 16
-# Sentences that are tokenized at once: one by one costs thirty times as much.
-_TOKENIZED_AT_ONCE = 2048
-# Rows that are masked and encoded at once: what is made of them stays in the processor's cache.
+# A text without the end of a sentence is tokenized in parts of so many characters.
+_MAX_CHARACTERS = 1 << 16
+# Sentences that are tokenized at once: single ones take thirty times as long.
+_TOKENIZER_BATCH = 2048
+# Examples that are masked and encoded at once: they fit into the processor's cache.
 EXAMPLES_AT_ONCE = 1024
 
 
 class ExampleBuilder:
-    """Makes rows of groups of documents, as the settings of a job say.
+    """Makes examples of groups of documents, by the settings of a `Job`.
 
-    Loads the tokenizer, so that one is made for a worker and not for each group. `masker` is the
-    `Masker` of the rows, or None.
+    Loads the tokenizer, so that one is made per worker and not per group. `masker` is the `Masker`
+    of the examples, or None.
     """
 
-    def __init__(self, settings, masker=None):
-        self._settings = settings
+    def __init__(self, job, masker=None):
+        self._job = job
         self.masker = masker
-        self._tokenizer = Tokenizer(
-            settings.vocabulary, lowercase=settings.lowercase, template=settings.template
-        )
-        self._spec = settings.spec
+        self._tokenizer = Tokenizer(job.vocabulary, lowercase=job.lowercase, template=job.template)
+        self._spec = job.spec
 
     def sentences(self, documents):
-        """The sentences of documents, tokenized: `segments.Sentences`, and how many were cut."""
+        """The tokenized sentences of documents, `segments.Sentences`, and how many were cut."""
         texts, counts = [], []
         for document in documents:
-            if document.form == "lines":
+            if document.format == "lines":
                 sentences = document.text.split("\n")
             else:
                 sentences = split_sentences(document.text)
-            if max(map(len, sentences), default=0) > _LONGEST:
-                sentences = [part for sentence in sentences for part in parts(sentence, _LONGEST)]
+            if max(map(len, sentences), default=0) > _MAX_CHARACTERS:
+                sentences = [part for each in sentences for part in parts(each, _MAX_CHARACTERS)]
             texts += sentences
             counts.append(len(sentences))
         tokens, lengths = self.tokenize(texts)
-        return segments.join(tokens, lengths, counts, longest=self._settings.max_tokens)
+        return segments.join(tokens, lengths, counts, longest=self._job.max_tokens)
 
     def tokenize(self, texts):
-        """Ids of texts one after another, int32 (T,), and the number of each text's, (N,)."""
+        """The ids of all texts, int32 (T,), and the number of each text's, (N,)."""
         values, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
-            ids = self._tokenizer.tokenize(texts[start : start + _TOKENIZED_AT_ONCE])
+        for start in range(0, len(texts), _TOKENIZER_BATCH):
+            ids = self._tokenizer.tokenize(texts[start : start + _TOKENIZER_BATCH])
             values.append(ids.values.numpy())
             lengths.append(ids.row_lengths().numpy())
         return np.concatenate(values), np.concatenate(lengths)
 
     def choose(self, sentences, *, rng, copies):
-        """Segments of all copies of the text, in random order.
+        """Chooses the segments of all copies of the text, in random order.
 
-        Returns ([ranges of segments (R, 2), …], labels of what the second segment is to the first
-        (R,) or None, copies (R,), counters).
+        Returns ([ranges of segments (R, 2), …], labels of the pairs (R,) or None, copies (R,),
+        counters).
         """
-        settings, counters = self._settings, {}
+        job, counters = self._job, Counter()
+        options = dict(max_tokens=job.max_tokens, short_seq_prob=job.short_seq_prob, rng=rng)
         chosen, labels, numbers = [], [], []
         for copy in range(copies):
-            options = dict(
-                max_tokens=settings.max_tokens, short_seq_prob=settings.short_seq_prob, rng=rng
-            )
-            if settings.objective == "mlm-nsp":
-                pairs = segments.pairs(sentences, **options)
-                chosen.append(self._fitted(pairs, counters, rng=rng))
-                labels.append(pairs.random)
-                _add(counters, random_pairs=int(pairs.random.sum()),
-                     random_from_same_document=pairs.same_document,
-                     sentences_without_partner=pairs.dropped)  # fmt: skip
-            elif settings.objective == "mlm-sop":
-                pairs = segments.consecutive(sentences, **options)
-                chosen.append(self._fitted(pairs, counters, rng=rng))
-                labels.append(pairs.swapped)
-                _add(counters, swapped_pairs=int(pairs.swapped.sum()),
-                     sentences_without_partner=pairs.dropped)  # fmt: skip
+            if job.objective in ("mlm-nsp", "mlm-sop"):
+                is_nsp = job.objective == "mlm-nsp"
+                pairs = (segments.pairs if is_nsp else segments.consecutive)(sentences, **options)
+                a, b, cut = segments.truncate(pairs.a, pairs.b, max_tokens=job.max_tokens, rng=rng)
+                chosen.append(np.concatenate([a, b], axis=1))
+                labels.append(pairs.labels)
+                counters["truncated_pairs"] += cut
+                counters["random_pairs" if is_nsp else "swapped_pairs"] += int(pairs.labels.sum())
+                counters["sentences_without_partner"] += pairs.dropped
+                if is_nsp:
+                    counters["random_from_same_document"] += pairs.same_document
             else:
                 chosen.append(segments.singles(sentences, **options))
             numbers.append(np.full(len(chosen[-1]), copy))
@@ -95,78 +95,105 @@ class ExampleBuilder:
             counters,
         )
 
-    def _fitted(self, pairs, counters, *, rng):
-        """The ranges of pairs, (R, 4), cut to the length of a row."""
-        a, b, cut = segments.truncate(
-            pairs.a, pairs.b, max_tokens=self._settings.max_tokens, rng=rng
-        )
-        _add(counters, truncated_pairs=cut)
-        return np.concatenate([a, b], axis=1)
-
-    def rows(self, documents, *, split):
-        """Yields (list of serialized rows, `Statistics` of them) for a group of documents.
+    def examples(self, documents, *, split):
+        """Yields (list of serialized examples, their `Statistics`) for a group of documents.
 
         The random numbers depend on the seed and the documents alone. The eval split has one copy.
         """
-        settings, vocabulary = self._settings, self._settings.vocabulary
+        job = self._job
         digests = b"".join(document.digest.to_bytes(8, "big") for document in documents)
         key = int.from_bytes(hashlib.blake2b(digests, digest_size=16).digest(), "big")
-        rng = np.random.default_rng([settings.seed, key])
+        rng = np.random.default_rng([job.seed, key])
         sentences, cut = self.sentences(documents)
-        copies = settings.dupe_factor if split == "train" else 1
+        copies = job.dupe_factor if split == "train" else 1
         chosen, labels, numbers, counters = self.choose(sentences, rng=rng, copies=copies)
-        statistics = Statistics()
-        counters |= {
-            "documents": len(documents),
-            "sentences": len(sentences.starts) - 1,
-            "long_sentences_cut": cut,
-            "tokens_of_text": len(sentences.tokens),
-            "unknown_tokens": int((sentences.tokens == vocabulary.unk_id).sum()),
-        }
+        counters["documents"] = len(documents)
+        counters["sentences"] = len(sentences.starts) - 1
+        counters["long_sentences_cut"] = cut
+        counters["tokens_of_text"] = len(sentences.tokens)
+        counters["unknown_tokens"] = int((sentences.tokens == job.vocabulary.unk_id).sum())
+        statistics = _statistics(counters, split)
         if split == "train":
-            statistics.unigrams = np.bincount(sentences.tokens, minlength=len(vocabulary))
-        yield [], self._named(statistics, counters, split)
-        template = settings.template
-        tokens = with_special_tokens(sentences.tokens, vocabulary, template)
+            statistics.unigrams = np.bincount(sentences.tokens, minlength=len(job.vocabulary))
+        yield [], statistics
+        tokens = with_special_tokens(sentences.tokens, job.vocabulary, job.template)
         for start in range(0, len(numbers), EXAMPLES_AT_ONCE):
             part = slice(start, start + EXAMPLES_AT_ONCE)
-            columns = instances.columns(
-                *frame_sequences(
-                    tokens, [(a[part, 0], a[part, 1] - a[part, 0]) for a in chosen], template
-                ),
+            ranges = [(each[part, 0], each[part, 1] - each[part, 0]) for each in chosen]
+            columns = example_columns(
+                *frame_sequences(tokens, ranges, job.template),
                 labels=None if labels is None else labels[part],
                 masker=self.masker,
-                seed=settings.seed,
+                seed=job.seed,
                 copies=numbers[part],
             )
             yield self._encode(columns), self._count(columns, split)
 
     def _encode(self, columns):
-        if self._settings.pad:
-            columns = instances.padded_columns(
+        if self._job.pad:
+            columns = padded_columns(
                 columns,
-                max_length=self._settings.max_length,
-                max_predictions=self._settings.max_predictions,
-                template=self._settings.template,
+                max_length=self._job.max_length,
+                max_predictions=self._job.max_predictions,
+                template=self._job.template,
             )
         return self._spec.encode(columns)
 
     def _count(self, columns, split):
-        statistics = Statistics()
         _, lengths = columns["input_ids"]
         counters = {"instances": len(lengths), "tokens": int(lengths.sum())}
         if "masked_lm_ids" in columns:
             counters["predictions"] = len(columns["masked_lm_ids"][0])
+        statistics = _statistics(counters, split)
         if split == "train":
-            statistics.lengths = np.bincount(lengths, minlength=self._settings.max_length + 1)
-        return self._named(statistics, counters, split)
-
-    def _named(self, statistics, counters, split):
-        for name, value in counters.items():
-            statistics.counters[f"{split}/{name}"] += value
+            statistics.lengths = np.bincount(lengths, minlength=self._job.max_length + 1)
         return statistics
 
 
-def _add(counters, **values):
-    for name, value in values.items():
-        counters[name] = counters.get(name, 0) + value
+def example_columns(sequences, segment_lengths, *, labels, masker, seed, copies):
+    """The columns of compact examples, for `FeatureSpec.encode`.
+
+    `sequences` and `segment_lengths` are from `frame_sequences`. `labels` (R,) are those of the
+    pairs, or None; `masker` is a `Masker`, or None for examples without masks; `copies` (R,) is the
+    number of the copy of the text that each example belongs to.
+    """
+    lengths = sequences.row_lengths().numpy()
+    columns = {"segment_lengths": segment_lengths.numpy()}
+    if labels is not None:
+        columns["next_sentence_labels"] = labels[:, None]
+    if masker is None:
+        columns["input_ids"] = (sequences.values.numpy(), lengths)
+        return columns
+    input_ids = sequences.to_tensor().numpy()  # (R, S), padded with 0
+    keys = example_keys(input_ids, lengths, seed=seed, epoch=copies)
+    masked = masker.mask(input_ids, lengths, keys)
+    inside = np.arange(input_ids.shape[1]) < lengths[:, None]
+    columns["input_ids"] = (masked.input_ids[inside], lengths)
+    columns["masked_lm_positions"] = masked.positions
+    columns["masked_lm_ids"] = masked.ids
+    if masked.span_left is not None:
+        columns["span_left"] = masked.span_left
+        columns["span_right"] = masked.span_right
+        columns["span_offset"] = masked.span_offset
+    return columns
+
+
+def padded_columns(columns, *, max_length, max_predictions, template):
+    """The columns of padded examples from those of compact ones, by the reader's own `pad`."""
+    batch = {
+        # Without validation, which would take a third of the time.
+        name: tf.RaggedTensor.from_row_lengths(*map(_int32, column), validate=False)
+        if isinstance(column, tuple)
+        else _int32(column)
+        for name, column in columns.items()
+    }
+    batch = pad(batch, max_length, max_predictions, template=template)
+    return {name: value.numpy() for name, value in batch.items()}
+
+
+def _statistics(counters, split):
+    return Statistics(Counter({f"{split}/{name}": value for name, value in counters.items()}))
+
+
+def _int32(array):
+    return tf.constant(array, tf.int32)

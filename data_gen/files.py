@@ -37,14 +37,14 @@ def sizes(patterns):
         if is_local(pattern) and pattern not in matches and os.path.exists(pattern):
             matches = {pattern: os.stat(pattern).st_size}  # a name with brackets, say
         if not matches:
-            what = "no file matches" if set("*?[") & set(pattern) else "there is no file"
-            raise InputError(f"{what} {pattern}: give a path or a glob of text files")
+            what = "No file matches" if set("*?[") & set(pattern) else "There is no file"
+            raise InputError(f"{what} {pattern}. Expected a path or a glob of text files.")
         found |= matches
     for path, size in found.items():
         if is_local(path):
             _check_is_a_file(path)
         if not size:
-            raise InputError(f"{path} is empty: give it text, or take it out of the input")
+            raise InputError(f"{path} is empty. Remove it from the input.")
     return found
 
 
@@ -55,7 +55,7 @@ def _matches(pattern):
     try:
         matches = FileSystems.match([f"./{pattern}" if is_name else pattern])[0].metadata_list
     except (BeamIOError, ValueError) as error:
-        raise InputError(f"the input {pattern} cannot be listed: {error}") from None
+        raise InputError(f"Could not list the input {pattern}: {error}.") from None
     return {
         match.path.removeprefix("./" if is_name else ""): match.size_in_bytes for match in matches
     }
@@ -65,11 +65,11 @@ def _check_is_a_file(path):
     """Raises `InputError` where a path of this machine is a folder, or can be read only once."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise InputError(f"{path} is a folder: give the files in it, such as {path}/*.txt")
+        raise InputError(f"{path} is a folder. Expected the files in it, such as {path}/*.txt.")
     if not stat.S_ISREG(mode):
         raise InputError(
-            f"{path} is a pipe or a device, and the text is read more than once: write it to a "
-            "file first"
+            f"{path} is a pipe or a device, but the text is read more than once. Write it to a "
+            "file first."
         )
 
 
@@ -79,8 +79,8 @@ def head(path, size):
         return file.read(size)
 
 
-def kind(head):
-    """ "gzip", "parquet" or "text", told by a file's first bytes and not by its name."""
+def detect(head):
+    """ "gzip", "parquet" or "text", detected from a file's first bytes and not from its name."""
     return "gzip" if head[:2] == _GZIP else "parquet" if head[:4] == _PARQUET else "text"
 
 
@@ -111,8 +111,8 @@ def reading(path):
             return open(path, "rb")
         return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (BeamIOError, OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise InputError(f"{path} cannot be read: {said}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read: {reason}.") from None
 
 
 def _decompressed(path, file, size):
@@ -121,7 +121,7 @@ def _decompressed(path, file, size):
             while chunk := stream.read(size):
                 yield chunk
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is a damaged gzip file: {error}") from None
+        raise InputError(f"{path} is a damaged gzip file: {error}.") from None
 
 
 _COPIED_AT_ONCE = 4 << 20
@@ -129,11 +129,10 @@ _COPIED_AT_ONCE = 4 << 20
 
 @contextlib.contextmanager
 def new_file(path):
-    """Gives the `Path` of a local file to write, which is at `path` at the end, whole.
+    """Yields the `Path` of a local file to write, which is at `path` at the end, complete.
 
-    What is for this machine is written where it will lie. What is for another file system is
-    written here, then copied there: aside first, under a name of `keras_bert.base.files`, then
-    renamed. Nothing is cleared that an earlier process left, which `OutputFolder` does.
+    A file for another file system is written here, copied there under a temporary name of
+    `keras_bert.base.files`, then renamed. `OutputFolder` clears what an earlier process left.
 
     Raises `InputError` where it cannot be written.
     """
@@ -141,12 +140,12 @@ def new_file(path):
         with files.new_file(path, clear=False) as temporary:
             yield temporary
         return
-    # Without a name of its own, so that a kill leaves nothing.
+    # Without a name: an interruption leaves nothing.
     with files.system_errors(path), tempfile.TemporaryFile() as local:
         yield Path(f"/dev/fd/{local.fileno()}")
         local.seek(0)
         above, _, name = str(path).rpartition("/")
-        temporary = f"{above}/{files.aside_name(name)}"
+        temporary = f"{above}/{files.temporary_name(name)}"
         with FileSystems.create(
             temporary, "application/octet-stream", CompressionTypes.UNCOMPRESSED
         ) as target:
@@ -169,12 +168,10 @@ def clear_leftovers(path):
 
 
 def fingerprint(windows, counts=None):
-    """A text that changes with the content of the files of some windows, not with their names.
+    """A hash of the content of the files of some windows, whatever their names.
 
-    `counts` (V,) are counts of pieces that are read beside them, if any.
-
-    A local file is read for it, at about a gigabyte a second, and so is one of another file system
-    that has no checksum of it.
+    `counts` (V,) are counts of tokens that are read with them, if any. Local files are read, at
+    about a gigabyte per second, and so are those of a file system without checksums.
     """
     sizes = {window.path: 0 for window in windows}
     for window in windows:
@@ -196,10 +193,7 @@ def _content(path, size):
 
 
 def _checksum(path):
-    """What a file system has noted of the content of a file; None where it knows the size alone.
-
-    Beam lets a file system give the size in place of a checksum.
-    """
+    """A file system's checksum of a file, or None: Beam lets it return the size instead."""
     try:
         checksum = FileSystems.checksum(path)
     except (BeamIOError, NotImplementedError):

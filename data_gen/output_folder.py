@@ -1,7 +1,7 @@
-"""The folder that a job writes into: taken only if it is free, and marked as finished at the end.
+"""The output folder of a job: taken only if it is free, and marked as finished at the end.
 
-While a job runs, the folder holds IN_PROGRESS (elsewhere IN_PROGRESS-…), which names its owner,
-and so a folder that a killed job left is found out, cleaned and used again. COMPLETED is
+While a job runs, the folder has a file IN_PROGRESS (on other file systems IN_PROGRESS-…) with its
+owner, so that the folder of an interrupted job is recognized, cleaned and used again. COMPLETED is
 written last. Nothing that this command did not write is ever deleted.
 """
 
@@ -17,17 +17,24 @@ from apache_beam.io.filesystems import FileSystems
 from data_gen.files import is_local, new_file
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.records.dataset_card import SETTING_OF_KEY, SPLITS, DatasetCard
-from keras_bert.records.folder import CARD, COMPLETED, NAME, VOCABULARY_FILES, shard_name
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
-from keras_bert.text.vocabulary_files import parse_vocabulary
+from keras_bert.records.folder import (
+    CARD,
+    COMPLETED,
+    NAME,
+    SETTING_OF_KEY,
+    SPLITS,
+    DatasetCard,
+    shard_name,
+)
+from keras_bert.text.vocabulary import TOKENIZER_FILES as TOKENIZER_FILES
+from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 INFO, FEATURES = "dataset_info.json", "features.json"
 _MODULE = "tensorflow_datasets.core.features"
 
 
 def features(spec):
-    """`features.json` for rows of a `FeatureSpec`."""
+    """`features.json` for examples of a `FeatureSpec`."""
     tensors = {
         name: {
             "pythonClassName": f"{_MODULE}.tensor_feature.Tensor",
@@ -47,7 +54,7 @@ def features(spec):
 
 
 def info(card):
-    """`dataset_info.json` for the folder of a dataset card. Splits without rows are left out."""
+    """`dataset_info.json` for the folder of a dataset card. Empty splits are left out."""
     splits = [
         {
             "name": split,
@@ -83,7 +90,7 @@ _CLAIM = re.compile(rf"{IN_PROGRESS}(?:-[0-9a-f]{{12}})?")
 
 
 def owner_of(path):
-    """What the folder `path` says of the job that owns it, a text; None where it does not say."""
+    """The text of IN_PROGRESS in the folder `path`; None where there is none."""
     try:
         with open(f"{path}/{IN_PROGRESS}", encoding="utf-8") as file:
             return file.read()
@@ -94,21 +101,19 @@ def owner_of(path):
 class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
-    Creating one takes the folder, unless it holds the same data already: then `finished` is True,
-    and nothing is changed. Data that was finished and is not whole any more is made again: `damage`
-    says in a phrase what is wrong with it, and is None otherwise. The folder is given back by
-    `finish`, `discard`, or the end of a `with`, which discards what was written if an `InputError`
-    ends it.
+    Creating one takes the folder, unless it has the same data already: then `finished` is True,
+    and nothing is changed. Finished data that is incomplete now is made again: `damage` is a phrase
+    for what is wrong with it, else None. The folder is released by `finish`, `discard`, or the end
+    of a `with`, which discards what was written if an `InputError` ends it.
 
     Args:
         path: the folder; it is made if it is not there.
         force: replace finished data that an earlier job left.
-        card: a `DatasetCard` of the job's settings and input; what it has counted does not matter.
-        inputs: a text that changes with the content of the input; `finish` writes it down.
+        card: a `DatasetCard` of the job's settings and input; its counts do not matter.
+        inputs: a hash of the content of the input; `finish` writes it into COMPLETED.
 
-    Raises `InputError` where `path` is a file, holds anything that this command did not write,
-    holds other finished data and `force` is not set, is in use by a job that is running, or cannot
-    be written.
+    Raises `InputError` where `path` is a file, has anything that this command did not write, has
+    other finished data and `force` is not set, is in use by a running job, or cannot be written.
     """
 
     def __init__(self, path, *, force, card=None, inputs=""):
@@ -156,11 +161,11 @@ class OutputFolder:
             file.write_text(text, encoding="utf-8", newline="")
 
     def card(self):
-        """The `DatasetCard` that lies in the folder."""
+        """The `DatasetCard` in the folder."""
         return DatasetCard.parse(self.read(CARD), self.file(CARD))
 
     def shards(self):
-        """How many shards are finished, and how many there will be (None: not known yet)."""
+        """The numbers of finished shards and of all shards (None: not known yet)."""
         counts, finished = {}, 0
         for name in self._names():
             match = re.fullmatch(rf"{NAME}-(\w+)\.tfrecord-\d+-of-(\d+)(?:\.gz)?", name)
@@ -192,9 +197,9 @@ class OutputFolder:
         if is_local(self.path):
             owned.enter_context(files.owned(self.path, name=IN_PROGRESS))
             return
-        # Other file systems have no locks, and none would refuse to write what another has just
-        # written. So each job writes a file of its own, and looks for others' then: of two at once
-        # at least one finds the other's, and whoever finds one gives way.
+        # Other file systems have no locks, and overwrite what another job has just written. So
+        # each job writes a file of its own, and then looks for others': of two jobs at once at
+        # least one finds the other's, and gives up.
         before = self._claims()
         for owner in before.values():
             if owner and owner.runs and (owner.is_here or not force):
@@ -208,9 +213,9 @@ class OutputFolder:
         self._delete(before)
 
     def _claims(self):
-        """The owners that the files IN_PROGRESS… name, by file; None for one that a kill has torn.
+        """The owners in the files IN_PROGRESS…, by file; None for an incomplete file.
 
-        One that disappears meanwhile is left out.
+        A file that disappears meanwhile is left out.
         """
         claims = {}
         for name in filter(_CLAIM.fullmatch, self._names()):
@@ -222,10 +227,10 @@ class OutputFolder:
         return claims
 
     def _in_use(self, owner):
-        advice = "" if owner is None or owner.is_here else "; if that has ended, give `force=True`"
+        advice = "" if owner is None or owner.is_here else " If that has ended, use `force=True`."
         return InputError(
-            f"the output {self.path} is in use by {owner or 'another process'}: wait for its end, "
-            f"or give another folder{advice}"
+            f"The output {self.path} is in use by {owner or 'another process'}. Wait for its end, "
+            f"or use another folder.{advice}"
         )
 
     def _clean(self):
@@ -248,32 +253,32 @@ class OutputFolder:
             FileSystems.delete(paths)
 
     def _names(self, temporary=False):
-        """The names in the folder; those of what lies aside only if they are asked for."""
+        """The names in the folder, with those of temporary files only if asked for."""
         if is_local(self.path):
             if os.path.lexists(self.path) and not os.path.isdir(self.path):
-                raise InputError(f"the output {self.path} is a file: give the name of a folder")
+                raise InputError(f"The output {self.path} is a file. Expected a folder.")
             names = os.listdir(self.path) if os.path.isdir(self.path) else []
         else:
             try:
                 found = FileSystems.match([f"{self.path}/**"])[0].metadata_list
             except (BeamIOError, ValueError) as error:  # ValueError: an unknown file system
-                raise InputError(f"{self.path} cannot be written: {error}") from None
+                raise InputError(f"{self.path} cannot be written: {error}.") from None
             names = [match.path[len(self.path) + 1 :] for match in found]
         return [name for name in names if temporary or not files.is_temporary(name)]
 
     def _find_damage(self, card, names):
-        """What `damage` is: the sizes of the shards are looked at, and not what they hold."""
+        """The value of `damage`, from the sizes of the shards and not from their content."""
         for split in SPLITS:
-            said = card.splits[split]
+            counts = card.splits[split]
             shards = [
-                shard_name(split, index, said.shards, card.compression)
-                for index in range(said.shards)
+                shard_name(split, index, counts.shards, card.compression)
+                for index in range(counts.shards)
             ]
             missing = [name for name in shards if name not in names]
             if missing:
                 return f"{missing[0]} is missing"
-            size, written = self._size(shards), said.counters["bytes"]
-            if written not in (0, size):  # 0: an earlier version did not count them
+            size, written = self._size(shards), counts.counters["bytes"]
+            if written not in (0, size):  # 0: unknown, from an earlier version
                 return f"the shards of the {split} split have {size} bytes of {written}"
         contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
         try:
@@ -292,14 +297,14 @@ class OutputFolder:
         return sum(match.size_in_bytes for result in found for match in result.metadata_list)
 
     def _is_finished(self, card, force):
-        """Whether the data of `card` is there already; raises where something else is."""
+        """Whether the data of `card` is there already; raises where other data is."""
         names = self._names()
         ours = (_OURS, _CLAIM)
         foreign = sorted(n for n in names if not any(known.fullmatch(n) for known in ours))
         if foreign:
             raise InputError(
-                f"the output {self.path} holds something else already, such as {foreign[0]}: give "
-                "a new or an empty folder"
+                f"The output {self.path} has other files, such as {foreign[0]}. Use a new or an "
+                "empty folder."
             )
         if COMPLETED not in names or force:
             return False
@@ -316,6 +321,6 @@ class OutputFolder:
                 return self.damage is None
             other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
         raise InputError(
-            f"the output {self.path} holds finished data{other}: give another folder, or "
-            "`force=True` to make it anew"
+            f"The output {self.path} has finished data{other}. Use another folder, or "
+            "`force=True` to replace it."
         )

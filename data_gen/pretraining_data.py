@@ -1,59 +1,151 @@
-"""From text to a folder of pre-training rows: the Beam job.
+"""From text to a folder of pre-training examples: the Beam job.
 
     windows ── scan ──▶ blocks ── plan ──▶ items ── write a shard each ──▶ statistics ──▶ card
 
-Only descriptors, hashes and counts go from worker to worker; text, tokens and rows never do.
+Only descriptors, hashes and counts are sent from worker to worker; text, tokens and examples never.
 """
 
+import dataclasses
 import math
 import os
+from collections import Counter
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from data_gen import documents, duplicates, output_folder, runner, shards
-from data_gen.dataset_card import WriteCard, draw_card, load_matplotlib, make_card
+from data_gen import documents, output_folder, runner, shards
+from data_gen.dataset_card import (
+    AddStatistics,
+    Statistics,
+    WriteCard,
+    draw_card,
+    load_matplotlib,
+    make_card,
+)
 from data_gen.files import fingerprint
-from data_gen.job import Job
 from data_gen.output_folder import OutputFolder
-from data_gen.runner import Progress
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
-from data_gen.statistics import AddStatistics, Statistics
+from keras_bert.base.errors import InputError
 from keras_bert.base.files import reject_input_as_output
+from keras_bert.base.objectives import PAIRED
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.records import compact, padded
+from keras_bert.records.masking import Masker
+from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
-from keras_bert.text.vocabulary_files import folder_texts
+from keras_bert.text.vocabulary_files import folder_texts, open_vocabulary, read_counts
 
-# Each worker is a process that loads TensorFlow: it must have enough to do for that to pay. Bytes
-# of text, times the copies that are made of it.
-_BYTES_A_WORKER = 64 << 20
+# A worker is a process that loads TensorFlow, which pays only with enough work for it: bytes of
+# text, times the copies that are made of it.
+_BYTES_PER_WORKER = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job(DataSettings):
+    """What every worker receives: complete settings, vocabulary and template.
+
+    Use `Job.of_settings`.
+    """
+
+    vocabulary: Vocabulary
+    lowercase: bool
+    template: Template
+
+    def __post_init__(self):
+        """The settings are checked already."""
+
+    @classmethod
+    def of_settings(cls, settings, *, vocabulary=None, lowercase=None):
+        """Opens the vocabulary, and fills in the defaults that depend on other settings.
+
+        Args:
+            settings: `DataSettings`.
+            vocabulary: a `Vocabulary` in place of `settings.vocab`.
+            lowercase: True or False in place of `settings.cased`.
+
+        Raises:
+            InputError: the vocabulary cannot be read, or has another case.
+        """
+        source = settings.vocab if vocabulary is None else vocabulary
+        opened, lowercase, template = open_vocabulary(
+            source, lowercase=settings.check_case(lowercase)
+        )
+        texts = 2 if settings.objective in PAIRED else 1
+        if settings.pad and template.segments(texts) != tuple(range(texts)):
+            raise InputError(
+                "Padded examples separate their texts by the segment ids 0 and 1, which the "
+                f"template {template} of the vocabulary does not have. Leave `pad` out."
+            )
+        if settings.replacement == "unigram" and vocabulary is None:
+            opened.counts = read_counts(settings.vocab, opened)
+        values = settings.filled().part(DataSettings)
+        values["output"] = values["output"].rstrip("/")
+        return cls(**values, vocabulary=opened, lowercase=lowercase, template=template)
+
+    @property
+    def max_tokens(self):
+        """The maximum tokens of text in an example: what the special tokens leave."""
+        return self.template.room(self.max_length, texts=2 if self.objective in PAIRED else 1)
+
+    @property
+    def spec(self):
+        """The `FeatureSpec` of the examples."""
+        if self.pad:
+            return padded(
+                objective=self.objective,
+                max_length=self.max_length,
+                max_predictions=self.max_predictions,
+            )
+        return compact(objective=self.objective, masking=self.masking)
+
+    @property
+    def replacement_counts(self):
+        """The source of the counts that static replacements follow: "vocabulary", "text", None."""
+        if self.masking == "dynamic" or self.replacement != "unigram":
+            return None
+        return "text" if self.vocabulary.counts is None else "vocabulary"
+
+    def masker(self, unigrams=None):
+        """The `Masker` of static masks; None where training masks (dynamic).
+
+        `unigrams` (V,) are the counts of the tokens where `replacement_counts` is "text".
+        """
+        if self.masking == "dynamic":
+            return None
+        if self.replacement_counts == "vocabulary":
+            unigrams = self.vocabulary.counts
+        return Masker(
+            vocabulary=self.vocabulary,
+            unit=self.mask_unit,
+            rate=self.mlm_probability,
+            max_predictions=self.max_predictions,
+            unigram_counts=unigrams,
+        )
 
 
 @takes(DataSettings)
 def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings):
-    """Makes a folder of pre-training rows from text, and returns its `DatasetCard`.
+    """Makes a folder of pre-training examples from text, and returns its `DatasetCard`.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
-    called and however many workers there are. Where they lie in the output already, nothing is
-    done.
+    called and however many workers there are. Nothing is done where the output is complete already.
 
     Args:
         {settings}
-        lowercase: False says what `cased` says; True refuses a folder whose vocabulary is cased.
-        beam_options: Beam's own flags, a list of strings. Without any, as many local processes
-            work as there are processors and the input is worth.
-        report: a function that is told in one line where there is nothing to do, and where
-            finished data is made again because a file of it is missing or has lost something.
+        lowercase: False is `cased`; True rejects a folder whose vocabulary is cased.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where there is nothing to do, and
+            where finished data is made again because a file is missing or damaged.
 
     `input` may be one path and `vocab` a `Vocabulary`.
 
     Raises:
         InputError: bad input, settings, options or output; no COMPLETED is written then.
-        KeyboardInterrupt: it was stopped; says how far it had come.
+        KeyboardInterrupt: it was interrupted; the message has the number of shards written.
     """
     vocabulary = settings.get("vocab")
     if isinstance(vocabulary, Vocabulary):
@@ -62,31 +154,31 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
         vocabulary = None
     settings = DataSettings.of(settings)
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
-    with Progress() as progress:
+    with runner.progress() as follow:
         reject_input_as_output([*job.input, job.vocab], job.output)
         windows = documents.find(job.input, job.input_format)
-        made = make_card(Statistics(), settings=job, input=job.input)
+        card = make_card(Statistics(), job=job)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None
         inputs = fingerprint(windows, counts)
-        with OutputFolder(job.output, force=job.force, card=made, inputs=inputs) as folder:
+        with OutputFolder(job.output, force=job.force, card=card, inputs=inputs) as folder:
             if folder.finished:
                 if report is not None:
-                    report(f"The data in {folder.path} is finished already; nothing is done.")
+                    report(f"The data in {folder.path} is finished already. Nothing to do.")
                 return folder.card()
             if folder.damage is not None and report is not None:
                 report(f"The data in {folder.path} is made again: {folder.damage}.")
-            progress.follow(folder, files=len({window.path for window in windows}))
-            with says(lambda: _how_far(folder)):
+            follow(folder, files=len({window.path for window in windows}))
+            with says(lambda: _interrupted(folder)):
                 return _make(job, windows, folder, beam_options)
 
 
 def _make(job, windows, folder, beam_options):
     """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
-    workers = min(max(1, math.ceil(work / _BYTES_A_WORKER)), os.cpu_count() or 1)
+    workers = min(max(1, math.ceil(work / _BYTES_PER_WORKER)), os.cpu_count() or 1)
     texts = job.vocabulary.files()
     is_bert = (job.template, job.vocabulary.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
-    if not is_bert:  # so that the folder can be given as a vocabulary, too
+    if not is_bert:  # the data folder can be used as a vocabulary, too
         texts = folder_texts(job.vocabulary, lowercase=job.lowercase, template=job.template)
     for name, text in texts.items():
         folder.write(name, text)
@@ -104,12 +196,12 @@ def _make(job, windows, folder, beam_options):
     return card
 
 
-def _how_far(folder):
+def _interrupted(folder):
     finished, total = folder.shards()
-    of_all = f"{finished} of {total}" if total else "no"
+    written = f"{finished} of {total}" if total else "no"
     return (
-        f"stopped with {of_all} shards written to {folder.path}; the same command begins anew and "
-        "replaces them."
+        f"Interrupted with {written} shards written to {folder.path}. Run the same command again "
+        "to start over and replace them."
     )
 
 
@@ -123,24 +215,24 @@ def add_steps(pipeline, *, windows, job):
     )
     items = (
         planned["items"]
-        # Keys in the order of the items, which a local runner deals out to its workers in turn.
+        # Keys in the order of the items, which a local runner distributes round-robin.
         | "ByIndex" >> beam.Map(lambda item: ((item.split, item.index), item))
         | "SpreadItems" >> beam.GroupByKey()
         | "Items" >> beam.FlatMap(lambda keyed: keyed[1])
     )
-    counted = {}
-    if job.needs_unigrams:
-        counted["unigrams"] = AsSingleton(
+    counts = {}
+    if job.replacement_counts == "text":
+        counts["unigrams"] = AsSingleton(
             items
             | "CountUnigrams" >> beam.ParDo(CountUnigrams(job))
             | "AddUnigrams" >> beam.CombineGlobally(add_up)
         )
-    written = items | "WriteShard" >> beam.ParDo(WriteShard(job), **counted)
+    written = items | "WriteShard" >> beam.ParDo(WriteShard(job), **counts)
     _ = (
         (written, planned[Plan.STATISTICS], *statistics)
         | "Statistics" >> beam.Flatten()
         | "AddUp" >> beam.CombineGlobally(AddStatistics())
-        | "WriteCard" >> beam.ParDo(WriteCard(job, job.input))
+        | "WriteCard" >> beam.ParDo(WriteCard(job))
     )
 
 
@@ -154,16 +246,18 @@ def _scan(pipeline, windows, job):
     spread = pipeline | "Windows" >> beam.Create(windows) | "SpreadWindows" >> beam.Reshuffle()
     if not job.reading.drop_duplicates:
         return spread | "Scan" >> beam.FlatMap(documents.blocks, **options), []
-    scanned = spread | "Scan" >> beam.ParDo(duplicates.Scan(**options)).with_outputs(
-        duplicates.HASHES, main="blocks"
+    scanned = spread | "Scan" >> beam.ParDo(Scan(**options)).with_outputs(
+        Scan.HASHES, main="blocks"
     )
-    found = (scanned["blocks"], scanned[duplicates.HASHES])
-    blocks, statistics = found | "DropDuplicates" >> duplicates.DropDuplicates()
+    blocks, statistics = (
+        scanned["blocks"],
+        scanned[Scan.HASHES],
+    ) | "DropDuplicates" >> DropDuplicates()
     return blocks, [statistics]
 
 
 class Plan(beam.DoFn):
-    """All blocks of a job -> its work items, and `Statistics` of the input on the side."""
+    """All blocks of a job -> its work items, and the side output STATISTICS of the input."""
 
     STATISTICS = "statistics"
 
@@ -176,11 +270,9 @@ class Plan(beam.DoFn):
         blocks = list(keyed[1])
         items = shards.plan(blocks, shard_bytes=self._shard_bytes, eval_below=self._eval_below)
         yield from items
-        counters = Statistics().counters
-        for item in items:
-            counters[f"{item.split}/shards"] += 1
-        for _, form in {(block.path, block.form) for block in blocks}:
-            counters[f"files_of_form_{form}"] += 1
+        counters = Counter(f"{item.split}/shards" for item in items)
+        for _, format in {(block.path, block.format) for block in blocks}:
+            counters[f"files_of_form_{format}"] += 1
         for block in blocks:
             counters["documents"] += block.documents
             counters["bytes_of_text"] += block.size
@@ -188,3 +280,68 @@ class Plan(beam.DoFn):
         for name, value in counters.items():
             Metrics.counter("pretraining_data", name).inc(value)
         yield TaggedOutput(self.STATISTICS, Statistics(counters=counters))
+
+
+class Scan(beam.DoFn):
+    """Windows -> blocks, and the side output HASHES: (hash of a document, (block, count there))."""
+
+    HASHES = "hashes"
+
+    def __init__(self, **options):
+        super().__init__()
+        self._options = options
+
+    def process(self, window):
+        digests = []
+        for block in documents.blocks(window, digests=digests, **self._options):
+            yield block
+            key = (block.digest, *_key(block))
+            for digest, number in Counter(digests).items():
+                yield TaggedOutput(self.HASHES, (digest, (key, number)))
+
+
+class DropDuplicates(beam.PTransform):
+    """(Blocks, hashes) of `Scan` -> blocks with `dropped`, and `Statistics`.
+
+    The copy that is kept is in the block whose own hash comes first, so that the names of the files
+    do not matter; within a block it is the first one, when the block is read.
+    """
+
+    def expand(self, scanned):
+        found, hashes = scanned
+        copies = (
+            hashes
+            | "ByHash" >> beam.GroupByKey()
+            | "Copies" >> beam.FlatMap(_copies).with_outputs("statistics", main="dropped")
+        )
+        joined = (
+            {
+                "blocks": found | "ByPlace" >> beam.Map(lambda block: (_key(block), block)),
+                "dropped": copies["dropped"],
+            }
+            | "Join" >> beam.CoGroupByKey()
+            | "Mark" >> beam.FlatMap(_mark)
+        )
+        return joined, copies["statistics"]
+
+
+def _key(block):
+    return block.path, block.start
+
+
+def _copies(grouped):
+    """(hash, its blocks) -> (key of a block, hash) for all blocks but the first."""
+    digest, found = grouped
+    found = sorted(found)
+    number = sum(number for _, number in found)
+    if number > 1:
+        for (_, *key), _ in found[1:]:
+            yield tuple(key), digest
+        yield TaggedOutput("statistics", Statistics(Counter(dropped_duplicates=number - 1)))
+
+
+def _mark(joined):
+    _, groups = joined
+    dropped = tuple(sorted(groups["dropped"]))
+    for block in groups["blocks"]:
+        yield block._replace(dropped=dropped)

@@ -1,110 +1,106 @@
-"""Runs a Beam job: with which runner and options, and what a user sees when it fails."""
+"""Runs a Beam job: with which runner, options and worker processes, and how it fails.
+
+Local workers are forked from one process that has loaded everything: Beam's own way starts a
+program per worker when the first stage needs it, and each then loads TensorFlow for itself.
+"""
 
 import contextlib
 import io
+import json
 import logging
 import os
 import re
+import shlex
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
 
 import apache_beam as beam
+import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.portability.api import endpoints_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from tqdm import tqdm
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    GrpcWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.transforms.environments import Environment, SubprocessSDKEnvironment
+from google.protobuf import json_format, text_format
 
-from data_gen.worker_pool import WorkerPool
+from data_gen.files import is_local
 from keras_bert.base.errors import InputError
-from keras_bert.base.terminal import drawn_on, shows_bars
+from keras_bert.base.formatting import counted
+from keras_bert.base.progress import ProgressBar
 
-_SECONDS = 0.5
-
-
-class Progress:
-    """A progress bar on the terminal while the body of a `with` runs; none where there is none.
-
-    It is there from the beginning, since the files of a large input take a while to list. Workers
-    are other processes, on Dataflow other machines; what they have in common with this one is the
-    folder that they write into. It is looked at only where that is cheap, on a local disk.
-    """
-
-    def __init__(self):
-        self._folder = None
-        self._what = "Listing the input"
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception):
-        self._done.set()
-        self._thread.join()
-
-    def follow(self, folder, *, files):
-        """From here on the job reads so many files, and writes into an `OutputFolder`."""
-        self._what = f"Reading {files:,} file{'' if files == 1 else 's'}"
-        self._folder = folder
-
-    def _watch(self):
-        with tqdm(
-            desc=self._what,
-            unit=" shards",
-            disable=not shows_bars(),
-            leave=False,
-            file=drawn_on(sys.stderr),
-        ) as bar:
-            while not self._done.wait(_SECONDS):
-                bar.set_description_str(self._what, refresh=False)
-                if self._folder is not None and "://" not in self._folder.path:
-                    finished, total = self._folder.shards()
-                    if total:
-                        bar.set_description_str("Writing shards", refresh=False)
-                        bar.total = total
-                    bar.n = finished
-                bar.refresh()
-
-
-# Beam's own words around what a worker raised: in this process, and in another one.
+# What Beam adds to a worker's error: in this process, and in another one.
 _WHERE = re.compile(r" \[while running '[^']*'\]")
 _FROM_WORKER = re.compile(
     rf"^{re.escape(InputError.__module__)}\.InputError: (.+?)(?: \[while running|$)", re.M
 )
 _NOTE_LINES = 40
 _LOST = (
-    "a worker process was killed, perhaps by the system for want of memory: begin again, with "
-    "fewer workers (direct_num_workers) if it happens again"
+    "A worker process was killed, perhaps by the system for lack of memory. Run the command again, "
+    "with fewer workers (direct_num_workers) if it happens again."
 )
+_PROGRAM = [sys.executable, "-m", "data_gen.worker"]
+_URN = "keras_bert:environment:worker_pool:v1"
+_POLL_SECONDS = 0.2
+_EXIT_SECONDS = 2.0
+
+
+@contextlib.contextmanager
+def progress():
+    """Shows a bar on a terminal in the body of a `with`.
+
+    Yields a function `follow(folder, files=…)`, to be called with the `OutputFolder` and the number
+    of files of the input once they are known. Workers are other processes, or on other machines:
+    finished shards are counted in the folder, where that is cheap, on a local disk.
+    """
+    folder = None
+
+    def follow(output, *, files):
+        nonlocal folder
+        folder = output
+        bar.update(description=f"Reading {counted(files, 'file')}")
+
+    def poll(bar):
+        if folder is None or not is_local(folder.path):
+            return
+        with contextlib.suppress(OSError):  # the folder may be deleted meanwhile
+            finished, total = folder.shards()
+            bar.update(finished, total=total, description="Writing shards" if total else None)
+
+    with ProgressBar("Listing the input", unit="shards", transient=True, poll=poll) as bar:
+        yield follow
 
 
 def run(build, beam_options=(), *, meanwhile=None):
     """Builds and runs a pipeline, and waits for its end.
 
     Args:
-        build: function of a `beam.Pipeline` that adds the job's steps to it.
+        build: function that adds the job's steps to a `beam.Pipeline`.
         beam_options: Beam's own flags as a list of strings; a later one overrides an earlier one.
-            Without `--runner` the job runs here, on `FnApiRunner`; it is named because the
-            `DirectRunner` of today's Beam downloads another runner where it can. More workers than
-            one (`--direct_num_workers`) are processes unless `--direct_running_mode` says
-            otherwise.
-        meanwhile: function that is called while such processes load TensorFlow; not called where
-            the work is done here, or elsewhere.
+            Without `--runner` the job runs here, on `FnApiRunner`, since Beam's `DirectRunner`
+            downloads another runner where it can. Several workers (`--direct_num_workers`) are
+            processes unless `--direct_running_mode` is set.
+        meanwhile: function that is called while such processes load TensorFlow; not called with
+            other workers.
 
     Returns the job's counters, name -> number.
 
-    Raises `InputError` for an option that Beam does not know, and for one that a step raised, in
-    whatever process it ran. Where Beam's log is kept quiet (a level above WARNING), nothing that
-    workers print is shown; the end of it is added to an exception that is no `InputError`.
+    Raises `InputError` for an option that Beam does not have, and the `InputError` of a step, in
+    whatever process it ran. Where Beam's log is quiet (a level above WARNING), the output of
+    workers is hidden, and its end is added to other exceptions.
     """
-    found = options(beam_options)
-    with _quiet() as log, _workers(found, log) as pool, _not_interactive():
+    parsed = options(beam_options)
+    with _quiet() as log, _workers(parsed, log) as pool, _not_interactive():
         runner = FnApiRunner(pool.environment) if pool else None
         if pool and meanwhile:
             meanwhile()
-        pipeline = beam.Pipeline(runner=runner, options=found)
-        # For steps in other languages, which there are none of here: a kill would leave it.
+        pipeline = beam.Pipeline(runner=runner, options=parsed)
+        # It is for steps in other languages, which this job has none of.
         os.rmdir(pipeline.local_tempdir)
         build(pipeline)
         try:
@@ -128,77 +124,200 @@ def run(build, beam_options=(), *, meanwhile=None):
 
 
 def options(beam_options):
-    """Beam's flags as `PipelineOptions`; `InputError` where one is none of Beam's."""
+    """Beam's flags as `PipelineOptions`; `InputError` for an unknown one."""
     flags = ["--runner=FnApiRunner", *beam_options]
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            found = PipelineOptions(flags)
-            every = found.get_all_options(retain_unknown_options=True)
-            known = found.get_all_options()
-    except SystemExit:  # argparse has printed all options of Beam, and then what is wrong
-        said = printed.getvalue().rstrip().rpartition("error: ")[2]
-        raise InputError(f"Apache Beam does not take an option: {said}") from None
+            parsed = PipelineOptions(flags)
+            every = parsed.get_all_options(retain_unknown_options=True)
+            known = parsed.get_all_options()
+    except SystemExit:  # argparse has printed all options of Beam, and then the error
+        message = printed.getvalue().rstrip().rpartition("error: ")[2]
+        raise InputError(f"Apache Beam rejects an option: {message}.") from None
     unknown = every.keys() - known.keys()
     if unknown:
-        # Beam takes "-4" after an option that it does not know for another one.
-        given = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]
-        first = next((flag for flag in given if flag[2:] in unknown), f"--{min(unknown)}")
+        # Beam reads "-4" after an unknown option as another option.
+        names = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]
+        first = next((name for name in names if name[2:] in unknown), f"--{min(unknown)}")
         raise InputError(
             f"There is no option {first}, neither of this command nor of Apache Beam; see --help "
             "for this command's own."
         )
-    workers = found.view_as(DirectOptions).direct_num_workers
+    workers = parsed.view_as(DirectOptions).direct_num_workers
     if workers < 0:
         raise InputError(
-            f"--direct_num_workers is {workers}; it should be 1 or more, or 0 for one per "
-            "processor."
+            f"--direct_num_workers is {workers}; it must be 1 or more, or 0 for one per processor."
         )
-    return found
+    return parsed
 
 
 @contextlib.contextmanager
-def _workers(found, log):
+def _workers(parsed, log):
     """A `WorkerPool`, or None where other workers are asked for."""
-    direct = found.view_as(DirectOptions)
-    mode_given = "direct_running_mode" in found.get_all_options(drop_default=True)
+    direct = parsed.view_as(DirectOptions)
+    has_mode = "direct_running_mode" in parsed.get_all_options(drop_default=True)
     if (
-        found.view_as(StandardOptions).runner != "FnApiRunner"
-        or (mode_given and direct.direct_running_mode != "multi_processing")
+        parsed.view_as(StandardOptions).runner != "FnApiRunner"
+        or (has_mode and direct.direct_running_mode != "multi_processing")
         or direct.direct_num_workers == 1
     ):
         yield None
         return
-    direct.direct_running_mode = "in_memory"  # or the runner would take processes of its own
+    direct.direct_running_mode = "in_memory"  # or the runner would start processes of its own
     with WorkerPool(log) as pool:
         yield pool
 
 
 @contextlib.contextmanager
 def _not_interactive():
-    """Has Beam name steps in a notebook as it does anywhere, and not after the cell's number.
+    """Has Beam name steps in a notebook as it does elsewhere, without the number of the cell.
 
-    For that it would import its interactive runner, which wants pandas, for every step of a job.
+    For that number it would import its interactive runner, which needs pandas, for every step.
     """
-    named_by = beam.pipeline.alter_label_if_ipython
+    alter_label = beam.pipeline.alter_label_if_ipython
     beam.pipeline.alter_label_if_ipython = lambda transform, pvalueish: None
     try:
         yield
     finally:
-        beam.pipeline.alter_label_if_ipython = named_by
+        beam.pipeline.alter_label_if_ipython = alter_label
 
 
 @contextlib.contextmanager
 def _quiet():
-    """Where Beam's log is quiet: keeps it wholly so, and gives a file for what workers print."""
+    """Where Beam's log is quiet, silences it and yields a file for the output of workers."""
     logger = logging.getLogger("apache_beam")
     level = logger.level
     if logger.getEffectiveLevel() <= logging.WARNING:
         yield None
         return
-    with tempfile.TemporaryFile() as log:  # without a name, so that a kill leaves nothing
-        logger.setLevel(logging.CRITICAL)  # it also logs every error that is raised to us
+    with tempfile.TemporaryFile() as log:  # without a name: an interruption leaves nothing
+        logger.setLevel(logging.CRITICAL)  # it also logs every error that is raised here
         try:
             yield log
         finally:
             logger.setLevel(level)
+
+
+class WorkerPool:
+    """Makes the workers of one job; give `environment` to the runner.
+
+        with WorkerPool(log) as pool:
+            beam.Pipeline(runner=FnApiRunner(pool.environment), …)
+
+    Its program (`data_gen.worker`) begins to load at once, while the pipeline is built. For each
+    worker it receives a message, the worker's environment variables, with one end of a new socket,
+    the liveness socket. Nothing is ever written into it: the worker's end is closed when the worker
+    ends, and then the job fails instead of waiting for it forever.
+
+    The output of workers goes to the open file `log` (where a fork is not safe, nowhere), or to
+    this process's own output where that is None. When the pool is left by an exception, or this
+    process ends, workers that are not done are killed. `has_lost_a_worker` is whether one was ended
+    by something else.
+    """
+
+    _open = {}  # the pools of this process by their ids, which their environments have
+
+    def __init__(self, log=None):
+        self._program = None
+        self.has_lost_a_worker = False
+        if sys.platform != "linux":  # where a fork is not safe
+            command = f"exec {shlex.join([*_PROGRAM, '--alone'])}"
+            if log:
+                command += " >/dev/null 2>&1"
+            self.environment = SubprocessSDKEnvironment.from_command_string(command_string=command)
+            return
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._program = subprocess.Popen(
+            _PROGRAM,
+            stdin=theirs,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is handled by this process
+        )
+        theirs.close()
+        self.environment = _PoolEnvironment(id(self))
+
+    def __enter__(self):
+        self._open[id(self)] = self
+        self._excepthook = threading.excepthook
+        threading.excepthook = self._report
+        return self
+
+    def __exit__(self, failure, *_):
+        threading.excepthook = self._excepthook
+        del self._open[id(self)]
+        if self._program is None:
+            return
+        self._requests.close()
+        if failure is None:  # the workers are done, and it waits for them
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._program.wait(_EXIT_SECONDS)
+        self._program.kill()
+        self._program.wait()
+
+    def start(self, environment):
+        """Starts a worker with these environment variables; returns its liveness socket."""
+        connection, theirs = socket.socketpair()
+        with theirs:
+            message = json.dumps(environment).encode()
+            socket.send_fds(self._requests, [message], [theirs.fileno()])
+        return connection
+
+    def fail(self):
+        """Ends the others after a worker has died: their work is useless."""
+        self.has_lost_a_worker = True
+        self._program.kill()
+
+    def _report(self, failure):
+        """Silences Beam's threads that read from a worker that was killed."""
+        if not issubclass(failure.exc_type, grpc.RpcError):
+            self._excepthook(failure)
+
+
+class _PoolEnvironment(Environment):
+    """The environment of the workers of a pool of this process."""
+
+    def __init__(self, pool):
+        super().__init__()
+        self._pool = pool
+
+    def to_runner_api_parameter(self, context):
+        return _URN, str(self._pool).encode()
+
+
+@WorkerHandler.register_environment(_URN, bytes)
+class _PooledWorker(GrpcWorkerHandler):
+    """A worker of a pool, as the runner starts and stops it."""
+
+    def __init__(self, payload, state, provision_info, grpc_server):
+        super().__init__(state, provision_info, grpc_server)
+        self._pool = WorkerPool._open[int(payload)]
+        self._is_done = threading.Event()
+
+    def start_worker(self):
+        environment = {
+            "WORKER_ID": self.worker_id,
+            "CONTROL_API_SERVICE_DESCRIPTOR": text_format.MessageToString(
+                endpoints_pb2.ApiServiceDescriptor(url=self.control_address)
+            ),
+            "PIPELINE_OPTIONS": json_format.MessageToJson(
+                self.provision_info.provision_info.pipeline_options
+            ),
+        }
+        if logging.getLogger("apache_beam").isEnabledFor(logging.ERROR):
+            environment["LOGGING_API_SERVICE_DESCRIPTOR"] = text_format.MessageToString(
+                self.logging_api_service_descriptor()
+            )
+        self._connection = self._pool.start(environment)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def stop_worker(self):
+        self._is_done.set()
+        self._connection.close()
+
+    def _watch(self):
+        self._connection.recv(1)  # returns when the other end is closed
+        while not self._is_done.wait(_POLL_SECONDS):
+            self._pool.fail()
+            self.control_conn.abort(RuntimeError("a worker process ended before its work"))

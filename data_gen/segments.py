@@ -1,8 +1,7 @@
-"""Chooses the stretches of text that make the segments of instances.
+"""Chooses the stretches of text that are the segments of examples.
 
-Works on where sentences begin, never on the tokens: a segment is a range of the flat tokens of all
-documents of a work item, and a row is one range or two. Legend of shapes: T tokens, N sentences,
-D documents, R rows.
+Works on the offsets of sentences, never on the tokens: a segment is a range of the flat tokens of
+all documents of a work item. Legend of shapes: T tokens, N sentences, D documents, R examples.
 """
 
 from bisect import bisect_left
@@ -12,11 +11,11 @@ import numpy as np
 
 
 class Sentences(NamedTuple):
-    """The tokenized sentences of some documents, one after another.
+    """The tokenized sentences of some documents, in order.
 
-    `tokens` int32 (T,); `starts` (N + 1,) is where each sentence begins in them, and last T;
-    `documents` (D + 1,) is the number of each document's first sentence, and last N. No sentence
-    is empty, and no document.
+    `tokens` int32 (T,); `starts` (N + 1,) are the offsets of the sentences in them, the last is T;
+    `documents` (D + 1,) is the number of each document's first sentence, the last is N. No sentence
+    and no document is empty.
     """
 
     tokens: np.ndarray
@@ -25,40 +24,25 @@ class Sentences(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Rows of two segments.
+    """Examples of two segments.
 
-    `a` and `b` (R, 2) are their ranges of tokens; `random` (R,) is 1 where the second is not what
-    follows the first. `same_document` counts the random ones that come from a distant part of the
-    same document, `dropped` the sentences that found no partner.
+    `a` and `b` (R, 2) are their ranges of tokens. `labels` (R,) is 1 where the second segment is a
+    random one (`pairs`) or the segments are swapped (`consecutive`). `dropped` counts the sentences
+    without a partner, `same_document` the random segments from a distant part of the same document.
     """
 
     a: np.ndarray
     b: np.ndarray
-    random: np.ndarray
-    same_document: int
+    labels: np.ndarray
     dropped: int
-
-
-class Consecutive(NamedTuple):
-    """Rows of two segments that follow each other in the text.
-
-    `a` and `b` (R, 2) are the ranges of tokens as the row has them; `swapped` (R,) is 1 where the
-    first of them is the later one. `dropped` counts the sentences of a single token that stood
-    alone.
-    """
-
-    a: np.ndarray
-    b: np.ndarray
-    swapped: np.ndarray
-    dropped: int
+    same_document: int = 0
 
 
 def join(tokens, sentence_lengths, document_lengths, *, longest):
-    """Makes `Sentences` of tokens (T,), their number a sentence, and the sentences a document.
+    """Makes `Sentences` of tokens (T,), tokens per sentence, and sentences per document.
 
-    Sentences without tokens, and documents without sentences, are left out. A sentence of more
-    than `longest` tokens is cut into sentences, so that no text is lost. Returns the `Sentences`,
-    and how many were cut.
+    Empty sentences and documents are left out. A sentence of more than `longest` tokens is cut into
+    several, so that no text is lost. Returns the `Sentences`, and how many were cut.
     """
     lengths = np.asarray(sentence_lengths, np.int64)
     parts = -(-lengths // longest)  # 0 for an empty one
@@ -66,7 +50,7 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
     sizes = np.bincount(of_document, weights=parts, minlength=len(document_lengths))
     cut = np.repeat(lengths, parts)
     first = np.cumsum(parts) - parts
-    number = np.arange(len(cut)) - np.repeat(first, parts)  # of the piece in its sentence
+    number = np.arange(len(cut)) - np.repeat(first, parts)  # of the part in its sentence
     cut = np.minimum(longest, cut - number * longest)
     sizes = sizes[sizes > 0].astype(np.int64)
     sentences = Sentences(tokens=tokens, starts=_bounds(cut), documents=_bounds(sizes))
@@ -76,25 +60,22 @@ def join(tokens, sentence_lengths, document_lengths, *, longest):
 def pairs(sentences, *, max_tokens, short_seq_prob, rng):
     """Pairs of segments as google-research/bert's `create_pretraining_data.py` chooses them.
 
-    Sentences of a document are taken until they fill `max_tokens` (or, for a share of
-    `short_seq_prob` of the rows, a random smaller number). The first segment ends after a random
-    one of them. Half of the time, and whenever there is only one, the second segment is random:
-    from a random sentence on of another document, as many sentences as fill the row; what was not
-    used begins the next row. The other half, it is the rest. Pairs may be longer than `max_tokens`:
-    see `truncate`.
+    Sentences of a document are taken until they fill `max_tokens` (or, with the probability
+    `short_seq_prob`, a random smaller number). The first segment ends after a random one of them.
+    Half of the time, and whenever there is only one, the second segment is random: sentences of
+    another document, from a random one on, that fill the example; the unused ones begin the next
+    example. The other half, it is the rest. Pairs may be longer than `max_tokens`: see `truncate`.
 
-    Where there is one document only, random segments come from a part of it that is at least
-    `2 * max_tokens` tokens away; where there is none, the segments follow each other.
+    With a single document, random segments come from a part of it that is at least
+    `2 * max_tokens` tokens away; without such a part, the segments follow each other.
     """
     starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
     draw = _draws(rng).__next__
-    rows, same_document, dropped = [], 0, 0
+    ranges, same_document, dropped = [], 0, 0
     for document in range(len(documents) - 1):
         first, stop = documents[document], documents[document + 1]
         while first < stop:
-            target = max_tokens
-            if draw() < short_seq_prob:
-                target = 2 + int(draw() * (max_tokens - 1))
+            target = _target(max_tokens, short_seq_prob, draw)
             end = bisect_left(starts, starts[first] + target, first + 1, stop)
             middle = first + 1
             if end > middle:
@@ -106,34 +87,32 @@ def pairs(sentences, *, max_tokens, short_seq_prob, rng):
                     begin, last, same = other
                     same_document += same
                     until = bisect_left(starts, starts[begin] + max(1, wanted), begin + 1, last)
-                    rows.append((starts[first], starts[middle], starts[begin], starts[until], 1))
+                    ranges.append((starts[first], starts[middle], starts[begin], starts[until], 1))
                     first = middle
                     continue
             if end > middle:
-                rows.append((starts[first], starts[middle], starts[middle], starts[end], 0))
+                ranges.append((starts[first], starts[middle], starts[middle], starts[end], 0))
             elif starts[end] - starts[first] > 1:  # one sentence and no other text: its halves
                 half = (starts[first] + starts[end]) // 2
-                rows.append((starts[first], half, half, starts[end], 0))
+                ranges.append((starts[first], half, half, starts[end], 0))
             else:
                 dropped += 1
             first = end
-    table = np.array(rows, np.int64).reshape(-1, 5)
-    return Pairs(table[:, 0:2], table[:, 2:4], table[:, 4], same_document, dropped)
+    return _pairs(ranges, dropped=dropped, same_document=same_document)
 
 
 def consecutive(sentences, *, max_tokens, short_seq_prob, rng):
     """Pairs of consecutive segments, half of them swapped: ALBERT's (Lan et al. 2020, 3.1).
 
-    Sentences of a document are taken as `pairs` takes them, and parted after a random one of them
-    (a sentence that stands alone, in its middle). The two may be longer than `max_tokens`: see
-    `truncate`, which treats both alike.
+    Sentences of a document are taken as `pairs` takes them, and split after a random one of them
+    (a single sentence, in its middle). The two may be longer than `max_tokens`: see `truncate`.
 
-    Half of the documents are gone through from their end: the sentence that fills a row is a long
-    one more often than others, so that the length of a segment would tell its place.
+    Half of the documents are read from their end: the sentence that fills an example is longer than
+    others on average, so that the length of a segment would reveal its position.
     """
     starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
     draw = _draws(rng).__next__
-    rows, dropped = [], 0
+    ranges, dropped = [], 0
     for first, stop in zip(documents, documents[1:], strict=False):
         bounds = starts[first : stop + 1]
         backwards = draw() < 0.5
@@ -144,24 +123,26 @@ def consecutive(sentences, *, max_tokens, short_seq_prob, rng):
             if middle in (begin, end):
                 dropped += 1
             elif draw() < 0.5:
-                rows.append((middle, end, begin, middle, 1))
+                ranges.append((middle, end, begin, middle, 1))
             else:
-                rows.append((begin, middle, middle, end, 0))
-    table = np.array(rows, np.int64).reshape(-1, 5)
-    return Consecutive(table[:, 0:2], table[:, 2:4], table[:, 4], dropped)
+                ranges.append((begin, middle, middle, end, 0))
+    return _pairs(ranges, dropped=dropped)
+
+
+def _pairs(ranges, **counts):
+    table = np.array(ranges, np.int64).reshape(-1, 5)
+    return Pairs(table[:, 0:2], table[:, 2:4], table[:, 4], **counts)
 
 
 def _split(bounds, max_tokens, short_seq_prob, draw):
-    """Yields stretches of sentences that fill a row, (begin, where they are parted, end).
+    """Yields stretches of sentences that fill an example, (begin, where it is split, end).
 
-    `bounds` are the begins of the sentences of a document, and the end of the last. A sentence of
-    one token that stands alone is not parted: two of the three are the same.
+    `bounds` are the starts of the sentences of a document, and the end of the last. A single
+    sentence of one token is not split: two of the three are the same.
     """
     first, stop = 0, len(bounds) - 1
     while first < stop:
-        target = max_tokens
-        if draw() < short_seq_prob:
-            target = 2 + int(draw() * (max_tokens - 1))
+        target = _target(max_tokens, short_seq_prob, draw)
         end = bisect_left(bounds, bounds[first] + target, first + 1, stop)
         middle = (bounds[first] + bounds[end]) // 2
         if end > first + 1:
@@ -173,35 +154,40 @@ def _split(bounds, max_tokens, short_seq_prob, draw):
 def singles(sentences, *, max_tokens, short_seq_prob, rng):
     """Single segments: the whole sentences of a document that fit into `max_tokens`, (R, 2).
 
-    RoBERTa's DOC-SENTENCES (Liu et al. 2019, 4.2), and SpanBERT's single segments: no row crosses
-    the end of a document. A share of `short_seq_prob` of the rows fills a random smaller number.
+    RoBERTa's DOC-SENTENCES (Liu et al. 2019, 4.2), and SpanBERT's single segments: no example
+    crosses the end of a document. With the probability `short_seq_prob` a random smaller number is
+    filled.
     """
     starts, documents = sentences.starts.tolist(), sentences.documents.tolist()
     draw = _draws(rng).__next__
-    rows = []
+    ranges = []
     for first, stop in zip(documents, documents[1:], strict=False):
         while first < stop:
-            target = max_tokens
-            if short_seq_prob and draw() < short_seq_prob:
-                target = 2 + int(draw() * (max_tokens - 1))
+            target = _target(max_tokens, short_seq_prob, draw) if short_seq_prob else max_tokens
             end = bisect_left(starts, starts[first] + target + 1, first + 1, stop + 1) - 1
             end = max(end, first + 1)
-            rows.append((starts[first], starts[end]))
+            ranges.append((starts[first], starts[end]))
             first = end
-    return np.array(rows, np.int64).reshape(-1, 2)
+    return np.array(ranges, np.int64).reshape(-1, 2)
+
+
+def _target(max_tokens, short_seq_prob, draw):
+    if draw() < short_seq_prob:
+        return 2 + int(draw() * (max_tokens - 1))
+    return max_tokens
 
 
 def truncate(a, b, *, max_tokens, rng):
     """Cuts pairs of ranges (R, 2) to `max_tokens` together.
 
-    As `truncate_seq_pair` of google-research/bert: tokens go one by one from the longer segment
-    (the second if they are alike), each from the front or the back at random. Returns the ranges,
-    and how many pairs were cut.
+    As `truncate_seq_pair` of google-research/bert: tokens are removed one by one from the longer
+    segment (the second if they are equal), each from the front or the back at random. Returns the
+    ranges, and how many pairs were cut.
     """
     size_a, size_b = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0]
     excess = np.maximum(0, size_a + size_b - max_tokens)
     lead = size_a - size_b
-    alone = np.minimum(excess, np.abs(lead))  # what the longer one loses until they are alike
+    alone = np.minimum(excess, np.abs(lead))  # what the longer one loses until they are equal
     both = excess - alone
     cut_a = np.where(lead > 0, alone, 0) + both // 2
     cut_b = np.where(lead > 0, 0, alone) + (both + 1) // 2
@@ -214,10 +200,9 @@ def _shorten(ranges, cut, rng):
 
 
 def _elsewhere(starts, documents, document, first, end, max_tokens, draw):
-    """A random sentence that the text from `first` to `end` does not go on with.
+    """A random sentence that does not continue the text from `first` to `end`, or None.
 
-    Returns it, the end of its document and whether that is the same document; None if there is no
-    such sentence.
+    Returns it, the end of its document and whether that is the same document.
     """
     count = len(documents) - 1
     if count > 1:
@@ -237,7 +222,7 @@ def _elsewhere(starts, documents, document, first, end, max_tokens, draw):
 
 
 def _draws(rng):
-    """Uniform random numbers one by one, drawn by the thousand."""
+    """Uniform random numbers, drawn by the thousand."""
     while True:
         yield from rng.random(1024).tolist()
 

@@ -2,11 +2,10 @@
 
 A sentence ends at `.`, `!`, `?` or an ellipsis, with the quotes and brackets that close after it,
 where white space and something other than a small letter follow. It does not end after a title or
-another abbreviation ("Mr. Darcy", "e.g. this"), initials ("J. R. R. Tolkien", "U.S. Army"), a
-number at the head of a list ("1. The first"), or a question or exclamation that goes on with who
-said it ('"Where?" I asked.'). Chinese and Japanese stops need no white space. A newline is always
-an end. Written for English prose; other languages with these stops come out well but for their
-own abbreviations.
+another abbreviation ("Mr. Darcy", "e.g. this"), initials ("J. R. R. Tolkien", "U.S. Army"), the
+number of a list item ("1. The first"), or a question or exclamation before its speaker ('"Where?" I
+asked.'). Chinese and Japanese stops need no white space. A newline is always an end. Written for
+English prose; in other languages with these stops, only abbreviations are split wrongly.
 """
 
 import re
@@ -14,9 +13,9 @@ import re
 _CLOSERS = "\"'”’)\\]»›*_"
 _OPENERS = "\"'“”‘’(\\[«‹*_¿¡„"
 
-# Matches begin with one character of a set, which the engine looks for fast, and repetitions are
-# possessive: a megabyte of dots takes no longer than other text. Groups, for Latin stops alone:
-# "more" is the rest of the stop, "close" what closes after it, "first" the word that follows.
+# Matches begin with one character of a set, which is fast, and repetitions are possessive: a
+# megabyte of dots takes no longer than other text. Groups, for Latin stops only: "more" is the rest
+# of the stop, "close" the closing characters after it, "first" the word that follows.
 _BOUNDARY = re.compile(
     rf"""
     [\n.!?…。！？]
@@ -30,7 +29,7 @@ _BOUNDARY = re.compile(
     re.VERBOSE,
 )
 
-# Never the end of a sentence: a name or a number belongs to them.
+# Never the end of a sentence: a name or a number follows.
 _TITLES = frozenset(
     """Mr Mrs Ms Messrs Mme Mlle Mdlle Dr Prof Rev Hon Gen Col Capt Cpt Cmdr Lt Sgt Maj Adm Gov Sen
     Rep Pres Supt Insp St Ste Mt Ft Fr Sr. Sra Srta Bros M. Mx Hr Sig Esq. Bp Abp Ald""".split()
@@ -63,7 +62,7 @@ _QUOTES = frozenset("\"'”’»›")
 def split_sentences(text):
     """Returns the sentences of a text in their order, as a list of str without outer white space.
 
-    Together they hold every character of the text that is not white space.
+    Together they have every character of the text that is not white space.
     """
     sentences, start = [], 0
     for match in _BOUNDARY.finditer(text):
@@ -96,7 +95,7 @@ def _is_end(text, start, match):
 def _ends_with(word, first, is_first):
     """Whether the full stop after `word` ends a sentence if the word `first` follows.
 
-    `is_first`: nothing stands before `word` in its sentence.
+    `is_first`: `word` is the first of its sentence.
     """
     if not word:
         return True

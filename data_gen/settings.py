@@ -1,17 +1,98 @@
-"""The settings of the data jobs: what `pretraining-data` and `vocab` take."""
+"""The settings of the data jobs `pretraining-data` and `vocab`, and what they read of the input."""
 
 import dataclasses
 import functools
 import os
+import re
 
-from data_gen.reading import Reading, bad_lines, text_field
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.base.settings import Settings, setting
 
 MAX_PREDICTIONS = 20
-_LONGEST = 1 << 16
-_CASED = "keep capitals and accents; a folder with a vocabulary says itself what it is"
+_MAX_LENGTH = 1 << 16
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def _bad_lines():
+    return setting(
+        "error",
+        help='lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job '
+        'with file and line number, "skip" leaves them out and counts them',
+        choices=("error", "skip"),
+    )
+
+
+def _text_field():
+    return setting(
+        "text",
+        help="the field (JSON Lines), column (Parquet) or feature (tfds) of the text",
+        unit="NAME",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading(Settings):
+    """What is read of the input. What is left out is counted by its reason."""
+
+    bad_lines: str = _bad_lines()
+    text_field: str = _text_field()
+    min_characters: int = setting(
+        0, help="leave out documents that are shorter", unit="N", at_least=0, at_most=1 << 30
+    )
+    max_characters: int | None = setting(
+        None, help="leave out documents that are longer", unit="N", default_help="none"
+    )
+    min_letters: float = setting(
+        0.0,
+        help="leave out documents with a smaller fraction of letters (white space not counted)",
+        unit="FRACTION",
+        at_least=0,
+        at_most=1,
+    )
+    max_repeated_lines: float = setting(
+        1.0,
+        help="leave out documents with a greater fraction of lines that repeat an earlier one",
+        unit="FRACTION",
+        at_least=0,
+        at_most=1,
+    )
+    drop_duplicates: bool = setting(False, help="read only one of identical documents")
+
+    def reason_to_drop(self, document):
+        """Why a `Document` is left out, as the name of a counter; None if it is read."""
+        length = len(document.content)
+        if length < self.min_characters:
+            return "dropped_too_short"
+        if self.max_characters is not None and length > self.max_characters:
+            return "dropped_too_long"
+        if self.min_letters and fraction_of_letters(document.content) < self.min_letters:
+            return "dropped_few_letters"
+        if self.max_repeated_lines < 1:
+            if fraction_of_repeated_lines(document.text) > self.max_repeated_lines:
+                return "dropped_repeated_lines"
+        return None
+
+
+def dropped_documents(counters):
+    """The numbers of documents that were left out, by reason, from a job's counters."""
+    return {
+        name.removeprefix("dropped_").replace("_", " "): number
+        for name, number in counters.items()
+        if name.startswith("dropped_")
+    }
+
+
+def fraction_of_letters(text):
+    """The fraction of letters, of any script, among the characters that are not white space."""
+    characters = sum(map(len, text.split()))
+    return sum(map(len, _LETTERS.findall(text))) / max(1, characters)
+
+
+def fraction_of_repeated_lines(text):
+    """The fraction of non-empty lines that repeat an earlier line of the text."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return (len(lines) - len(set(lines))) / max(1, len(lines))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,7 +100,7 @@ class _JobSettings(Settings):
     """What both jobs have in common."""
 
     input: list[str] = setting(
-        help="text files, gzip too (books, one sentence a line, JSON Lines with a text field), "
+        help="text files, gzip too (books, one sentence per line, JSON Lines with a text field), "
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
     )
@@ -28,15 +109,22 @@ class _JobSettings(Settings):
     def of(cls, values):
         """As `Settings.of`; `input` may also be one path or glob, and any sequence of them."""
         if "input" in values:
-            given = values["input"]
-            one = isinstance(given, str | os.PathLike)
-            values = {**values, "input": [str(each) for each in ([given] if one else given)]}
+            patterns = values["input"]
+            if isinstance(patterns, str | os.PathLike):
+                patterns = [patterns]
+            values = {**values, "input": list(map(str, patterns))}
         return super().of(values)
+
+    def check_case(self, lowercase):
+        """The argument `lowercase`, or False for `cased`; `InputError` where they contradict."""
+        if self.cased and lowercase:
+            raise InputError("`cased` and `lowercase` contradict each other. Leave one out.")
+        return False if self.cased else lowercase
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _RowSettings(_JobSettings):
-    """What is read, what is made of it, and where it goes."""
+class _ExampleSettings(_JobSettings):
+    """What is made of the text, and where it is written."""
 
     vocab: str = setting(
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
@@ -47,10 +135,10 @@ class _RowSettings(_JobSettings):
     output: str = setting(help="the folder to make", unit="DIR", is_path=True, recorded=False)
     input_format: str | None = setting(
         None,
-        help="the format of text files: a book a file, a sentence a line with blank lines between "
-        "documents, or JSON Lines",
+        help="the format of text files: one book per file, one sentence per line with blank lines "
+        "between documents, or JSON Lines",
         choices=("book", "lines", "jsonl"),
-        default_help="told from each file",
+        default_help="detected from the content of each file",
     )
     objective: str = setting(
         "mlm-nsp",
@@ -61,52 +149,51 @@ class _RowSettings(_JobSettings):
     )
     masking: str = setting(
         "static",
-        help="mask now, or in training, anew in each epoch",
+        help="mask now, or in training, afresh in each epoch",
         choices=MASKINGS,
     )
     mask_unit: str | None = setting(
         None,
-        help="what is masked as one for mlm-nsp, mlm-sop and mlm",
+        help="what is masked as a unit for mlm-nsp, mlm-sop and mlm",
         choices=("token", "whole-word", "span"),
         default_help='token; span for the objective "span", and only there',
     )
     replacement: str = setting(
         "uniform",
-        help="how the pieces are drawn that replace a tenth of the masked ones: all alike, or as "
-        "frequent as they are in the text: as vocab.counts.tsv beside the vocabulary says, or, "
-        "where there is none, as a first pass over the text counts (with dynamic masks: as the "
-        "dataset card says)",
+        help="how random replacements of masked tokens are drawn: uniformly, or by their frequency "
+        "in the text, from vocab.counts.tsv next to the vocabulary or, without that file, from a "
+        "first pass over the text (with dynamic masks: from the dataset card)",
         choices=("uniform", "unigram"),
     )
     max_length: int = setting(
         128,
-        help="tokens in a row, [CLS] and [SEP] counted in",
+        help="maximum tokens per example, [CLS] and [SEP] included",
         unit="TOKENS",
         at_least=8,
-        at_most=_LONGEST,
+        at_most=_MAX_LENGTH,
     )
     max_predictions: int | None = setting(
         None,
-        help="masked tokens in a row, at most",
+        help="maximum masked tokens per example",
         unit="N",
-        default_help=f"{MAX_PREDICTIONS}, or the length of shorter rows",
+        default_help=f"{MAX_PREDICTIONS}, or the length of shorter examples",
         at_least=1,
     )
     mlm_probability: float = setting(
-        0.15, help="share of the tokens to mask", unit="SHARE", at_least=0.001, at_most=1
+        0.15, help="fraction of the tokens to mask", unit="FRACTION", at_least=0.001, at_most=1
     )
     short_seq_prob: float | None = setting(
         None,
-        help="share of rows of a random shorter length",
-        unit="SHARE",
+        help="fraction of examples of a random shorter length",
+        unit="FRACTION",
         default_help="0.1 for mlm-nsp and mlm-sop, else 0",
         at_least=0,
         at_most=1,
     )
     dupe_factor: int | None = setting(
         None,
-        help="go through the text so many times, with other segments and masks each time; the "
-        "eval split has one copy",
+        help="number of passes over the text, each with other segments and masks; the eval split "
+        "has one",
         unit="N",
         default_help="5 for static masks, 1 for dynamic ones",
         at_least=1,
@@ -114,21 +201,23 @@ class _RowSettings(_JobSettings):
     )
     eval_fraction: float = setting(
         0.02,
-        help="share of the documents to hold out; which depends on the documents, not on the seed",
-        unit="SHARE",
+        help="fraction of the documents to hold out, chosen by their content and not by the seed",
+        unit="FRACTION",
         at_least=0,
         at_most=0.9,
     )
     seed: int = setting(
         0,
-        help="same seed, same text, same settings: the same bytes in the same shards",
+        help="the same seed, text and settings give the same bytes in the same shards",
         at_least=0,
         at_most=2**63 - 1,
     )
-    cased: bool = setting(False, help=_CASED)
+    cased: bool = setting(
+        False, help="keep capitals and accents; a folder with a vocabulary has its own case"
+    )
     pad: bool = setting(
         False,
-        help="write rows of a fixed length, with the features that google-research/bert reads "
+        help="write examples of a fixed length, with the features that google-research/bert reads "
         "(static masks only)",
     )
     compression: str | None = setting(
@@ -136,7 +225,7 @@ class _RowSettings(_JobSettings):
     )
     shard_bytes: int = setting(
         2 << 20,
-        help="bytes of text that make one shard, before copies",
+        help="bytes of text per shard, before copies",
         unit="BYTES",
         at_least=1,
         at_most=1 << 30,
@@ -145,11 +234,11 @@ class _RowSettings(_JobSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataSettings(Reading, _RowSettings):
-    """Settings of `make_pretraining_data`. What is None stands for what `filled` puts there."""
+class DataSettings(Reading, _ExampleSettings):
+    """Settings of `make_pretraining_data`; `filled` replaces None."""
 
     def filled(self):
-        """A copy in which no setting is left open whose default follows from others."""
+        """A copy with the defaults that depend on other settings."""
         is_span = self.objective == "span"
         defaults = {
             "mask_unit": "span" if is_span else "token",
@@ -157,12 +246,12 @@ class DataSettings(Reading, _RowSettings):
             "short_seq_prob": 0.1 if self.objective in PAIRED else 0.0,
             "dupe_factor": 5 if self.masking == "static" else 1,
         }
-        left_open = {n: v for n, v in defaults.items() if getattr(self, n) is None}
-        return dataclasses.replace(self, **left_open)
+        missing = {name: defaults[name] for name in defaults if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing)
 
     @functools.cached_property
     def reading(self):
-        """How documents are read."""
+        """The `Reading` part of the settings."""
         return Reading(**self.part(Reading))
 
     def check(self):
@@ -170,7 +259,7 @@ class DataSettings(Reading, _RowSettings):
             allowed = "span" if self.objective == "span" else "token or whole-word"
             raise InputError(
                 f"`mask_unit` is {self.mask_unit!r}; with the `objective` {self.objective} it "
-                f"should be {allowed}."
+                f"must be {allowed}."
             )
         if self.max_predictions is not None and self.max_predictions > self.max_length:
             raise InputError(
@@ -184,7 +273,7 @@ class DataSettings(Reading, _RowSettings):
             )
         if self.pad and self.masking == "dynamic":
             raise InputError(
-                "`pad` needs static masks: what reads padded rows wants the masks in them; take "
+                "`pad` needs static masks, which readers of padded examples expect in them. Use "
                 '`masking="static"`, or leave `pad` out.'
             )
 
@@ -194,41 +283,41 @@ class VocabularySettings(_JobSettings):
     """Settings of `learn_vocabulary`."""
 
     output: str = setting(
-        help="where to write the vocabulary: vocab.txt (and beside it vocab.counts.tsv, how often "
-        "each piece stands in the text), or for bpe a folder",
+        help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
+        "tokens in the text), or for bpe a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
     )
     size: int = setting(
-        help="how many pieces to learn, the special ones counted in", unit="PIECES", at_least=1
+        help="number of tokens to learn, special tokens included", unit="TOKENS", at_least=1
     )
     algorithm: str = setting(
         "wordpiece",
-        help="wordpiece, as BERT has, or byte-pair encoding (of characters: byte-level BPE, as "
-        "GPT-2 and RoBERTa have, is not offered)",
+        help="wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE "
+        "of GPT-2 and RoBERTa)",
         choices=("wordpiece", "bpe"),
     )
     cased: bool = setting(False, help="keep capitals and accents")
     min_frequency: int = setting(
-        1, help="make no piece of what stands in the text less often", unit="N", at_least=1
+        1, help="minimum count of a token in the text", unit="N", at_least=1
     )
     alphabet_limit: int = setting(
         1000,
-        help="keep so many different characters, the most frequent ones",
+        help="number of different characters to keep, the most frequent ones",
         unit="CHARACTERS",
         at_least=1,
     )
     unused: int = setting(
-        0, help="slots to leave for pieces that you add later, [unused0] …", unit="N", at_least=0
+        0, help="slots for tokens that you add later, [unused0] …", unit="N", at_least=0
     )
     max_words: int = setting(
         1_000_000,
-        help="how many different words are held in memory, by a worker that counts and by the "
-        "learner: the most frequent ones, ties by code points",
+        help="number of different words in the memory of a worker and of the learner: the most "
+        "frequent ones, ties by code points",
         unit="N",
         at_least=1,
     )
-    bad_lines: str = bad_lines()
-    text_field: str = text_field()
+    bad_lines: str = _bad_lines()
+    text_field: str = _text_field()
     force: bool = setting(False, help="replace the output if there is one", recorded=False)

@@ -30,10 +30,9 @@ from keras_bert.base.files import (
 )
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.text import vocabulary_files, wordpiece_vocabulary
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
+from keras_bert.text import vocabulary_files
 from keras_bert.text.learners import learn_bpe, learn_wordpiece
-from keras_bert.text.vocabulary import NAMES, Vocabulary
+from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, BpeVocabulary, Vocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     output_texts,
@@ -41,15 +40,15 @@ from keras_bert.text.vocabulary_files import (
     write_vocabulary,
 )
 
-# Each worker is a process that loads TensorFlow: it must have enough to do for that to pay.
-_BYTES_A_WORKER = 32 << 20
+# A worker is a process that loads TensorFlow, which pays only with enough work for it.
+_BYTES_PER_WORKER = 32 << 20
 _CHARACTERS_AT_ONCE = 1 << 18
 
 
 class LearnedVocabulary(NamedTuple):
-    """What `learn_vocabulary` returns: the vocabulary and what it was learned from."""
+    """The result of `learn_vocabulary`: the vocabulary and the numbers of words."""
 
-    vocabulary: Vocabulary  # knows its counts
+    vocabulary: Vocabulary  # with counts
     words: int  # in the text
     distinct_words: int
     skipped_lines: dict[str, int]  # reason -> number
@@ -61,30 +60,27 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
 
     Args:
         {settings}
-        lowercase: False says what `cased` says, and True what is said by default.
-        beam_options: Beam's own flags, a list of strings. Without any, as many local processes
-            count as there are processors and the input is worth.
-        report: a function that is told in one line where nothing had to be written.
+        lowercase: False is `cased`; True is the default.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where nothing had to be written.
 
-    `input` may be one path. Paths may be any that Beam's file systems know. A folder of byte-pair
-    encoding holds `vocab.json`, `merges.txt`, and what makes it a tokenizer folder of Hugging
-    Face's. The counts of the pieces are written beside the vocabulary (see
-    `keras_bert.text.vocabulary_files`).
+    `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
+    encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
+    counts of the tokens are written next to it (see `keras_bert.text.vocabulary_files`).
 
     Returns `LearnedVocabulary`, which depends on the text alone, not on workers or the order of
     files.
 
     Raises:
-        InputError: input that cannot be read, settings that cannot be, another output there.
-        KeyboardInterrupt: it was stopped; says that nothing was written.
+        InputError: unreadable input, invalid settings, or an output that exists.
+        KeyboardInterrupt: it was interrupted; nothing was written.
     """
     settings = VocabularySettings.of(settings)
-    if settings.cased and lowercase:
-        raise InputError("`cased` and `lowercase` contradict each other; leave one out.")
-    lowercase = not settings.cased and lowercase is not False
+    lowercase = settings.check_case(lowercase) is not False
     output = settings.output.rstrip("/")
     is_there = _is_there(output, settings)
-    with says(lambda: "stopped, with nothing written; the same command begins anew."):
+    with says(lambda: "Interrupted. Nothing was written. Run the command again to start over."):
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
         for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):
@@ -92,7 +88,7 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
         if is_there:
             _reject_another(output, vocabulary, lowercase=lowercase)
             if report is not None:
-                report(f"{output} is finished already: it is what was learned now, too.")
+                report(f"{output} is finished already: the same was learned now.")
         else:
             _write_vocabulary(output, vocabulary, lowercase=lowercase)
     return LearnedVocabulary(
@@ -109,7 +105,7 @@ def _count(output, settings, lowercase, beam_options):
     texts = documents.ReadTexts(
         windows, bad_lines=settings.bad_lines, text_field=settings.text_field
     )
-    workers = math.ceil(sum(window.size for window in windows) / _BYTES_A_WORKER)
+    workers = math.ceil(sum(window.size for window in windows) / _BYTES_PER_WORKER)
     workers = min(workers, os.cpu_count() or 1)
     folder, slash, name = output.rpartition("/")
     temporary = f"{folder}{slash}{temporary_name(name)}"
@@ -136,19 +132,19 @@ def _count(output, settings, lowercase, beam_options):
 def _is_there(output, settings):
     """Whether there is a vocabulary that the job might make; `InputError` where it cannot be.
 
-    A `vocab.txt` does not say how it was made, so only learning it again tells. With `force` what
-    is there must be a vocabulary at least.
+    A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
+    what is there must at least be a vocabulary.
     """
     is_bpe = settings.algorithm == "bpe"
-    beside = vocabulary_files.counts_path(output, is_folder=is_bpe)
-    for path in (output, beside):
+    counts = vocabulary_files.counts_path(output, is_folder=is_bpe)
+    for path in (output, counts):
         reject_input_as_output(settings.input, path)
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
         what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
-            f"{output} is {what}; {settings.algorithm} writes {wanted}, so give another name."
+            f"{output} is {what}; {settings.algorithm} writes {wanted}. Use another name."
         )
-    found = [path for path in (output, beside) if FileSystems.exists(path)]
+    found = [path for path in (output, counts) if FileSystems.exists(path)]
     if settings.force and files.is_local(output):
         check = check_output_folder if is_bpe else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
@@ -156,26 +152,29 @@ def _is_there(output, settings):
         return False
     paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
     if not is_bpe:
-        paths = {wordpiece_vocabulary.FILE: output}
+        paths = {VOCAB_TXT: output}
     with contextlib.suppress(InputError):
         contents = {name: _bytes_of(path) for name, path in paths.items()}
         contents = {name: content for name, content in contents.items() if content is not None}
         if len(parse_vocabulary(contents, folder=output)) <= settings.size:
             return True
-    raise _refusal(found[0])
+    raise _exists(found[0])
 
 
 def _is_vocabulary(path):
-    """Whether a file is a vocabulary, or a folder holds one and nothing else."""
+    """Whether a file is a vocabulary, or a folder has one and nothing else."""
     try:
         load_vocabulary(path)
     except InputError:
         return False
-    return path.is_file() or set(held_names(path)) <= {*NAMES, vocabulary_files.NAME}
+    return path.is_file() or set(held_names(path)) <= {
+        *TOKENIZER_FILES,
+        vocabulary_files.COUNTS_FILE,
+    }
 
 
 def _bytes_of(path):
-    """What a file holds; None where there is none."""
+    """The content of a file; None where there is none."""
     if not FileSystems.exists(path):
         return None
     with files.reading(path) as file:
@@ -183,15 +182,15 @@ def _bytes_of(path):
 
 
 def _reject_another(output, vocabulary, *, lowercase):
-    """Raises `InputError` unless what lies at `output` is what would be written."""
+    """Raises `InputError` unless `output` has what would be written."""
     for path, text in output_texts(output, vocabulary, lowercase=lowercase).items():
         if _bytes_of(path) != text.encode():
-            raise _refusal(output, ", and is not what was learned now")
+            raise _exists(output, " and differs from what was learned now")
 
 
-def _refusal(path, why=""):
+def _exists(path, more=""):
     return InputError(
-        f"{path} exists already{why}; give another name, or `force=True` to replace it."
+        f"{path} exists already{more}. Use another name, or `force=True` to replace it."
     )
 
 
@@ -225,7 +224,7 @@ class CountWords(beam.DoFn):
         self._words = Metrics.counter("vocabulary", "words")
 
     def setup(self):
-        # TensorFlow is loaded where words are counted, not where the job is described.
+        # TensorFlow is loaded in a worker, not where the job is described.
         import tensorflow as tf
 
         from keras_bert.text.normalization import WordSplitter, normalize
@@ -241,7 +240,7 @@ class CountWords(beam.DoFn):
         self._held, self._size = [], 0
 
     def process(self, text):
-        # A call of TensorFlow costs more than a short text: a line a file is a common form.
+        # A call of TensorFlow costs more than a short text, and files of one line are common.
         self._held += text.split("\n")
         self._size += len(text)
         if self._size >= _CHARACTERS_AT_ONCE:
@@ -256,7 +255,7 @@ class CountWords(beam.DoFn):
             yield GlobalWindows.windowed_value(item)
 
     def _count(self):
-        if not self._held:  # nothing came after a text that was long enough to be counted at once
+        if not self._held:  # nothing came after the last count
             return
         words = self._split(self._held)
         self._held, self._size = [], 0
@@ -270,7 +269,7 @@ def _by_count(item):
 
 
 def _write_counts(counts, path, output):
-    """Writes the counts of words to `path`, aside for `output`."""
+    """Writes the counts of words to `path`, a temporary file for `output`."""
     Metrics.counter("vocabulary", "distinct_words").inc(len(counts))
     with system_errors(output):
         if files.is_local(path):

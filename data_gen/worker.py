@@ -1,12 +1,11 @@
-"""The program that local workers are: it loads what the steps need, and is forked for each worker.
+"""The program of local workers: it loads what the steps need, and is forked for each worker.
 
     python -m data_gen.worker           # for each message on its standard input, a worker
     python -m data_gen.worker --alone   # one worker, as Beam itself starts it
 
-`data_gen.worker_pool` starts it and says what the messages are. TensorFlow takes longest to load of
-all that a small job does, and is loaded once here, however many workers there are. Nothing of it
-runs before the fork: the only threads until then are those of numpy's and Arrow's allocators and
-pools, which are made to be forked.
+`data_gen.runner.WorkerPool` starts it and describes the messages. TensorFlow takes longer to load
+than anything else in a small job, and is loaded once here. Nothing of it runs before the fork: the
+only threads until then are those of numpy's and Arrow's allocators and pools, which may be forked.
 """
 
 import contextlib
@@ -21,18 +20,17 @@ import time
 import traceback
 import warnings
 
-MESSAGE_BYTES = 1 << 20  # the most that an environment may take
+_MESSAGE_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
 _SECONDS = 0.5
 
 
 def main():
+    _end_with_parent()
     if "--alone" in sys.argv:
-        _end_with_parent()
         load()
         work()
     else:
-        _end_with_parent()
         _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
 
 
@@ -46,7 +44,7 @@ def load():
 
 
 def work():
-    """Is a worker of Beam's, whose runner the environment names, until the runner is done."""
+    """Runs Beam's worker, whose runner the environment names, until the runner is done."""
     from apache_beam.runners.worker import sdk_worker_main
 
     sdk_worker_main.main([])
@@ -55,16 +53,16 @@ def work():
 def _serve(requests):
     """Forks a worker for each message, until the other side of the socket is closed."""
     load()
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside those threads
+    warnings.simplefilter("ignore", DeprecationWarning)  # of a fork in a process with threads
     while True:
-        message, [*connections], _, _ = socket.recv_fds(requests, MESSAGE_BYTES, 1)
+        message, [*connections], _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, 1)
         if not message:
             break
         parent = os.getpid()
         if os.fork() == 0:
             requests.close()
-            _be_worker(json.loads(message), parent)
-        # From here on the worker alone holds its connection: when it ends, the other side knows.
+            _run_worker(json.loads(message), parent)
+        # Only the worker keeps its connection, so that its end is noticed on the other side.
         for connection in connections:
             os.close(connection)
     with contextlib.suppress(ChildProcessError):
@@ -72,19 +70,19 @@ def _serve(requests):
             os.wait()
 
 
-def _be_worker(environment, parent):
+def _run_worker(environment, parent):
     status = 1
     try:
         _end_with_parent(parent)
         os.environ.update(environment)
         work()
         status = 0
-    except BaseException:  # the end of the process, whatever it is
+    except BaseException:  # the process ends, whatever it is
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # What TensorFlow and grpc would take down piece by piece, the system takes at once.
+        # The system frees at once what TensorFlow and grpc would free step by step.
         os._exit(status)
 
 

@@ -1,10 +1,11 @@
-"""Pages that are made when the site is built: a page a command, and the Python names.
+"""Pages that are generated when the site is built: commands, the API, and the tutorials.
 
-Hooks of mkdocs (mkdocs.yml names this file). What the commands and functions say of themselves
-stands in their source, once.
+Hooks of mkdocs (mkdocs.yml names this file). Their text is that of the source and of the notebooks.
 """
 
+import base64
 import dataclasses
+import json
 import os
 import re
 import sys
@@ -16,17 +17,47 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 os.environ["COLUMNS"] = "100"  # how wide argparse writes
 
-COMMANDS, NAMES = "commands.md", "python_names.md"
+COMMANDS = "commands.md"
+
+# The pages of the API: title, and public names.
+API = {
+    "tasks": (
+        "Tasks",
+        """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
+        SpanClassifier RelationClassifier FillMask Pretrainer SentenceOrderPretrainer
+        SpanPretrainer CausalLM MaskedCausalLM""",
+    ),
+    "encoders": ("Encoders", "load BertConfig BertEncoder ScalarMix"),
+    "text": (
+        "Text and data",
+        """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary load_vocabulary learn_vocabulary
+        pretraining_data inspect""",
+    ),
+    "training": ("Training", "pretrain finetune sweep evaluate quickstart"),
+    "use": ("Using a model", "predict show_predictions embed embed_to_file fill_mask"),
+    "pictures": (
+        "Pictures",
+        "draw_run draw_attention draw_contexts draw_similarity",
+    ),
+    "serving": (
+        "Serving and conversion",
+        "export convert serve BackgroundServer ask push diagnose InputError",
+    ),
+}
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
 
 def on_config(config):
     """Leaves pages out of the navigation that are not there, and adds those that nobody named."""
     docs = Path(config.docs_dir)
     there = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
-    generated = {COMMANDS, NAMES}
-    nav, named = _held(config.nav, there | generated)
-    pages = [{command: f"commands/{command}.md"} for command in _all_commands()]
-    nav[nav.index({"Commands": COMMANDS})] = {"Commands": [COMMANDS, *pages]}
+    nav, named = _held(config.nav, there | {COMMANDS, "api.md", "tutorials.md"})
+    lists = {
+        "Commands": [COMMANDS, *({name: f"commands/{name}.md"} for name in _all_commands())],
+        "API": [{title: f"api/{name}.md"} for name, (title, _) in API.items()],
+        "Tutorials": [{title: f"tutorials/{path.stem}.md"} for path, title in _notebooks()],
+    }
+    nav = [{name: lists.get(name, target) for name, target in item.items()} for item in nav]
     more = sorted(there - named)
     config.nav = nav + ([{"More": more}] if more else [])
     return config
@@ -34,12 +65,49 @@ def on_config(config):
 
 def on_files(files, config):
     """Adds the generated pages."""
-    pages = {COMMANDS: _commands(), NAMES: _names()}
+    pages = {COMMANDS: _commands()}
+    pages |= {f"api/{name}.md": _names(*page) for name, page in API.items()}
     for command in _all_commands():
         pages[f"commands/{command}.md"] = _command(command)
-    for path, text in pages.items():
-        files.append(File.generated(config, path, content=text))
+    for path, _ in _notebooks():
+        for name, content in _tutorial(path):
+            pages[f"tutorials/{name}"] = content
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
     return files
+
+
+def _notebooks():
+    """The notebooks as (path, title), in order."""
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
+        yield path, first[0].removeprefix("# ").strip()
+
+
+def _tutorial(path):
+    """Yields (file name, content): a notebook as a page, and its pictures."""
+    lines = []
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        source = "".join(cell["source"])
+        if "check" in cell["metadata"].get("tags", ()):
+            continue
+        if cell["cell_type"] == "markdown":
+            lines += [re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", source), ""]
+            continue
+        lines += ["```python", source, "```", ""]
+        for place, output in enumerate(cell["outputs"]):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            data = {kind: "".join(value) for kind, value in data.items()}
+            if "image/png" in data:
+                picture = f"{path.stem}_{number}_{place}.png"
+                yield picture, base64.b64decode(data["image/png"])
+                lines += [f"![The output of the cell above]({picture})", ""]
+            elif "text/html" in data:
+                html = re.sub(r"\n\s*\n", "\n", data["text/html"])
+                lines += [f'<div class="output">{html}</div>', ""]
+            elif data["text/plain"].strip():
+                lines += ["```text", data["text/plain"].rstrip(), "```", ""]
+    yield f"{path.stem}.md", "\n".join(lines)
 
 
 def _held(nav, there):
@@ -68,15 +136,10 @@ def _all_commands():
     return COMMANDS
 
 
-def _module(command):
-    from importlib import import_module
-
-    return import_module(f"keras_bert.cli.{command.replace('-', '_')}")
-
-
 def _commands():
     rows = [
-        f"| [{name}](commands/{name}.md) | {_module(name).SUMMARY} |" for name in _all_commands()
+        f"| [{name}](commands/{name}.md) | {command.summary} |"
+        for name, command in _all_commands().items()
     ]
     return "\n".join(
         [
@@ -96,7 +159,7 @@ def _commands():
 
 def _command(command):
     """A command's page: its description, and its flags as the terminal shows them."""
-    parts = [f"# keras-bert {command}", "", *_described(_module(command).__doc__), ""]
+    parts = [f"# keras-bert {command}", "", *_described(_all_commands()[command].description), ""]
     parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
         for kind in _kinds():
@@ -105,7 +168,7 @@ def _command(command):
 
 
 def _described(text):
-    """A module's text with its lines of commands as a block."""
+    """A description with its lines of commands as a block."""
     lines, inside = [], False
     for line in text.strip().splitlines():
         is_code = line.startswith(("keras-bert ", "tail ", "    "))
@@ -147,26 +210,24 @@ def _own_flags(kind):
         yield f"| `--{field.name.replace('_', '-')}` | {says} | {default} |"
 
 
-def _names():
-    """The reference: every public name, by what its module says."""
-    import keras_bert
-
+def _names(title, names):
+    """A page of the API: public names, with their docstrings."""
     lines = [
-        "# Python names",
+        f"# {title}",
         "",
-        "`import keras_bert as kb`, then any of these. The package imports nothing heavy until a "
-        "name is used. These are the calls of most commands, too; `vocab` is "
-        "`data_gen.vocabulary.learn_vocabulary`, `pretraining-data` "
-        "`data_gen.pretraining_data.make_pretraining_data`, `convert` "
-        "`keras_bert.checkpoints.convert.convert`, and `export` "
-        "`keras_bert.export.saved_model.export`, or a task's own `export`.",
-        "",
+        "`import keras_bert as kb`. Nothing heavy is loaded until it is used.",
     ]
-    for name in sorted(keras_bert.__all__, key=lambda name: (name[0].islower(), name.lower())):
-        lines += [f"::: keras_bert.{name}", ""]
-    return "\n".join(lines)
+    for name in names.split():
+        lines += ["", f"::: keras_bert.{name}"]
+    return "\n".join([*lines, ""])
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links to files of the repository that are no pages become their names."""
-    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]+\)", r"\1", markdown)
+    """Links to notebooks lead to their pages; to other files of the repository, to nothing."""
+    here = page.file.src_uri.count("/")
+    markdown = re.sub(
+        r"\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)", rf"]({'../' * here}tutorials/\1.md)", markdown
+    )
+    outside = "../" * (here + 1)
+    markdown = markdown.replace(f"]({outside}docs/", f"]({'../' * here}")
+    return re.sub(rf"\[([^\]]+)\]\({re.escape(outside)}[^)]+\)", r"\1", markdown)

@@ -10,7 +10,7 @@ from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
-from keras_bert.inference.embeddings.embed import TextEmbedding
+from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -21,7 +21,7 @@ from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
-from keras_bert.tasks.pretraining.fill_mask import FillMask as FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
@@ -36,10 +36,10 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
-from keras_bert.text.bpe_vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
+from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary as WordPieceVocabulary
+from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
 
 __version__: str
 __all__ = [
@@ -86,6 +86,7 @@ __all__ = [
     "push",
     "quickstart",
     "serve",
+    "show_predictions",
     "sweep",
 ]
 
@@ -105,12 +106,11 @@ def ask(
     question: str | Sequence[str] | None = ...,
     context: str | Sequence[str] | None = ...,
 ) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order: what the model on the server says of it.
+    """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. An answer has the outputs of the model's
-    signature. Where one of them is `lengths`, how many words or spans there are, lists of the
-    example that are padded for the company it was computed in are cut to that length, and
-    `lengths` is left out.
+    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
+    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
+    that length, without the padding to the other examples in the batch, and `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -118,30 +118,30 @@ def ask(
     Args:
         url: http://HOST:PORT for REST, grpc://HOST:PORT for gRPC.
         model: the name of the model on the server.
-        data: the examples: JSON Lines, on each line an object of the model's inputs; - is standard
-            input (None: give the examples themselves).
+        data: the examples as JSON Lines: one object of the model's inputs per line; - is standard input
+            (None: pass texts instead).
         version: the version of the model (None: the newest).
-        signature: the entry point of the model.
-        batch_size: examples of a request.
-        timeout: seconds to wait for an answer.
-        metadata: print what the model takes and gives in place of answers.
-        text: text of an example; may be given several times (None: none).
-        text_a: text a of an example; may be given several times (None: none).
-        text_b: text b of an example; may be given several times (None: none).
-        question: question of an example; may be given several times (None: none).
-        context: context of an example; may be given several times (None: none).
+        signature: the signature of the model.
+        batch_size: examples per request.
+        timeout: seconds to wait for a response.
+        metadata: print the versions, inputs and outputs of the model instead of predictions.
+        text: text of an example; may be repeated (None: none).
+        text_a: text a of an example; may be repeated (None: none).
+        text_b: text b of an example; may be repeated (None: none).
+        question: question of an example; may be repeated (None: none).
+        context: context of an example; may be repeated (None: none).
 
     Raises:
-        InputError: the address is none, an example is wrong, or (`ServerError`) the server cannot
-            be reached or refuses; at the latest when that example is reached.
+        InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
+            reached or rejects a request; at the latest when that example is reached.
     """
 
 def diagnose() -> dict[str, Any]:
-    """What `keras-bert doctor` prints.
+    """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> rows of (name, what is said of it), and `problems`,
-        sentences that say what to mend.
+        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
+        what to fix.
     """
 
 def draw_attention(
@@ -154,8 +154,8 @@ def draw_attention(
 ) -> Path:
     """Draws the attention inside a text: of all heads, or of one head in large.
 
-    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
-    one. In the small squares the first token, [CLS], is at the top and on the left.
+    Every row of a square is a token and the columns are the tokens that it attends to; a row sums
+    to one. In the small squares the first token, [CLS], is at the top and on the left.
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
@@ -186,7 +186,7 @@ def draw_contexts(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        word: the word, which every text has.
+        word: the word, which is in every text.
         texts: the texts, two or more.
         output: the PNG file to write.
         groups: None, or the name of each text's group (its sense of the word), for a colour; up to
@@ -201,14 +201,14 @@ def draw_contexts(
     """
 
 def draw_run(run: str | PathLike[str]) -> list[Path]:
-    """Draws what a run's metrics.json holds.
+    """Draws the results in a run's metrics.json.
 
-    Of a pre-training run that is RUN/curves.png: losses beside the unigram entropy, accuracies, the
-    learning rate and the norm of the gradients, and the speed. Of a run on labelled examples they
-    are in RUN/pictures: `learning_curve.png` (the loss and the figure by which the best epoch is
-    kept), and where the task's figures have them `confusion.png` (how often each label was taken
-    for which), `labels.png` (precision, recall and F1 of each label), `reliability.png` (how often
-    the model is right when it is so sure).
+    For a pre-training run that is RUN/curves.png: losses with the unigram entropy, accuracies, the
+    learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
+    are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
+    and where the task has these metrics `confusion.png` (how often each label was predicted for
+    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
+    (accuracy by confidence).
 
     Args:
         run: the output folder of a finished run.
@@ -231,7 +231,7 @@ def draw_similarity(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        pairs: (text, word) for each row, two or more; the word stands in the text.
+        pairs: (text, word) for each row, two or more; the word is in the text.
         output: the PNG file to write.
         layers: which layers make a vector (see `Embedder`).
 
@@ -254,26 +254,26 @@ def embed(
     text: str | Sequence[str] | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> Iterator[TextEmbedding]:
-    """Yields one `TextEmbedding` a text, in order, in memory that does not grow with their number.
+    """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
 
-        for found in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
-            found.tokens, found.vectors, found.cls, found.mean
+        for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
+            embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
 
     Args:
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: a file: one text a line, TSV or JSON Lines, told by content; - is standard input (None:
-            give `text`).
-        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
-            sum of all blocks.
-        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
-            first piece; pieces; or nothing.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
-            overlap (None: as many as the model has positions).
-        batch_size: rows in a step, at most.
-        text: the texts (None: give `data`).
-        report: a function that is told in one line how the file was read.
+        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
+            input (None: pass `text`).
+        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
+            layers above it.
+        tokens: what has a vector in addition to the whole text: words, as the mean of their subword
+            tokens or by the first one; subword tokens; or nothing.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
+            overlapping windows (None: all positions of the model).
+        batch_size: maximum number of sequences per batch.
+        text: the texts (None: pass `data`).
+        report: a function that is called with a line on how the file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
 
@@ -298,36 +298,36 @@ def embed_to_file(
 ) -> dict[str, int]:
     """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
 
-    The file appears whole or not at all, and memory does not grow with the number of texts. Where
-    it is there already, made of the same files with the same settings, nothing is done. See
-    `ParquetFile` for its columns, `NpzFile` for its arrays.
+    The file appears complete or not at all, and memory does not grow with the number of texts. If
+    it already exists and was made from the same files with the same settings, nothing is done. See
+    `ParquetFile` for its columns and `NpzFile` for its arrays.
 
     Args:
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: one text a line, TSV or JSON Lines, told by content; - is standard input.
-        layers: the layers that make a vector; "first" is the embeddings below all blocks, "sum-all" the
-            sum of all blocks.
-        tokens: what has a vector beside the text itself: words, as the mean of their pieces or by their
-            first piece; pieces; or nothing.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text is read in rows that
-            overlap (None: as many as the model has positions).
-        batch_size: rows in a step, at most.
-        output: NAME.parquet or NAME.npz, which says the format.
+        data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
+        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
+            layers above it.
+        tokens: what has a vector in addition to the whole text: words, as the mean of their subword
+            tokens or by the first one; subword tokens; or nothing.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
+            overlapping windows (None: all positions of the model).
+        batch_size: maximum number of sequences per batch.
+        output: NAME.parquet or NAME.npz; the ending selects the format.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
-        report: a function that is told in one line how the file was read, and in another at the
-            end where the vocabulary does not fit the texts.
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the texts.
 
     `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
     Returns:
-        A dictionary: `texts` and `tokens`, how many there were, and `width`, D of the vectors.
+        A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
 
     Raises:
-        InputError: on bad input, or where `output` has another ending, is there already, or cannot
-            be written.
+        InputError: on bad input, or if `output` has another ending, already exists, or cannot be
+            written.
     """
 
 def evaluate(
@@ -345,56 +345,53 @@ def evaluate(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
+    """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
-    With `show_errors`, `errors` is among them: descriptions of so many wrong answers, the
-    worst first.
-    With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
+    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
+    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
-        batch_size: rows at a time.
+        max_length: maximum sequence length, including [CLS] and [SEP] (None: as in training).
+        batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
-        show_errors: show the worst mistakes, so many.
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
-        report: a function that is told in one line how the file was read.
+        show_errors: show this many errors, the most confident first.
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
+        report: a function that is called with a line on how the file was read, and one per note.
 
-    `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
-    text and its label each). These are the arguments for a classifier; how the file of another kind
-    of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
+    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
+    of a text and its label). These are the arguments for a classifier; other tasks have their own
+    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
 
-    A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate.evaluate_records`.
+    A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
+    metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
         InputError: on bad input, and on a label that the model does not have.
     """
 
 def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
-    """The likeliest pieces at each [MASK] of a text.
+    """Returns the most probable tokens at each [MASK] of a text.
 
-    Each place is predicted for itself: with several, the candidates of one do not know which was
-    taken at another. A piece that begins with ## continues the word before it; of byte-pair
-    encoding, one that ends in @@ is continued by the next.
+    Several masks are predicted independently of one another. A token that begins with ## continues
+    the word before it; in byte-pair encoding, one that ends in @@ is continued by the next.
 
     Args:
         model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
-        text: a text with [MASK] in it, once or several times.
-        top_k: candidates for each [MASK].
+        text: a text with one or more [MASK].
+        top_k: candidates per [MASK].
 
-    `model` may also be a `FillMask` or a `Pretrainer`. Nothing else in the text is special: only
-    here is a literal [MASK] more than seven characters of text.
+    `model` may also be a `FillMask` or a `Pretrainer`. [MASK] is the only special token that a text
+    may contain, and only here: for every other function it is seven characters of text.
 
     Returns:
-        A list with a list of `Candidate` for each [MASK], in the order of the text; the likeliest
-        candidate first.
+        One list of `Candidate` per [MASK], in the order of the text, the most probable first.
 
     Raises:
         InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
@@ -406,6 +403,8 @@ def finetune(
     batch_size: int = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -428,9 +427,7 @@ def finetune(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
-    schedule: str = ...,
     train_layers: int | None = ...,
-    layer_decay: float = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
@@ -451,33 +448,37 @@ def finetune(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
+    """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: rows in a step.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: examples per step.
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        task: the kind of task.
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        task: the task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
@@ -485,85 +486,79 @@ def finetune(
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on; - is standard input.
         dev: the examples to evaluate on after each epoch.
         epochs: passes over the training data.
-        learning_rate: the highest rate, reached at the end of the warm-up (None: 5e-5, which suits base
-            sizes; 1e-3 for the head of a frozen encoder).
-        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
-            epochs.
+        learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
+            for the head of a frozen encoder).
+        freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: pulls the mix toward the average.
-        scalar_mix_layer_norm: normalise every layer before mixing.
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
-            all.
-        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
-            stay as they are (None: all of the model).
-        layer_decay: the rate of each block is that of the one above it, times this; the head has the
-            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
-        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
-            follows, from the last down (ULMFiT).
-        patience: stop after so many epochs in a row without a better figure on the dev data (None:
-            train all epochs).
-        keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        num_seeds: repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the
-            deviation of the figures are told, and the model that is best on the dev data is kept.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
-            that has fewer).
-        dropout: share of what the head reads that is dropped in training (None: the model's own).
-        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
-            none).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
-            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
-            a model without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
-        threshold: of several labels, those are given whose probability is higher.
-        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
-            it has.
-        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
-            labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
-        report: a function that is told, in lines, how the files are read and what is trained.
+        scalar_mix_l2: L2 regularization of the mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before mixing.
+        train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
+            whole model).
+        gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
+            following epoch, from the last down (ULMFiT).
+        patience: early stopping: epochs in a row without a better metric on the dev data (None: train
+            all epochs).
+        keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
+        num_seeds: repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and
+            standard deviation, and keeps the model that is best on the dev data.
+        max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
+            of the model if it has fewer).
+        dropout: dropout rate of the head's input (None: from the model's config).
+        bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
+            token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
+            without a pooler, whose [CLS] was never trained; last for a causal model).
+        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        threshold: with --multi-label, predict the labels whose probability is higher.
+        class_weights: weights of training examples: none (all equal), balanced (all labels have the
+            same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
+            label.
+        metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
+            accuracy; micro_f1 with several labels per text).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
+        report: called with each line about the files and the training, such as `print`.
 
-    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
-        (the name of the figure that makes one better), `dev` (its official figures), what the task
-        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
-        and `history` (see `keras_bert.training.monitoring.history.History`); and where there is a
-        mix, `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
-        several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `std` of its official figures, and `runs` (see `keras_bert.training.series.run_series`).
+        The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
+        `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
+        from the training examples (such as `labels`), `steps`, `parameters`,
+        `trainable_parameters`, `seconds` and `history` (see
+        `keras_bert.training.monitoring.history.History`). With a scalar mix also `scalar_mix`: its
+        `layer_weights`, embeddings first, and `gamma`. With several seeds these are of the run
+        that is best on the dev data, with the `mean` and `std` of the official metrics over all
+        runs, and `runs` (see `keras_bert.training.finetune.run_series`).
 
     Raises:
-        InputError: an argument or a file is wrong, the dev examples do not go with the training
-            ones, or the output folder holds something else.
+        InputError: an argument or a file is invalid, the dev examples do not match the training
+            examples, or the output folder contains something else.
     """
 
 def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
-    """The first rows of a folder of pre-training rows, as a person reads them.
+    """The first examples of a folder of pre-training data, in readable form.
 
-        kb.inspect("data", count=2)  # shown as text, what is masked marked
+        kb.inspect("data", count=2)  # shown as text, with the masked tokens marked
 
     Args:
         path: a folder that a data job made, or a shard in one.
         split: "train" or "eval".
-        count: how many rows.
+        count: the number of examples.
 
     Returns:
-        A list of `keras_bert.records.inspection.Instance`: a row's pieces, each with what the model
-        sees, what stood there where it was chosen, its segment, span and whether it is a boundary.
+        A list of `keras_bert.records.inspection.Instance`: the tokens of an example, each with the
+        model's input, the original where it is masked, its segment and its span.
 
     Raises:
         InputError: there is no such folder, or it is not finished.
@@ -577,15 +572,15 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
-            of a run, which holds such a folder. Or a name,
+            of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a checkpoint of Google's.
+            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: it is a byte-level one, which this library does not have.
+        None, with a warning: its byte-level tokenizer is not supported.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -594,7 +589,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     """
 
 def load_task(folder: str | PathLike[str]) -> Task:
-    """Loads the task that a folder holds, head and all; its `config.json` says which.
+    """Loads the task in a folder, with its head; `config.json` names its kind.
 
     Args:
         folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
@@ -604,14 +599,14 @@ def load_task(folder: str | PathLike[str]) -> Task:
         `compile_defaults`, and `export`.
 
     Raises:
-        InputError: as `load`; also refused is a folder that holds no task of ours.
+        InputError: as `load`, or the folder contains no supported task.
     """
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
-    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+    """The `Vocabulary` in a `vocab.txt`, or in a folder of either algorithm, cased or not.
 
     Raises:
-        InputError: there is none that this library reads.
+        InputError: there is none, or one of an unsupported kind.
     """
 
 def predict(
@@ -629,29 +624,30 @@ def predict(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order (see the task's `decode`).
+    """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they come back as `expected`.
+    Where a file has labels, they are included as `expected`.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: those of training).
-        batch_size: rows at a time.
-        data: the examples, labelled or not; - is standard input (None: give the examples themselves).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
-        text: text of an example; may be given several times (None: give `data`).
-        report: a function that is told in one line how the file was read, and in another at the
-            end where the vocabulary does not fit the text.
+        max_length: maximum sequence length, including [CLS] and [SEP] (None: as in training).
+        batch_size: sequences per batch.
+        data: the examples, with or without labels; - is standard input (None: pass the examples
+            themselves).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
+        text: text of an example; repeat it for several examples (None: pass `data`).
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
-    for a classifier; for another kind of task, its own stand in place of `text` and of those that
-    tell how a file is read (`keras_bert.inference.settings.predict_settings` has them).
+    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
+    a classifier; other tasks have their own in place of `text` and of those on how a file is read
+    (see `keras_bert.inference.settings.predict_settings`).
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
@@ -663,6 +659,8 @@ def pretrain(
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -682,10 +680,8 @@ def pretrain(
     initialization: str | None = ...,
     learning_rate: float = ...,
     optimizer: str = ...,
-    schedule: str = ...,
     clip_norm: float = ...,
     gradient_accumulation: int = ...,
-    layer_decay: float = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
@@ -695,100 +691,98 @@ def pretrain(
     max_span_length: int | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, Any]:
-    """Pre-trains an encoder, or goes on where a run stopped.
+    """Pre-trains an encoder, or resumes an interrupted run.
 
-    The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
+    The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a
     `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
-    sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
-    `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
-    weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
-    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
+    sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
+    tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
+    from random weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a
+    BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
+    train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
+    "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
+    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: rows in a step, of each phase.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: examples per step (per phase).
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        data: the folder that keras-bert pretraining-data wrote; several are phases of the run, one
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        data: the folder written by keras-bert pretraining-data; several are phases of the run, one
             after another.
-        vocab: the vocabulary that its rows were made with: a vocab.txt, or a folder with a vocabulary
-            (byte-pair encoding: vocab.json and merges.txt).
-        steps: optimizer steps, of each phase (None: give minutes).
-        minutes: in place of steps: train for so long, all in all; how many steps that is, and with them
-            the schedule, is settled at the start by measuring (of each phase) (None: give steps).
-        batch_tokens: in place of the batch size: positions in a step, padding counted in; rows of about
-            one length make a batch, as many as there is room for (of each phase) (None: batch_size
-            rows).
-        architecture: tiny, mini, small, medium, base, large, or a config.json: random weights (None:
-            tiny, where no model is given).
-        model: go on from the weights of a model folder, of a run's output, or of hf://owner/name (None:
+        vocab: the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair
+            encoding: vocab.json and merges.txt).
+        steps: optimizer steps (per phase) (None: give minutes).
+        minutes: instead of steps: the total training time; the number of steps, and with it the
+            schedule, is planned at the start by measuring (per phase) (None: give steps).
+        batch_tokens: instead of the batch size: tokens per step including padding; batches are of
+            examples of similar length, as many as fit (per phase) (None: batch_size examples).
+        architecture: start from random weights: tiny, mini, small, medium, base, large, or a
+            config.json (None: tiny, where no model is given).
+        model: start from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
-        initialization: what random weights look at before the first step: heads of the first block look
-            at the tokens beside their own, which a masked LM otherwise takes thousands of steps to find
-            (neighbours), or at nothing in particular, as in BERT (None: neighbours, where no model is
-            given).
-        learning_rate: the highest rate, reached at the end of the warm-up.
-        optimizer: AdamW, or LAMB, whose steps are in proportion to each matrix (for batches of
-            thousands of rows).
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (slanted triangular), along half a cosine as it also rose (one-cycle), or not at all.
-        clip_norm: the global norm that gradients are cut to; 0 cuts none.
-        gradient_accumulation: parts that the rows of a step are computed in, one after another, where
-            all at once are too many for the memory.
-        layer_decay: the rate of each block is that of the one above it, times this; heads have the
-            whole rate, and the embeddings the lowest.
-        eval_every: steps between two evaluations (None: at every checkpoint).
-        eval_batches: evaluate on the first batches of the eval split, so many (None: on all of it).
-        bad_records: what becomes of a run whose rows cannot all be read: it stops with an error that
-            names file and record, or leaves out and counts what is damaged (skip), after reading all
-            rows once at its start.
-        objective: what is trained: the objective of the data folder, or causal-lm, the next token on
-            the sequences of any folder (None: the data folder's own).
-        causal_fraction: fraction of a step's sequences that are read from left to right, each token
-            predicting the next one: a masked and causal LM on data of the objective mlm (GPT-BERT).
-        span_boundary_weight: what the loss of the span-boundary head counts beside that of the masked
-            tokens, for rows of the objective span; 0 trains without the head (None: 1).
-        max_span_length: tokens of a span, at most, that are predicted from its boundaries; those
-            further in are predicted in their places alone (None: 20, or that of the model).
-        report: a function that is told, in lines, what the run starts from.
+        initialization: initialization of random weights: attention heads of the first layer attend to
+            the neighbouring tokens (neighbours), which a masked LM otherwise learns only after
+            thousands of steps, or to nothing in particular, as in BERT (bert) (None: neighbours, where
+            no model is given).
+        learning_rate: learning rate at the end of the warm-up.
+        optimizer: AdamW, or LAMB for batches of thousands of examples.
+        clip_norm: global norm for gradient clipping; 0: no clipping.
+        gradient_accumulation: split each step's batch into this many parts, computed one after another,
+            to fit into memory.
+        eval_every: steps between evaluations (None: at every checkpoint).
+        eval_batches: evaluate on this many batches of the eval split (None: on all of it).
+        bad_records: what to do with unreadable records: stop with an error that names file and record
+            (error), or read all records once at the start, leave the damaged ones out and count them
+            (skip).
+        objective: the objective of the data folder, or causal-lm, which predicts the next token on the
+            sequences of any folder (None: the data folder's own).
+        causal_fraction: fraction of each batch trained as a causal LM, the rest as a masked LM, on data
+            of the objective mlm (GPT-BERT).
+        span_boundary_weight: weight of the span-boundary loss relative to the masked-token loss, for
+            the objective span; 0 trains without the head (None: 1).
+        max_span_length: longest span that the span-boundary head predicts, in tokens; tokens further in
+            are predicted by the masked LM alone (None: 20, or that of the model).
+        report: called with each line about the start of the run, such as `print`.
 
     Returns:
-        What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
-        (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
-        word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (whether the run looks
-        healthy, `is_healthy`, and a `sentence`). `eval` figures are None without eval rows. Figures
-        are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for the
-        masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
-        `keras_bert.draw_run` draws their curves.
+        The contents of metrics.json: `steps`, `tokens`, `parameters`, `seconds`,
+        `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
+        unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
+        `eval_rows` (the number of held-out examples of `eval`), `history` (see
+        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `sentence`). `eval` metrics are None without held-out examples. Metrics are named
+        `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
+        kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
+        their curves.
 
     Raises:
-        InputError: an argument is wrong, or the output folder holds something else.
+        InputError: an argument is invalid, or the output folder contains something else.
     """
 
 def push(
@@ -801,25 +795,25 @@ def push(
 ) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
-    The folder is opened first, with every check that loading it makes. Pushed are its config, its
-    weights, its tokenizer and README.md, in which the name on the hub is put in; where there is no
-    README.md, a card is made of what the config says. What else lies in the folder stays here, and
-    what lies on the hub is replaced file by file.
+    The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
+    README.md are pushed, with the name on the hub put into the README.md; if there is none, a card
+    is made from the config. Other files are not pushed, and other files on the hub are kept.
 
     Args:
         model: a model folder, or the output of a run.
         to: its name on the hub: owner/name.
-        private: shown to you alone; raises an error if the repository exists and is public.
-        revision: the branch to push to, which is made where there is none (None: main).
-        message: what the commit says.
+        private: visible to you alone; an error if the repository exists and is public.
+        revision: the branch to push to; created if needed (None: main).
+        message: the commit message.
 
     Returns:
         The address of the commit.
 
     Raises:
-        InputError: the folder is none, or one of its files is a link to a file outside; the name is
-            none, is not yours to write, or is that of a public repository where `private` is asked
-            for; the hub cannot be reached, or huggingface_hub is not installed.
+        InputError: the folder is not a model folder, or one of its files is a link to a file
+            outside; the name is invalid, is not yours to write, or is that of a public repository
+            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
+            installed.
     """
 
 def quickstart(
@@ -830,26 +824,26 @@ def quickstart(
     sizes: QuickstartSizes | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, Any]:
-    """Runs the whole line in `output` and returns what came out, as `results.json` holds it.
+    """Runs the full pipeline in `output` and returns the results, as `results.json` holds them.
 
-    Where the same was begun there, it goes on: each step finds what it has written. Where it is
-    finished, nothing is done.
+    An interrupted quickstart resumes: each step finds what it has written. A finished one is not
+    repeated.
 
     Args:
-        output: a new or empty folder for all that is made.
+        output: a new or empty folder for all results.
         seed: same seed, same input, same result.
-        force: begin anew: delete what this command left in the output before.
+        force: start over: delete what this command left in the output before.
         sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
-        report: a function that is told, line by line, what is done, by which command, and how long
+        report: a function that receives, line by line, what is done, by which command, and how long
             it took.
 
     Returns a dictionary: `sizes`, `seed`, `masked_lm` (`start`, `end` and `end_on_train`, the loss
-    in nats a masked token, on held-out text before and after pre-training and on the text trained
-    on; `unigram_entropy`, the loss of a model that knows word frequencies only), `tags` (for each
-    number of tagged `sentences` the accuracy of a tagger that starts from `random` weights and from
-    the `pretrained` ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many
-    unseen `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
-    folder), `seconds` (by step) and `total_seconds`, both of the session that came to the end.
+    in nats per masked token, on held-out text before and after pre-training and on the training
+    text; `unigram_entropy`, the loss of the unigram baseline), `tags` (for each number of tagged
+    `sentences` the accuracy of a tagger that starts from `random` weights and from the `pretrained`
+    ones, on so many unseen `words`), `spam` (`accuracy` of the filter on so many unseen
+    `examples`), `answers` (`text`, `label`, `score` of each of SENTENCES), `savedmodel` (its
+    folder), `seconds` (by step) and `total_seconds`, both of the last session.
 
     Raises InputError for an output folder that holds something else, or is in use.
     """
@@ -871,27 +865,42 @@ def serve(
 ) -> None:
     """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
 
-    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
-    Serving takes the same folders, and answers the same requests.
+    It is for development: one process, without encryption or authentication. TensorFlow Serving
+    takes the same folders and answers the same requests.
 
     Args:
-        models: an exported model, or a folder of several; the name of each is that of its folder.
-        host: the address to listen on; 0.0.0.0 is all of this machine's.
-        allowed_hosts: more host names of this server, such as a proxy's; a request over HTTP to any
-            other name is refused (None: localhost and `host`).
-        rest_port: the port of REST and of the page; 0 is any free one.
-        grpc_port: the port of gRPC; 0 is any free one.
-        attention: a model folder, not exported, whose attention the page shows (None: the page shows
-            none).
-        max_body: bytes of a request.
-        max_batch: examples of a request, and of requests computed together.
-        max_requests: requests that are read, waited for or computed at a time.
-        timeout: seconds for a request to arrive, to be computed, and for its answer to be taken.
-        poll: seconds between looks for new version folders.
-        report: a function that is told in a line what the server does.
+        models: an exported model, or a folder of several; each has the name of its folder.
+        host: the address to listen on; 0.0.0.0 is all addresses of this machine.
+        allowed_hosts: more host names of this server, such as a proxy's; HTTP requests with any other
+            host name are rejected (None: localhost and `host`).
+        rest_port: the port of REST and the page; 0 for a free one.
+        grpc_port: the port of gRPC; 0 for a free one.
+        attention: a model folder, not exported, whose attention the page shows (None: no attention).
+        max_body: largest size of a request.
+        max_batch: most examples in a request, and in a batch of requests.
+        max_requests: most requests at a time.
+        timeout: seconds for a request to arrive, to be computed, and for its response to be read.
+        poll: seconds between checks for new version folders.
+        report: a function that is called with each line of the server's log.
 
     Raises:
-        InputError: a folder has no model that loads, two have the same name, or a port is taken.
+        InputError: a folder has no model that loads, two have the same name, or a port is in use.
+    """
+
+def show_predictions(
+    predictions: Iterable[dict[str, Any]], *, texts: Iterable[str] | None = ...
+) -> list[dict[str, Any]]:
+    """Shows predictions of `kb.predict` in a notebook.
+
+    Entities of a tagger, spans of a span classifier and answers to questions are marked in their
+    texts; other predictions are a table.
+
+    Args:
+        predictions: what `kb.predict` yields, for any task.
+        texts: the contexts of questions, one per prediction; other predictions have their text.
+
+    Returns:
+        The predictions as a list, which a notebook shows as HTML.
     """
 
 def sweep(
@@ -900,6 +909,8 @@ def sweep(
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
     weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
     seed: int = ...,
     dtype: str = ...,
     steps_per_execution: int = ...,
@@ -922,9 +933,7 @@ def sweep(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
-    schedule: str = ...,
     train_layers: int | None = ...,
-    layer_decay: float = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
@@ -944,32 +953,37 @@ def sweep(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Fine-tunes with every choice of rate, batch size and epochs, and keeps the best model.
+    """Fine-tunes with every combination of learning rate, batch size and epochs.
 
-    Best is the highest figure on the dev data. Calling it again with the same arguments goes on
-    where it stopped: finished runs are not repeated, and the one that was stopped is resumed.
+    The model with the highest metric on the dev data is kept. Calling it again with the same
+    arguments resumes the interrupted run; finished runs are not repeated.
 
     Args:
-        output: the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and
+        output: the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and
             checkpoints/.
-        batch_size: the rows in a step to try.
-        warmup: share of the steps in which the rate rises from 0.
-        weight_decay: of matrices; biases and norms have none.
-        seed: same seed, same input, same result.
-        dtype: what is computed in; weights are float32 in any case.
-        steps_per_execution: steps that a device does before it reports; checkpoints and evaluations
+        batch_size: the batch sizes to try.
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
             fall on multiples of it.
-        checkpoint_every: steps between two checkpoints to resume from.
-        keep_checkpoints: checkpoints that are kept until the run is finished, the newest ones; where
-            the newest turns out to be broken, a run goes on from the one before it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
         strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
-            TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto).
-        deterministic: the same weights to the last bit in every run on this machine (slower; it holds
-            for the whole process).
-        histograms: write the distribution of every trained variable's numbers into logs/ at each
-            evaluation, for TensorBoard.
-        force: begin anew: delete what this command left in the output before.
-        task: the kind of task.
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        task: the task.
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
@@ -977,59 +991,52 @@ def sweep(
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
-        cased: the vocabulary of an architecture keeps capitals and accents.
+        cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on; - is standard input.
         dev: the examples to evaluate on after each epoch.
-        epochs: the passes over the training data to try.
-        learning_rate: the highest rates to try, reached at the end of the warm-up.
-        freeze_encoder: train the head alone: the encoder's outputs are computed once and used in all
-            epochs.
+        epochs: the numbers of epochs to try.
+        learning_rate: the learning rates to try.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: pulls the mix toward the average.
-        scalar_mix_layer_norm: normalise every layer before mixing.
-        schedule: how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a 32nd
-            (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or not at
-            all.
-        train_layers: train the last so many blocks and the head; the embeddings and the blocks below
-            stay as they are (None: all of the model).
-        layer_decay: the rate of each block is that of the one above it, times this; the head has the
-            whole rate, and the embeddings the lowest (0.8 to 0.95 are usual).
-        gradual_unfreezing: train the head alone in the first epoch, and one more block in each that
-            follows, from the last down (ULMFiT).
-        patience: stop after so many epochs in a row without a better figure on the dev data (None:
-            train all epochs).
-        keep: the model of the epoch with the best figure on the dev data, or of the last one.
-        max_length: tokens in a row, [CLS] and [SEP] counted in (None: 128, or all positions of a model
-            that has fewer).
-        dropout: share of what the head reads that is dropped in training (None: the model's own).
-        bilstm: a bidirectional LSTM of two layers over the encoder, of so many units each way (None:
-            none).
-        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both of these, the
-            last token, the maximum over the tokens, or three of these side by side (None: cls; mean for
-            a model without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: parted by | in a table, a list in JSON.
-        threshold: of several labels, those are given whose probability is higher.
-        class_weights: what a training text weighs: none (all the same), balanced (all labels the same
-            in sum), or LABEL=WEIGHT,… (others weigh 1); of several labels a text, what each weighs that
-            it has.
-        metric: the figure on the dev data that the best epoch is kept by; f1 is that of the last of two
-            labels (None: accuracy, or micro_f1 of several labels a text).
-        text_column: the column (from 1) or key of the text (None: told by names and content).
-        header: whether the first line of a TSV names its columns (None: told by content).
-        label_column: the column (from 1) or key of the label (None: told by names and content).
-        fields: which column (by its name, or its number from 1), key or tfds feature holds what:
-            text=sentence,label=label (None: told by names and content).
-        glue: the file is one of this task of GLUE (MNLI-mm: the mismatched one), whose columns are
-            known (None: any other file).
-        report: a function that is told, in lines, how the files are read and what is trained.
+        scalar_mix_l2: L2 regularization of the mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before mixing.
+        train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
+            whole model).
+        gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
+            following epoch, from the last down (ULMFiT).
+        patience: early stopping: epochs in a row without a better metric on the dev data (None: train
+            all epochs).
+        keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
+        max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
+            of the model if it has fewer).
+        dropout: dropout rate of the head's input (None: from the model's config).
+        bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
+            token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
+            without a pooler, whose [CLS] was never trained; last for a causal model).
+        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        threshold: with --multi-label, predict the labels whose probability is higher.
+        class_weights: weights of training examples: none (all equal), balanced (all labels have the
+            same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
+            label.
+        metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
+            accuracy; micro_f1 with several labels per text).
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        fields: the column (its name, or its number from 1), key or tfds feature of each part:
+            text=sentence,label=label (None: detected from names and content).
+        glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
+            (None: not a file of GLUE).
+        report: called with each line about the files and the training, such as `print`.
 
-    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.training.settings.sweep_settings(task)` has them).
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
 
     Returns:
-        What metrics.json holds: the metrics of the best run as `keras_bert.finetune` gives them,
-        its name as `kept["run"]`, and `runs`: for each by name the `learning_rate`, `batch_size`
-        and `epochs`, the `figure` that they are compared by, `kept`, `dev`, `steps` and `seconds`.
+        The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
+        its name as `kept["run"]`, and `runs`: by name, each run's `learning_rate`, `batch_size` and
+        `epochs`, the `metric` that the runs are compared by, `kept`, `dev`, `steps` and `seconds`.
 
     Raises:
         InputError: see `keras_bert.finetune`.

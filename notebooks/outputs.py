@@ -1,4 +1,4 @@
-"""What is kept of outputs: what a reader wants to see, not where and when it was made."""
+"""Outputs as they are kept: what a reader wants to see, not where and when it was computed."""
 
 import re
 
@@ -6,19 +6,19 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def tidy(notebook, *, places):
-    """Tidies the outputs of a notebook, in its place.
+def tidy(notebook, *, folders):
+    """Tidies the outputs of a notebook in place.
 
-    Standard error is left out: bars, and what libraries warn of. So are frames, whose page ends
-    with the kernel. Of standard output there stays what a terminal would show in the end. Counts
-    of executions go. What lies in one of the folders `places` is named as from there.
+    Removed are standard error (bars and warnings), frames, whose page ends with the kernel, and
+    execution counts. Standard output is what a terminal would show at the end. Paths below one of
+    `folders` are relative to it.
     """
     for cell in notebook.cells:
-        cell.metadata = {}
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k in ("jupyter", "tags")}
         if cell.cell_type != "code":
             continue
         cell.execution_count = None
-        cell.outputs = [_kept(out, places) for out in _joined(cell.outputs) if _stays(out)]
+        cell.outputs = [_kept(out, folders) for out in _joined(cell.outputs) if _stays(out)]
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -60,19 +60,19 @@ def _joined(outputs):
     return joined
 
 
-def _kept(output, places):
+def _kept(output, folders):
     if output.output_type == "stream":
-        output.text = _anywhere(as_shown(output.text), places)
+        output.text = _anywhere(as_shown(output.text), folders)
     for kind, data in output.get("data", {}).items():
         if kind.startswith("text/"):
-            output.data[kind] = _anywhere(data, places)
+            output.data[kind] = _anywhere(data, folders)
     if "execution_count" in output:
         output.execution_count = None
     return output
 
 
-def _anywhere(text, places):
+def _anywhere(text, folders):
     """A text that names no place of this machine or of its memory."""
-    for place in places:
-        text = text.replace(f"{place}/", "").replace(str(place), ".")
+    for folder in folders:
+        text = text.replace(f"{folder}/", "").replace(str(folder), ".")
     return _ADDRESS.sub("0x…", text)

@@ -1,64 +1,55 @@
-"""What every notebook keeps to, whether it is run or not."""
+"""Rules for every notebook, whether it is run or not."""
 
 import ast
 import re
 
-from notebooks.figures import unbound
-
-MOST_BYTES = 200_000
-_MOST_LINES = 24  # of a cell
+MAX_BYTES = 200_000
+_MAX_LINES = 24  # of a cell
 
 # Packages that a user of the library has, and the parts of ours that are for them.
 _OURS = ("keras_bert", "data_gen")
-_OPEN = re.compile(r"keras_bert|keras_bert\.samples(\.\w+)*|data_gen\.\w+")
+_OPEN = re.compile(r"keras_bert|keras_bert\.samples(\.\w+)*")
 _PROGRAMS = ("subprocess", "multiprocessing", "pty")
 _CALLS = ("system", "popen", "Popen", "get_ipython")
 
 # What a path of somebody's machine begins with.
-_PLACES = re.compile(r"(?<![\w.])/(?:home|root|Users|tmp|usr|opt|var|private|mnt|work)/[^\s\"'<]*")
+_PATHS = re.compile(r"(?<![\w.])/(?:home|root|Users|tmp|usr|opt|var|private|mnt|work)/[^\s\"'<]*")
 
 
-def offences(notebook):
-    """Sentences on what is wrong with a notebook as it lies there."""
+def problems(notebook):
+    """Sentences on what is wrong with a notebook as it is."""
     found = []
     for number, cell in enumerate(notebook.cells, start=1):
-        said = _of_text(cell.source) if cell.cell_type == "markdown" else _of_code(cell.source)
-        found += [f"cell {number}: {sentence}" for sentence in said]
+        if cell.cell_type == "code":
+            found += [f"cell {number}: {sentence}" for sentence in _of_code(cell.source)]
     return found
 
 
-def offences_of_outputs(notebook):
-    """Sentences on outputs that were kept and name a place on the machine that made them."""
+def problems_of_outputs(notebook):
+    """Sentences on outputs that were kept and name a path of the machine that made them."""
     found = []
     for number, cell in enumerate(notebook.cells, start=1):
         for text in _texts(cell.get("outputs", ())):
-            found += [
-                f"cell {number}: the output names {place}." for place in _PLACES.findall(text)
-            ]
+            found += [f"cell {number}: the output names {path}." for path in _PATHS.findall(text)]
     return found
 
 
-def offence_of_size(path, size):
+def problem_of_size(path, size):
     """A list of a sentence, where a notebook is too large to be kept."""
-    if size <= MOST_BYTES:
+    if size <= MAX_BYTES:
         return []
-    return [f"{path.name} has {size:,} bytes; {MOST_BYTES:,} are allowed: draw less, or smaller."]
-
-
-def _of_text(markdown):
-    for figure in unbound(markdown):
-        yield f'nothing checks the figure "{figure}"; bind it as notebooks/figures.py says.'
+    return [f"{path.name} has {size:,} bytes; {MAX_BYTES:,} are allowed: draw less, or smaller."]
 
 
 def _of_code(source):
     lines = source.splitlines()
     magic = [line.strip() for line in lines if line.lstrip().startswith(("!", "%"))]
     for line in magic:
-        yield f"{line!r} is no Python; a notebook here works wherever Python does."
+        yield f"{line!r} is not Python; a notebook here works wherever Python does."
     if magic:
         return
-    if len(lines) > _MOST_LINES:
-        yield f"{len(lines)} lines are many for a cell; part it."
+    if len(lines) > _MAX_LINES:
+        yield f"{len(lines)} lines are too many for a cell; split it."
     for node in ast.walk(ast.parse(source)):
         yield from _of_node(node)
 
@@ -86,7 +77,7 @@ def _of_import(module):
     if any(part.startswith("_") for part in module.split(".")):
         yield f"{module} is a private module."
     elif package in _OURS and not _OPEN.fullmatch(module):
-        yield f"{module} is none of the public names: those are kb.NAME."
+        yield f"{module} is not public; public names are kb.NAME."
 
 
 def _texts(outputs):

@@ -9,6 +9,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Small models on two processes of tests: threads of their own would only wait for one another.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["TERM"] = "xterm"  # no bar is drawn on a "dumb" one
 
 import gc
 import importlib.util
@@ -17,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.cli.quiet import settle_cpu
+from keras_bert.cli.quiet import configure_cpu
 from tests.little_garbage import keep_from_collector
 
-settle_cpu()  # the tests compute as the commands do
+configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
 
 REPOSITORY = Path(__file__).resolve().parent.parent

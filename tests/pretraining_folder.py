@@ -11,12 +11,10 @@ import tensorflow as tf
 
 from keras_bert.base.objectives import PAIRED
 from keras_bert.records import compact
-from keras_bert.records.dataset_card import FORMAT_VERSION
-from keras_bert.records.folder import CARD, COMPLETED, shard_name
+from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
 from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.specs import SPAN_FEATURES
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3

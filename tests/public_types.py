@@ -38,7 +38,7 @@ def stub():
         if inspect.isclass(value)
     ]
     for line in (
-        "from keras_bert.inference.embeddings.embed import TextEmbedding",
+        "from keras_bert.inference.embed import TextEmbedding",
         "from keras_bert.encoders.encoder import Encoder",
         "from keras_bert.inference.fill_mask import Candidate",
         "from keras_bert.records.inspection import Instance",

@@ -33,7 +33,7 @@ def make(kind, labels="abc", **options):
         max_position_embeddings=8,
         is_decoder=kind.KIND == "causal-lm",
     )
-    if kind.LEAST_LABELS:
+    if kind.MIN_LABELS:
         options["labels"] = list(labels)
     if kind.KIND == "masked-causal-lm":
         options["causal_fraction"] = 0.5

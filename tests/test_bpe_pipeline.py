@@ -13,7 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
-from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
 from keras_bert.records import DataFolder
@@ -23,9 +23,12 @@ from keras_bert.records.verification import verify
 from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    END_OF_WORD,
+    SPECIAL_TOKENS,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.undrawn import undrawn
@@ -111,7 +114,7 @@ def test_the_data_folder_keeps_the_vocabulary_with_its_merges(vocab, data):
 
 def test_every_law_holds_and_a_word_that_is_masked_in_part_is_found(data, capsys):
     assert main(["inspect", data.path, "--verify"]) == 0
-    assert "Every row obeys every law" in capsys.readouterr().out
+    assert "All examples satisfy the invariants" in capsys.readouterr().out
     verify(data)
     [shard, *_] = data.shards("train")
     before = open(shard, "rb").read()
@@ -229,14 +232,14 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
 
 
 def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_path, capsys):
-    with pytest.raises(InputError, match="is cased, as its tokenizer_config.json says, and"):
+    with pytest.raises(InputError, match="is cased according to its tokenizer_config.json, and"):
         make_pretraining_data(
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
     uncased = tmp_path / "uncased"
     Tokenizer(load_vocabulary(vocab), lowercase=True).save(uncased)
     assert make_data(work, uncased, tmp_path / "data", "--cased") == 2
-    refusal = "is uncased, as its tokenizer_config.json says, and not cased"
+    refusal = "is uncased according to its tokenizer_config.json, and not cased"
     assert refusal in capsys.readouterr().err
     with pytest.raises(InputError, match="and not cased"):
         StartingPoint(architecture="tiny", vocab=uncased, cased=True)
@@ -366,5 +369,5 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
-    with pytest.raises(InputError, match=f"{name} alone is no vocabulary; give a vocab.txt, or"):
+    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary; give a vocab.txt, or"):
         load_vocabulary(vocab / name)

@@ -35,7 +35,7 @@ RANKS = [
 WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
-    *("text.vocabulary", "text.wordpiece_vocabulary", "text.bpe_vocabulary", "text.hugging_face"),
+    *("text.vocabulary", "text.hugging_face"),
     *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
@@ -47,15 +47,13 @@ LATE_IMPORTS = {
     ("tasks.task", "export.saved_model"),
     ("tasks.task", "inputs.framing"),
     ("tasks.task", "training.optimizers.optimizer"),
-    ("tasks.task", "training.monitoring.fit_progress"),
-    ("tasks.classification.classifier", "inputs.tokenized_examples"),
-    ("tasks.classification.classifier", "tasks.classification.signatures"),
+    ("tasks.task", "training.monitoring.progress"),
+    ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
+    ("tasks.classification.pooled_task", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.features"),
-    ("tasks.pretraining.pretraining_task", "tasks.pretraining.signatures"),
-    ("tasks.classification.regressor", "inputs.tokenized_examples"),
-    ("tasks.classification.regressor", "tasks.classification.signatures"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
+    ("tasks.pretraining.pretrainer", "tasks.pretraining.signatures"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
@@ -64,7 +62,7 @@ LATE_IMPORTS = {
     ("tasks.span_classification.span_classifier", "tasks.span_classification.signatures"),
     ("tasks.tagging.tagger", "tasks.tagging.features"),
     ("tasks.tagging.tagger", "tasks.tagging.signatures"),
-    ("tasks.pretraining.fill_mask", "inference.fill_mask"),
+    ("tasks.pretraining.pretrainer", "inference.fill_mask"),
 }
 
 
@@ -179,7 +177,7 @@ def test_what_runs_under_jax_imports_no_tensorflow():
             assert imported.split(".")[0] not in TENSORFLOW, (name, imported)
 
 
-def test_data_gen_imports_only_what_the_jobs_fraction_with_training():
+def test_data_gen_imports_only_what_the_jobs_share_with_training():
     for name, imported, _ in every_import(DATA_GEN):
         if imported.startswith("keras_bert."):
             assert short(imported).split(".")[0] in DATA_GEN_MAY_IMPORT, (name, imported)
@@ -215,7 +213,7 @@ def test_no_module_imports_itself_through_others():
 # BERT, and the checkpoint formats that are its alone.
 KNOW_BERT = ("encoders.bert", "encoders.bert.*", "checkpoints.google", "checkpoints.keras_nlp")
 # How a BERT calls its layers.
-LAYERS_OF_BERT = {"inference.embeddings", "blocks", "pooler"}
+LAYERS_OF_BERT = {"embeddings", "blocks", "pooler"}
 
 
 def test_only_its_own_formats_know_of_bert():
@@ -228,7 +226,7 @@ def test_only_its_own_formats_know_of_bert():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in LAYERS_OF_BERT:
                 owner = ast.unparse(node.value).split(".")[-1]
-                read = node.attr != "inference.embeddings" or owner.endswith(("encoder", "model"))
+                read = node.attr != "embeddings" or owner.endswith(("encoder", "model"))
                 assert not read, (name, node.lineno, ast.unparse(node))
 
 

@@ -6,13 +6,13 @@ import pytest
 
 import keras_bert as kb
 from keras_bert.base.terminal import shows_bars
-from keras_bert.records.dataset_card import (
+from keras_bert.records.folder import (
     CardSettings,
     CardSplit,
     CardVocabulary,
+    DataFolder,
     DatasetCard,
 )
-from keras_bert.records.folder import DataFolder
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8
@@ -40,7 +40,7 @@ def test_a_task_and_its_config_in_a_line_and_as_a_table(task):
     rows = dict(cells(task._repr_html_()))
     assert rows["labels"] == "&lt;ham&gt;, spam"
     assert rows["parameters"] == f"{task.count_params():,}"
-    assert rows["tokenizer"] == "Tokenizer(91 pieces, wordpiece, uncased)"
+    assert rows["tokenizer"] == "Tokenizer(91 tokens, wordpiece, uncased)"
     assert dict(cells(config._repr_html_()))["hidden_size"] == "16"
     for text in (repr(task), repr(config), repr(task.tokenizer)):
         assert len(text) < 200 and "\n" not in text
@@ -77,13 +77,13 @@ def test_a_data_folder_says_what_is_in_it():
         unigram_entropy=6.4711,
     )
     assert repr(DataFolder(path="data", card=card)) == (
-        "DataFolder(data: 12,300 training rows and 12,300 held-out rows, mlm-nsp, static masks, up "
-        "to 128 tokens, 16,000 pieces, uncased)"
+        "DataFolder(data: 12,300 training examples and 12,300 held-out examples, mlm-nsp, static "
+        "masks, up to 128 tokens, vocabulary of 16,000 tokens, uncased)"
     )
-    assert repr(card).startswith("DatasetCard(12,300 training rows")
+    assert repr(card).startswith("DatasetCard(12,300 training examples")
     rows = dict(cells(card._repr_html_()))
-    assert rows["unigram entropy"] == "6.471 nats a token"
-    assert rows["train"] == "12,300 rows, 900,000 tokens"
+    assert rows["unigram entropy"] == "6.471 nats/token"
+    assert rows["train"] == "12,300 examples, 900,000 tokens"
 
 
 @pytest.mark.only_tensorflow

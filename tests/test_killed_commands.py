@@ -24,10 +24,9 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.export import saved_model
 from keras_bert.export.saved_model import export_task
-from keras_bert.inference.embeddings.embed import open_embedder
-from keras_bert.inference.embeddings.embed_to_file import embed_to_file
-from keras_bert.samples.quickstart import quickstart
-from keras_bert.samples.quickstart_steps import QuickstartSteps
+from keras_bert.inference.embed import open_embedder
+from keras_bert.inference.embed_to_file import embed_to_file
+from keras_bert.samples.quickstart import QuickstartSteps, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.loop import BatchSource, train
 from keras_bert.training.plan import Plan
@@ -154,7 +153,7 @@ def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
 def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
     embedder = open_embedder((task.encoder, task.tokenizer), layers="last", tokens="words-mean")
     monkeypatch.setattr(
-        "keras_bert.inference.embeddings.embed_to_file.open_embedder",
+        "keras_bert.inference.embed_to_file.open_embedder",
         lambda *given, **settings: embedder,
     )
     texts = tmp_path / "texts.txt"

@@ -11,8 +11,7 @@ import pytest
 
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
-from keras_bert.samples.quickstart import QuickstartSizes, quickstart
-from keras_bert.samples.quickstart_steps import SENTENCES
+from keras_bert.samples.quickstart import SENTENCES, QuickstartSizes, quickstart
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SIZES = {
@@ -172,7 +171,7 @@ def test_the_same_again_is_finished_and_another_rejected_unless_forced(run, caps
     assert quickstart(
         output, seed=3, sizes=QuickstartSizes(**SIZES), report=told.append
     ) == json.loads(before)
-    assert told == [f"The quickstart in {output} is finished already; these are its results."]
+    assert told == [f"The quickstart in {output} is already finished; these are its results."]
     assert main(["quickstart", "--output", str(output)]) == 2
     message = capsys.readouterr().err
     assert "quickstart already" in message and "--force" in message
@@ -198,9 +197,9 @@ def test_forcing_deletes_only_what_a_quickstart_wrote(tmp_path, monkeypatch):
     def stop(folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_bert.samples.quickstart_steps.write_manual", stop)
+    monkeypatch.setattr("keras_bert.samples.quickstart.write_manual", stop)
     with pytest.raises(
-        KeyboardInterrupt, match="stopped after 0 steps of .* the same command goes on"
+        KeyboardInterrupt, match="Interrupted after 0 steps .* Run the same command again to resume"
     ):
         quickstart(tmp_path, force=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mine.txt", "settings.json"]

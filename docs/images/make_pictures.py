@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import keras_bert as kb
-from keras_bert.readers.tables import Table
+from keras_bert.readers.sources import Table
 
 HERE = Path(__file__).resolve().parent
 SENTENCE = "The animal did not cross the street because it was too tired."

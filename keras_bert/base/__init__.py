@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, files, settings, formatting, signals."""
+"""What every other part uses: errors, files, settings, formatting, signals."""

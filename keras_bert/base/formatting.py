@@ -1,4 +1,4 @@
-"""How messages count and list, and how objects are shown as tables: one form everywhere."""
+"""Counts, percentages, lists and HTML tables, as every message shows them."""
 
 import html
 
@@ -13,39 +13,25 @@ def percent(fraction, *, decimals=1):
     return f"{100 * fraction:.{decimals}f} %"
 
 
-def listed(names, *, most=10):
+def listed(names, *, most=10, quote=""):
     """`a, b, c`; of more than `most` names, the first ones and how many more there are.
 
-    Of a name of more than 80 characters, the beginning.
+    A name of more than 80 characters is cut. Each is put between `quote`.
     """
-    return _joined(map(_cut, names), most)
-
-
-def quoted(names, *, most=10):
-    """As `listed`, with each name in quotes."""
-    return _joined((f'"{_cut(name)}"' for name in names), most)
-
-
-def _cut(name, longest=80):
-    name = str(name)
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
-
-
-def _joined(names, most):
-    names = list(names)
-    shown = ", ".join(names[:most])
+    names = [str(name) for name in names]
+    cut = (name if len(name) <= 80 else f"{name[:79]}…" for name in names[:most])
+    shown = ", ".join(f"{quote}{name}{quote}" for name in cut)
     more = len(names) - most
     return f"{shown}, … and {more:,} more" if more > 0 else shown
 
 
-def html_table(rows, *, header=None, caption=None):
-    """The HTML of a table whose cells are anything that has a text.
+def quoted(names, *, most=10):
+    """As `listed`, with each name in quotes."""
+    return listed(names, most=most, quote='"')
 
-    Args:
-        rows: lists of cells.
-        header: the cells above them, or None.
-        caption: a line above the table, or None.
-    """
+
+def html_table(rows, *, header=None, caption=None):
+    """The HTML of a table: rows of cells, with the cells of a header and a caption above them."""
     lines = ["<table>"]
     if caption is not None:
         lines.append(f'<caption style="text-align: left">{html.escape(str(caption))}</caption>')

@@ -1,4 +1,4 @@
-"""Names of a package that bring their modules in when they are first used."""
+"""Names of a package whose modules are imported when they are first used."""
 
 from importlib import import_module
 
@@ -6,8 +6,7 @@ from importlib import import_module
 def lazy_names(package, homes):
     """The `__getattr__` and `__dir__` of a package.
 
-    No module of the package may be called like one of the names: once loaded, it would stand in its
-    place.
+    No module of the package may be called like one of the names: once imported, it would shadow it.
 
     Args:
         package: the package's `__name__`.

@@ -1,9 +1,9 @@
-"""The objectives of pre-training by name, apart from what needs numpy to make their rows."""
+"""The objectives of pre-training by name, in a module that loads without numpy."""
 
-# Those that a data job makes rows for.
+# Those that a data job makes examples for.
 OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
-# Those whose rows have two segments and a label of what the second is to the first.
+# Those whose examples have two segments, and a label for the relation of the second to the first.
 PAIRED = ("mlm-nsp", "mlm-sop")
 MASKINGS = ("static", "dynamic")
-# The one that trains on the texts of any rows.
+# The one that trains on the texts of any examples.
 CAUSAL_LM = "causal-lm"

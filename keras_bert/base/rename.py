@@ -1,7 +1,6 @@
-"""Rename tables: one line per weight, read in both directions.
+"""Rename tables: one line per weight, which both saves and loads it.
 
-A table says, for each weight of ours, what a foreign format calls it and how it is stored there.
-The same lines save and load, so that a format cannot be written one way and read another.
+A line has a weight's name here and in a foreign format, and how it is stored there.
 """
 
 import dataclasses
@@ -13,7 +12,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # which is of no kind that numpy knows
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # numpy does not count it among the floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +25,9 @@ class Rename:
         theirs: the foreign name.
         shape: the shape of what the line moves as it is in ours, in letters: "D I".
         transposed: theirs is the transpose of ours.
-        folded: the shape that theirs has, where its axes are ours split or joined: "D N H".
+        folded: the shape of theirs, where its axes are ours split or joined: "D N H".
         part: (k, n): the line moves the k-th, from 0, of n equal parts of ours along its last axis.
-        their_part: (k, n): the same of theirs, along the axis that is ours' last one.
+        their_part: (k, n): the same of theirs, along the axis that is the last one of ours.
         not_in: the layers that do not have this weight.
     """
 
@@ -66,15 +65,9 @@ def expand(table, layers):
 
 
 def check_layers(shapes, layers, *, source):
-    """Rejects a config that asks for more layers than there can be, before a table is written out.
+    """Raises InputError for more layers than foreign tensors, before `expand` makes a huge table.
 
-    Args:
-        shapes: shape of each foreign tensor by name.
-        layers: the number of layers.
-        source: the file or folder, for messages.
-
-    Raises:
-        InputError: there are fewer tensors than layers.
+    `shapes` are those of the tensors by name; `source` names the file or folder.
     """
     if layers > len(shapes):
         raise InputError(
@@ -83,39 +76,37 @@ def check_layers(shapes, layers, *, source):
         )
 
 
-def under(table, *, ours="", theirs=""):
-    """The table with a prefix before all of our, or of their, names."""
-    return [
-        dataclasses.replace(line, ours=ours + line.ours, theirs=theirs + line.theirs)
-        for line in table
-    ]
+def under(table, *, theirs):
+    """The table with a prefix before all foreign names."""
+    return [dataclasses.replace(line, theirs=theirs + line.theirs) for line in table]
 
 
 def check_shapes(shapes, table, *, sizes, source):
-    """Holds foreign shapes against a table, before a model of those sizes is built.
+    """Checks foreign shapes against a table, before a model of those sizes is built.
 
     Args:
         shapes: shape of each foreign tensor by name.
         table: an expanded table.
-        sizes: what the letters of the shapes stand for.
+        sizes: the letters of the shapes -> sizes.
         source: the file or folder, for messages.
 
     Raises:
-        InputError: a tensor is missing, is one too many or has another shape; it is named.
+        InputError: a tensor is missing, unknown or of another shape; it is named.
     """
     expected = {line.theirs: line.foreign_shape(sizes) for line in table}
+
+    def first(names, shapes):
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        return f"the tensor {names[0]} of shape {list(shapes[names[0]])}{more}"
+
     missing = [name for name in expected if name not in shapes]
     if missing:
-        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        raise InputError(
-            f"{source} lacks the tensor {missing[0]} of shape {list(expected[missing[0]])}{more}."
-        )
+        raise InputError(f"{source} lacks {first(missing, expected)}.")
     unknown = [name for name in shapes if name not in expected]
     if unknown:
-        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
         raise InputError(
-            f"{source} has the tensor {unknown[0]} of shape {list(shapes[unknown[0]])}{more}, "
-            "which has no place in the model that its config describes."
+            f"{source} has {first(unknown, shapes)}, which has no place in the model that its "
+            "config describes."
         )
     for name, shape in expected.items():
         if tuple(shapes[name]) != shape:
@@ -126,12 +117,9 @@ def check_shapes(shapes, table, *, sizes, source):
 
 
 def assign(model, table, read):
-    """Puts foreign tensors into a model's variables.
+    """Assigns foreign tensors to a built model's variables.
 
-    Args:
-        model: an encoder or task, built.
-        table: an expanded table, its shapes checked.
-        read: a function from a foreign name to an array.
+    `table` is expanded, its shapes checked; `read` is a function from a foreign name to an array.
     """
     wholes = {}  # of variables that several lines fill in parts
     for line in table:
@@ -160,10 +148,10 @@ def _part(array, part):
 
 
 def numbers(array, name, *, source):
-    """A foreign tensor as it was read; InputError, which names it, where it is none of weights.
+    """A foreign tensor as it was read; InputError, which names it, where it does not hold weights.
 
-    That is, of texts or whole numbers, or with NaN or infinity in it: such weights come of a run
-    that diverged, and every answer of theirs is NaN.
+    That is, where it holds texts or whole numbers, or NaN or infinity, which a run that diverged
+    leaves: all predictions with such weights are NaN.
     """
     if array.dtype.kind != "f" and array.dtype != _BFLOAT16:
         raise InputError(
@@ -173,7 +161,7 @@ def numbers(array, name, *, source):
     if wrong:
         raise InputError(
             f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}; no "
-            "model can answer with these weights."
+            "model can predict with these weights."
         )
     return array
 
@@ -181,8 +169,8 @@ def numbers(array, name, *, source):
 def gather(model, table, *, sizes):
     """A model's weights as foreign tensors: a dictionary of contiguous arrays.
 
-    Contiguous, because safetensors writes the bytes behind an array as they lie: a transposed
-    view of a square kernel would be written untransposed without a word.
+    Contiguous, because safetensors writes the bytes behind an array in their order in memory: a
+    transposed view of a square kernel would be written untransposed, without an error.
     """
     tensors, wholes = {}, {}  # `wholes` are foreign tensors that several lines fill in parts
     for line in table:
@@ -211,7 +199,7 @@ def to_numpy(variable):
 
 
 def variable(model, path):
-    """The variable at the end of a dotted path of attributes and list indices, or with its path."""
+    """The variable at a dotted path of attributes and list indices, or with Keras's path."""
     if "/" in path:
         return next(weight for weight in model.weights if weight.path == path)
     value = model

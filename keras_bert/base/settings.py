@@ -1,8 +1,8 @@
-"""Settings: one frozen dataclass a command.
+"""Settings: one frozen dataclass per command.
 
 Its fields are the arguments of the Python call, the flags and the help of the command line, what
-run.json records and what `--settings` reads back. A default stands here once, and a value is
-checked here once.
+run.json records and what `--settings` reads back. Each default is here, and each value is checked
+here.
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class FinetuneSettings(Settings):
@@ -36,21 +36,21 @@ _KINDS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class About:
-    """What is known of a setting beside its name, type and default.
+    """A setting's description, in addition to its name, type and default.
 
     Attributes:
-        help: what it is, in a line; the default is added where there is one.
-        unit: what stands for its value in the help ("STEPS").
+        help: one line; the default is added where there is one.
+        unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number.
         is_path: the path of a file or folder; `-` is standard input.
-        default_help: what leaving it out means, where the default is None.
+        default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
         stored: a model folder keeps it, since the task is made with it.
-        reads: it says how a labelled file is read.
-        positional: on the command line it stands by itself, without a flag.
-        several: a list of values may be given, too; a list of one is its value.
-        instead_of: the setting that it stands in place of, which stands in place of it, too.
+        reads: how a labelled file is read depends on it.
+        positional: on the command line it has no flag.
+        several: a list of values is allowed, too; a list of one is its value.
+        instead_of: the setting that it excludes, and that excludes it.
     """
 
     help: str
@@ -83,8 +83,8 @@ def about(field):
 def value_type(field):
     """(the type of a field's values, whether None is one of them); a list is (list[str], …)."""
     options = typing.get_args(field.type) if isinstance(field.type, types.UnionType) else ()
-    given = [option for option in options if option is not types.NoneType]
-    return (given[0] if given else field.type), len(given) < len(options)
+    others = [option for option in options if option is not types.NoneType]
+    return (others[0] if others else field.type), len(others) < len(options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class Settings:
 
     Raises:
         InputError: a value is of another type or out of its bounds; subclasses extend `check`
-            by what several settings have to do with one another.
+            for combinations of settings.
     """
 
     def __post_init__(self):
@@ -102,37 +102,42 @@ class Settings:
         self.check()
 
     def check(self):
-        """Raises `InputError` where settings do not go together."""
+        """Raises `InputError` for invalid combinations of settings."""
 
     @classmethod
     def of(cls, values):
         """The settings of a dictionary.
 
         Raises:
-            InputError: one is missing, is not known, or cannot be.
+            InputError: one is missing, unknown or invalid.
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in values:
             if name not in fields:
                 raise InputError(f"There is no setting `{name}` here.")
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in values:
-                raise InputError(f"`{name}` is needed: {about(field).help}.")
+        required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
+        missing = [f"`{name}`" for name in required if name not in values]
+        if missing:
+            raise InputError(f"Missing required arguments: {', '.join(missing)}.")
         return cls(**values)
 
     def part(self, cls):
-        """The dictionary of those settings that are fields of another class."""
+        """A dictionary of the settings that are fields of another class."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
 
     def paths(self):
-        """The files and folders that the result depends on, those that are given."""
-        values = [
-            getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if about(field).is_path and about(field).recorded
-        ]
-        lists = (value if isinstance(value, list) else [value] for value in values)
-        return [path for paths in lists for path in paths if path is not None]
+        """The files and folders that the result depends on, without those that are None."""
+        paths = []
+        for field in dataclasses.fields(self):
+            if about(field).is_path and about(field).recorded:
+                value = getattr(self, field.name)
+                paths += value if isinstance(value, list) else [value]
+        return [path for path in paths if path is not None]
+
+    @classmethod
+    def names(cls):
+        """The names of the settings."""
+        return {field.name for field in dataclasses.fields(cls)}
 
     @classmethod
     def path_names(cls):
@@ -141,14 +146,12 @@ class Settings:
 
     def recorded(self):
         """What the result depends on, as JSON holds it; paths are absolute."""
-        values = {}
-        for field in dataclasses.fields(self):
-            if about(field).recorded:
-                value = getattr(self, field.name)
-                if about(field).is_path:
-                    is_list = isinstance(value, list)
-                    value = [*map(_absolute, value)] if is_list else _absolute(value)
-                values[field.name] = value
+        fields = [field for field in dataclasses.fields(self) if about(field).recorded]
+        values = {field.name: getattr(self, field.name) for field in fields}
+        for name in self.path_names() & values.keys():
+            value = values[name]
+            is_list = isinstance(value, list)
+            values[name] = [*map(_absolute, value)] if is_list else _absolute(value)
         return values
 
     @classmethod
@@ -170,9 +173,9 @@ def together(*classes):
 
 @functools.cache
 def reading(cls):
-    """A class of those fields of another that say how a file is read.
+    """A class of those fields of another that a labelled file is read by.
 
-    Not those that a model folder stores: of these the model itself says it.
+    Without those that a model folder stores: the model has these.
     """
     fields = [
         (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
@@ -186,8 +189,7 @@ def reading(cls):
 def takes(cls):
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
-    The function has `**settings` among its parameters; they are shown as the fields that it has no
-    parameter for.
+    Its parameter `**settings` is shown as the fields that it has no parameter for.
     """
 
     def decorate(function):
@@ -197,10 +199,10 @@ def takes(cls):
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                annotation=_given_as(field),
-                default=field.default
-                if field.default is not dataclasses.MISSING
-                else inspect.Parameter.empty,
+                annotation=_argument_type(field),
+                default=inspect.Parameter.empty
+                if field.default is dataclasses.MISSING
+                else field.default,
             )
             for field in dataclasses.fields(cls)
             if field.name not in signature.parameters
@@ -208,39 +210,36 @@ def takes(cls):
         before = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
         after = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
         function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
-        lines = [f"    {field.name}: {_described(field)}." for field in dataclasses.fields(cls)]
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
+        lines = []
+        for field in dataclasses.fields(cls):
+            line = f"    {field.name}: {about(field).help}"
+            if about(field).default_help:
+                line += f" (None: {about(field).default_help})"
+            lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
         text = inspect.cleandoc(function.__doc__)
-        wrapped = [textwrap.fill(line, 100, subsequent_indent=" " * 8) for line in lines]
-        function.__doc__ = text.replace("{settings}", "\n".join(wrapped).lstrip())
+        function.__doc__ = text.replace("{settings}", "\n".join(lines).lstrip())
         return function
 
     return decorate
 
 
-def _given_as(field):
-    """The type of what an argument is given as: a path may be a `Path`, a list one value of it."""
+def _argument_type(field):
+    """The type of an argument: a path may be a `Path`, a list one value of it."""
     kind, optional = value_type(field)
     if typing.get_origin(kind) is list:
         (of,) = typing.get_args(kind)
-        given = of | Sequence[of]
+        accepted = of | Sequence[of]
     elif about(field).is_path and kind is str:
-        given = str | os.PathLike[str]
+        accepted = str | os.PathLike[str]
     elif about(field).several:
-        given = kind
+        accepted = kind
     else:
         return field.type
     if about(field).several:
-        given = given | Sequence[given]
-    return given | None if optional else given
-
-
-def _described(field):
-    known = about(field)
-    if known.default_help:
-        return f"{known.help} (None: {known.default_help})"
-    return known.help
+        accepted = accepted | Sequence[accepted]
+    return accepted | None if optional else accepted
 
 
 def _absolute(value):
@@ -250,7 +249,7 @@ def _absolute(value):
 
 
 def checked(field, value):
-    """The value of a setting as it is kept; `InputError` where it cannot be."""
+    """The value of a setting as it is kept; `InputError` where it is invalid."""
     name, known = field.name, about(field)
     kind, optional = value_type(field)
     if value is None and optional:

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: what they raise, and how work that has a better moment to end waits for it.
+"""Ctrl-C and SIGTERM: what they raise, and how work delays them to a better moment.
 
-Whoever lets an interrupt through and knows what state was reached gives it a sentence (`says`): how
-far it came, and how to go on. The command line prints it.
+Code that knows what state was reached gives an interrupt its message (`says`): how far the work
+came, and how to resume it. The command line prints it.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, which a command takes as it takes Ctrl-C."""
 
 
-# Of a command that was stopped where nobody knows more.
-STOPPED = "stopped; nothing was left half written, and the same command begins anew."
+# For a command that has no message of its own.
+STOPPED = "Interrupted. Nothing was left half written. Run the same command again to start over."
 
 SIGNALS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
 
 
 class StopRequest:
-    """Whether somebody asked that the work should end; `stop_later` gives one."""
+    """Whether a signal asked that the work should end; `stop_later` gives one."""
 
     def __init__(self):
         self._number = None
@@ -29,22 +29,19 @@ class StopRequest:
         return self._number is not None
 
     def raise_if_requested(self):
-        """Raises what the signal stands for, if there was one: the moment has come."""
+        """Raises what the signal stands for, if there was one."""
         if self:
             raise SIGNALS[self._number]
 
-    def fraction(self):
-        """Takes over the request of another process, where there was none here."""
+    def request(self, number=signal.SIGTERM):
+        """Notes a signal, such as one that another process received, if there was none before."""
         if not self:
-            self.note(signal.SIGTERM)
-
-    def note(self, number):
-        self._number = number
+            self._number = number
 
 
 @contextlib.contextmanager
 def stop_later():
-    """Within it a signal is only noted, in the `StopRequest` given; a second one acts at once.
+    """Within it a signal is only noted, in a `StopRequest`; a second one acts at once.
 
     Signals come to the main thread: in another one there is never a request.
     """
@@ -60,7 +57,7 @@ def stop_later():
 
     def note(number, frame):
         restore()
-        stop_request.note(number)
+        stop_request.request(number)
 
     for number in SIGNALS:
         signal.signal(number, note)
@@ -72,9 +69,9 @@ def stop_later():
 
 @contextlib.contextmanager
 def says(sentence):
-    """Gives an interrupt that ends the body the sentence that the function `sentence` returns.
+    """Gives an interrupt that ends the body the message that the function `sentence` returns.
 
-    The outermost one stays: it knows what the user called.
+    The outermost message stays, which is about what the user called.
     """
     try:
         yield

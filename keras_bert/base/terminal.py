@@ -1,4 +1,4 @@
-"""What reaches a person's terminal: text without what a terminal would obey, and bars."""
+"""Output to a terminal: text without control sequences, and progress bars."""
 
 import contextlib
 import os
@@ -6,20 +6,34 @@ import re
 import sys
 
 # Control characters but for the tab and the line feed, the controls of bidirectional text, and
-# surrogates, which stand for the bytes of a name that is not UTF-8 and which UTF-8 cannot hold.
+# surrogates, which are the bytes of a name that is not UTF-8 and cannot be encoded in UTF-8.
 _UNSAFE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_quiet = False
 _CLOSED = "standard output is closed; send it to a file, or to /dev/null"
 
 
+def set_quiet(quiet):
+    """Sets whether this process shows no progress and no notes (`--quiet`)."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet():
+    """Whether this process shows no progress and no notes."""
+    return _quiet
+
+
 def shows_bars():
-    """Whether standard error draws what moves: a terminal, or the output of a notebook's cell."""
-    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
+    """Whether standard error draws progress bars: it is a terminal, or a notebook cell."""
+    return not _quiet and (
+        sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
+    )
 
 
 def escaped(text):
-    r"""A text with `\u001b` in place of what could move the cursor or turn the text around.
+    r"""A text with escapes such as `\u001b` in place of control characters.
 
     JSON writes such characters the same way, so that a JSON text keeps its value.
     """
@@ -30,8 +44,8 @@ def escape_output():
     """Makes standard output and error of this process UTF-8, and all that they write `escaped`.
 
     Text of users (labels, columns, tags, names of files) reaches a terminal in any message, JSON
-    line or traceback; here is the one place that all of them pass. Where standard output is closed
-    the process ends with status 2: nobody would see that its result is lost.
+    line or traceback, all of which pass here. Where standard output is closed the process ends with
+    status 2, since its result would be lost unnoticed.
     """
     is_closed = sys.stdout is None
     for descriptor in range(3):  # what is closed would become the next file that is opened
@@ -53,9 +67,9 @@ def escape_output():
 
 
 def drawn_on(stream):
-    """The stream under one of `escape_output`, for bars, whose escape sequences draw them.
+    """The stream under one of `escape_output`, for bars, which are drawn by escape sequences.
 
-    What is written there is for the caller to make `escaped`.
+    The caller makes all other text for it `escaped`.
     """
     return getattr(stream, "unescaped", stream)
 
@@ -65,7 +79,7 @@ class OutputError(OSError):
 
 
 class EscapingStream:
-    """A text stream that writes to another what `escaped` makes of a text.
+    """A text stream that writes `escaped` texts to another stream.
 
     Args:
         stream: the other one, whose methods and attributes are otherwise these.
@@ -73,7 +87,7 @@ class EscapingStream:
         escape: False passes texts on as they are.
 
     Attributes:
-        unescaped: a stream to the same place that does not escape.
+        unescaped: the same stream without escaping.
 
     Raises:
         OutputError: it cannot be written, for another reason than that its reader went away.

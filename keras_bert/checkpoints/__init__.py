@@ -1,13 +1,13 @@
-"""Model folders and other people's checkpoints, in and out.
+"""Model folders and other programs' checkpoints: loading, saving and conversion.
 
-A name brings its module in when it is first used: the settings of a conversion need no Keras.
+Names load their module on first use: the settings of a conversion need no Keras.
 """
 
 from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     **dict.fromkeys(
-        ("find_model_folder", "holds_task", "load", "load_task"), "keras_bert.checkpoints.folder"
+        ("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.model_folder"
     ),
     "save_folder": "keras_bert.checkpoints.saving",
 }

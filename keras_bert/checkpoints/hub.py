@@ -1,7 +1,7 @@
 """Models of the Hugging Face hub by name: `hf://owner/name`, `hf://owner/name@revision`.
 
-All of it goes through `huggingface_hub`: its cache, its token, its environment variables
-(`HF_ENDPOINT`, `HF_HOME`, `HF_HUB_OFFLINE` …). What it raises becomes one sentence.
+Everything goes through `huggingface_hub`: its cache, its token, its environment variables
+(`HF_ENDPOINT`, `HF_HOME`, `HF_HUB_OFFLINE` …).
 """
 
 import contextlib
@@ -11,119 +11,114 @@ import re
 import sys
 from pathlib import Path
 
-from tqdm import tqdm
-
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, input_errors
 from keras_bert.base.formatting import listed
 from keras_bert.base.terminal import drawn_on, shows_bars
-from keras_bert.checkpoints import torch_files
-from keras_bert.text.vocabulary import NAMES as TOKENIZER_FILES
+from keras_bert.checkpoints import tensor_files
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"
 
 _NAME = re.compile(r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
-# A preset of keras-hub, which lies in a repository of its own form.
+# The files of a keras-hub preset.
 _PRESET = ("metadata.json", "tokenizer.json", "assets/*", "model.weights.h5", "task.json")
 
-# The first form that a repository has is taken: its mark, and all of its files.
+# The first form of the weights that a repository has is downloaded: the file that identifies it,
+# and the others.
 _WEIGHTS = (
-    ("model.safetensors", ()),
-    ("model.safetensors.index.json", ("model-*-of-*.safetensors",)),
+    (tensor_files.FILE, ()),
+    (tensor_files.INDEX, ("model-*-of-*.safetensors",)),
     ("model.weights.h5", _PRESET),
-    (torch_files.FILE, ()),
-    (torch_files.INDEX, ("pytorch_model-*-of-*.bin",)),
+    (tensor_files.TORCH_FILE, ()),
+    (tensor_files.TORCH_INDEX, ("pytorch_model-*-of-*.bin",)),
 )
-
-_HTTP_TROUBLE = "the hub at {endpoint} answered: {said}"
 
 
 def download(name):
-    """The folder in the hub's cache that holds a model; downloaded are only files that it lacks.
+    """The folder in the hub's cache that contains a model; only missing files are downloaded.
 
-    Those are the config, the tokenizer's files and one form of the weights: safetensors where there
-    are some. Without a network, what is in the cache is taken as it is.
-
-    Args:
-        name: `hf://owner/name`, with `@` and a branch, a tag or a commit where it is not `main`.
-
-    Raises:
-        InputError: the name is none, the hub has no such model or shows it to nobody unknown, it
-            cannot be reached, the cache is full, huggingface_hub is not installed, or the weights
-            are pickled and torch is not installed or too old. The sentence says what to do.
+    Those are the config, the tokenizer's files and one form of the weights: safetensors if there
+    are some. Without a network, the cache is used as it is. Raises InputError for whatever prevents
+    it: the name, the hub, the network, the disk, or a package that is not installed.
     """
     repo, revision = parsed(name)
-    with _sentences(name, repo, revision):
+    with _download_errors(name, repo, revision):
         small = _snapshot(repo, revision, [CONFIG, *TOKENIZER_FILES])
-        held = _files_of(repo, commit=small.name)
+        tree = _library().get_cached_repo_tree(repo, revision=small.name, cache_dir=_cache())
+        files = sorted(file.path for file in tree)
         for mark, others in _WEIGHTS:
-            if mark in held:
-                if mark in (torch_files.FILE, torch_files.INDEX):
-                    torch_files.safe_torch(name)  # before gigabytes are fetched
+            if mark in files:
+                if mark in (tensor_files.TORCH_FILE, tensor_files.TORCH_INDEX):
+                    tensor_files.safe_torch(name)  # before gigabytes are downloaded
                 wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
-                is_news = not (small / mark).exists()
-                return _snapshot(repo, small.name, wanted, bars=is_news and shows_bars())
+                is_new = not (small / mark).exists()
+                return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     raise InputError(
-        f"{name} holds no weights that can be read: model.safetensors or pytorch_model.bin is "
-        f"needed; there are {listed(held, most=6)}."
+        f"{name} contains no supported weights. Expected model.safetensors or pytorch_model.bin; "
+        f"found: {listed(files, most=6)}."
     )
 
 
 def config_of(name):
-    """The path of a model's `config.json` in the cache, for what is to be known before the rest.
-
-    Raises: as `download`.
-    """
+    """The path of a model's `config.json` in the cache; only it is downloaded."""
     repo, revision = parsed(name)
-    with _sentences(name, repo, revision):
+    with _download_errors(name, repo, revision):
         return _snapshot(repo, revision, [CONFIG]) / CONFIG
 
 
 def parsed(name):
-    """`hf://owner/name@revision` -> ("owner/name", "revision"); the revision is None without `@`.
-
-    Raises InputError for what is no such name.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    """`hf://owner/name@revision` -> ("owner/name", "revision"), which is None without `@`."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise InputError(
-            f"{name} names no model of the hub: give hf://owner/name, or hf://owner/name@revision "
-            "for a branch, a tag or a commit."
+            f"Invalid name of a hub model: {name}. Expected hf://owner/name, or "
+            "hf://owner/name@revision for a branch, a tag or a commit."
         )
-    return found["repo"], found["revision"]
+    return match["repo"], match["revision"]
 
 
 def upload(repo, files, *, private, revision, message):
-    """Commits files to a repository of the hub, which is made where there is none.
+    """Commits files to a repository of the hub, and returns the address of the commit.
 
     Args:
-        repo: "owner/name".
+        repo: "owner/name", created if needed; if `private`, visible to its owner only.
         files: path in the repository -> the path of a file here, or its bytes.
-        private: whether the repository is shown to its owner alone: a new one is made so.
-        revision: the branch, which is made where there is none; None is `main`.
+        revision: the branch, created if needed; None is `main`.
         message: the first line of the commit.
-
-    Returns:
-        The address of the commit.
-
-    Raises:
-        InputError: the hub does not let us write there or cannot be reached, the repository exists
-            and is public where `private` is asked for, or huggingface_hub is not installed.
     """
-    library = _library()
-    api = library.HfApi(endpoint=_endpoint(), library_name="keras-bert")
+    library, endpoint = _library(), _endpoint()
+    api = library.HfApi(endpoint=endpoint, library_name="keras-bert")
     operations = [
         library.CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
         for name, content in sorted(files.items())
     ]
-    with _rejected_writing(repo):
+
+    def problem(error):
+        if isinstance(error, library.errors.HfHubHTTPError):
+            if error.response.status_code in (401, 403, 404):
+                return (
+                    f"{endpoint} denied the upload to {repo}. Log in with `hf auth login` and a "
+                    "token that may write, and use a name under your own user or organisation."
+                )
+            return f"{repo} was not pushed: {_answer(error, endpoint)}"
+        if isinstance(error, ValueError):  # of the metadata in README.md
+            reason = " ".join(str(error).split()).removesuffix(".")
+            return f"{repo} was not pushed: {reason}. Fix the model's README.md."
+        if _is_of_the_network(error):
+            return (
+                f"{repo} was not pushed: {endpoint} cannot be reached. Run the same command again."
+            )
+        return None
+
+    with input_errors(problem):
         api.create_repo(repo, private=private, exist_ok=True)
-        # Asked after it was made: one that existed before keeps what it was.
+        # Checked after its creation: an existing repository keeps its visibility.
         if private and not api.model_info(repo).private:
             raise InputError(
-                f"{repo} exists already and is public, so nothing was pushed. Make it private at "
-                f"{_endpoint()}/{repo}/settings, give another name, or leave out `private`."
+                f"{repo} exists and is public, so nothing was pushed. Make it private at "
+                f"{endpoint}/{repo}/settings, use another name, or leave out `private`."
             )
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)
@@ -134,14 +129,10 @@ def upload(repo, files, *, private, revision, message):
     return str(commit.commit_url)
 
 
-def outside(folder, names):
-    """The first of a folder's files that is a link out of it, and where it leads; None if none is.
+def link_outside(folder, names):
+    """(name, target) of the first of a folder's files that links out of it; None if none does.
 
-    A folder in the hub's cache consists of links to files elsewhere in the cache, which are fine.
-
-    Args:
-        folder: the folder.
-        names: names of files in it.
+    A folder in the hub's cache consists of links to other files of the cache, which are fine.
     """
     real = Path(os.path.realpath(folder))
     cache = Path(os.path.realpath(_cache()))
@@ -157,6 +148,7 @@ def _library():
     try:
         import huggingface_hub.constants
         import huggingface_hub.errors
+        import huggingface_hub.utils
     except ImportError:
         raise InputError(
             "Models of the hub need huggingface_hub: pip install 'keras-bert-toolkit[hub]'."
@@ -165,7 +157,7 @@ def _library():
 
 
 def _endpoint():
-    """Asked when it is needed: huggingface_hub reads the environment at its import alone."""
+    """Read at each call: huggingface_hub reads the environment only when it is imported."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or _library().constants.ENDPOINT
 
 
@@ -174,128 +166,88 @@ def _cache():
 
 
 def _snapshot(repo, revision, patterns, *, bars=False):
-    """The folder of a revision with the files that match; with `bars`, they show how far it is."""
+    """The folder of a revision with the files that match; `bars` show the progress."""
+    library = _library()
+
+    class SilentBar(library.utils.tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **{**options, "disable": True})
+
     with _drawing():
-        folder = _library().snapshot_download(
+        folder = library.snapshot_download(
             repo,
             revision=revision,
             allow_patterns=sorted(patterns),
             endpoint=_endpoint(),
             cache_dir=_cache(),
             library_name="keras-bert",
-            tqdm_class=None if bars else _NoBar,
+            # The client takes no other bars than its own, and draws them for uploads, too.
+            tqdm_class=None if bars else SilentBar,
         )
     return Path(folder)
 
 
 def _drawing():
-    """A context in which huggingface_hub's bars, which look for `sys.stderr`, can be drawn."""
+    """A context in which the bars of huggingface_hub, which use `sys.stderr`, can be drawn."""
     return contextlib.redirect_stderr(drawn_on(sys.stderr))
 
 
-class _NoBar(tqdm):
-    """A bar that is not drawn: for what is there already, or takes a moment."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **{**options, "disable": True})
-
-
-def _files_of(repo, *, commit):
-    """The names of all files of a repository, from the listing that a download leaves."""
-    tree = _library().get_cached_repo_tree(repo, revision=commit, cache_dir=_cache())
-    return sorted(file.path for file in tree)
-
-
-@contextlib.contextmanager
-def _sentences(name, repo, revision):
-    """Makes one sentence, an InputError, of what the client raises in the body of a `with`."""
-    errors = _library().errors
-    endpoint = _endpoint()
-    try:
-        yield
-    except InputError:
-        raise
-    except errors.GatedRepoError as error:
-        raise InputError(
-            f"{name} is gated: accept its terms at {endpoint}/{repo}, then log in with "
-            "`hf auth login`, or set HF_TOKEN to a token of yours."
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise InputError(
-            f"There is no model {repo} at {endpoint}, or it is private: check the name, or log in "
-            "with `hf auth login`."
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise InputError(
-            f"{repo} has no revision {revision}: give a branch, a tag or a commit that is listed "
-            f"at {endpoint}/{repo}/commits/main."
-        ) from error
-    except errors.LocalEntryNotFoundError as error:
-        raise InputError(_not_in_the_cache(name, endpoint)) from error
-    except errors.HfHubHTTPError as error:
-        said = _HTTP_TROUBLE.format(endpoint=endpoint, said=str(error).splitlines()[0])
-        raise InputError(f"{name}: {said}") from error
-    except errors.HFValidationError as error:
-        raise InputError(f"{name} names no model of the hub: {error}") from error
-    except OSError as error:
-        # A client of HTTP has errors of its own, which are no system's.
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise InputError(
-                f"The cache {_cache()} is full while {name} is fetched: free some space there "
-                "(`hf cache prune`), or set HF_HOME to a folder on another disk."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EROFS):
-            raise InputError(
-                f"The cache {_cache()} cannot be written ({error.strerror}): set HF_HOME to a "
-                "folder that can."
-            ) from error
-        raise
-    except Exception as error:
-        if not _is_of_the_network(error):
-            raise
-        raise InputError(_not_in_the_cache(name, endpoint)) from error
-
-
-@contextlib.contextmanager
-def _rejected_writing(repo):
-    """As `_sentences` for what a hub says to a push."""
+def _download_errors(name, repo, revision):
+    """A context that turns errors of the client into `InputError`s."""
     errors, endpoint = _library().errors, _endpoint()
-    try:
-        yield
-    except InputError:
-        raise
-    except errors.HfHubHTTPError as error:
-        if error.response.status_code in (401, 403, 404):
-            raise InputError(
-                f"{endpoint} does not let you write {repo}: log in with `hf auth login` and a "
-                "token that may write, and give a name under your own user or organisation."
-            ) from error
-        said = _HTTP_TROUBLE.format(endpoint=endpoint, said=str(error).splitlines()[0])
-        raise InputError(f"{repo} was not pushed: {said}") from error
-    except ValueError as error:  # of the metadata in README.md
-        said = " ".join(str(error).split()).removesuffix(".")
-        raise InputError(f"{repo} was not pushed: {said}; mend the model's README.md.") from error
-    except Exception as error:
-        if not _is_of_the_network(error):
-            raise
-        raise InputError(
-            f"{repo} was not pushed: {endpoint} cannot be reached; the same command tries again."
-        ) from error
+    not_cached = (
+        f"{name} is not in the cache {_cache()}, and {endpoint} cannot be reached. Connect to the "
+        "network once (afterwards the cache suffices), or give the path of a model folder."
+    )
+    if _library().constants.HF_HUB_OFFLINE:
+        not_cached = (
+            f"{name} is not in the cache {_cache()}, and HF_HUB_OFFLINE prevents its download. "
+            "Unset it once, or give the path of a model folder."
+        )
+
+    def message(error):
+        match error:
+            case errors.GatedRepoError():
+                return (
+                    f"{name} is gated: accept its terms at {endpoint}/{repo}, then log in with "
+                    "`hf auth login`, or set HF_TOKEN to your token."
+                )
+            case errors.RepositoryNotFoundError():
+                return (
+                    f"There is no model {repo} at {endpoint}, or it is private. Check the name, or "
+                    "log in with `hf auth login`."
+                )
+            case errors.RevisionNotFoundError():
+                return (
+                    f"{repo} has no revision {revision}. Use a branch, a tag or a commit listed at "
+                    f"{endpoint}/{repo}/commits/main."
+                )
+            case errors.LocalEntryNotFoundError():
+                return not_cached
+            case errors.HfHubHTTPError():
+                return f"{name}: {_answer(error, endpoint)}"
+            case errors.HFValidationError():
+                return f"Invalid name of a hub model: {name}. {error}"
+            # The client's HTTP errors are not `OSError`s.
+            case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+                return (
+                    f"The cache {_cache()} is full: cannot download {name}. Free some space there "
+                    "(`hf cache prune`), or set HF_HOME to a folder on another disk."
+                )
+            case OSError(errno=errno.EACCES | errno.EROFS):
+                return (
+                    f"The cache {_cache()} cannot be written ({error.strerror}). Set HF_HOME to a "
+                    "writable folder."
+                )
+        return not_cached if _is_of_the_network(error) else None
+
+    return input_errors(message)
+
+
+def _answer(error, endpoint):
+    return f"the hub at {endpoint} answered: {str(error).splitlines()[0]}"
 
 
 def _is_of_the_network(error):
-    """Whether an error is one of the client's HTTP libraries, which are no `OSError`s."""
+    """Whether an error is one of the client's HTTP libraries, which are not `OSError`s."""
     return type(error).__module__.split(".")[0] in ("httpx", "httpx2", "httpcore2")
-
-
-def _not_in_the_cache(name, endpoint):
-    if _library().constants.HF_HUB_OFFLINE:
-        return (
-            f"{name} is not in the cache {_cache()}, and HF_HUB_OFFLINE forbids to fetch it: unset "
-            "it once, or give the path of a folder that holds the model."
-        )
-    return (
-        f"{name} is not in the cache {_cache()}, and {endpoint} cannot be reached: connect to the "
-        "network once (afterwards the cache is enough), or give the path of a folder that holds "
-        "the model."
-    )

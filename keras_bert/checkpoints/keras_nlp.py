@@ -5,7 +5,7 @@ from pathlib import Path
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, input_errors
 from keras_bert.base.files import (
     check_output_folder,
     check_regular,
@@ -15,7 +15,7 @@ from keras_bert.base.files import (
     read_small,
 )
 from keras_bert.checkpoints.google import check_wordpiece
-from keras_bert.checkpoints.kinds import MARK
+from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
@@ -34,48 +34,37 @@ def is_keras_nlp(path):
 
 
 def load_keras_nlp(path):
-    """Loads a preset folder.
+    """Loads a preset folder -> (`BertEncoder`, `Tokenizer`).
 
-    Returns:
-        (`BertEncoder`, `Tokenizer`).
-
-    Raises:
-        InputError: keras-nlp is not installed, or the folder is not a whole preset.
+    Raises InputError if keras-nlp is not installed or the folder is not a whole preset.
     """
+    from keras_bert.text.tokenizer import Tokenizer
+    from keras_bert.text.vocabulary import WordPieceVocabulary
+
+    def message(error):
+        if isinstance(error, OSError | ValueError | KeyError | TypeError | AttributeError):
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            return f"{path} is not a whole keras-nlp preset: {reason}"
+        return None
+
     keras_nlp = _keras_nlp()
     for file in Path(path).rglob("*"):
         check_regular(file)
-    from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
-
-    try:
+    with input_errors(message):
         backbone = keras_nlp.models.BertBackbone.from_preset(str(path))
         theirs = keras_nlp.models.BertTokenizer.from_preset(str(path))
-        tokens = theirs.get_vocabulary()
-    # Whatever it does with what it did not expect in a file. Our own code is outside of this.
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{path} is not a whole keras-nlp preset: {message}") from error
-    try:
+        vocabulary = theirs.get_vocabulary()
         config = _config(backbone)
-    except ValueError as error:
-        raise InputError(f"{path} is not a whole keras-nlp preset: {error}") from error
     encoder = _encoder(backbone, config, source=path)
-    vocabulary = WordPieceVocabulary(tokens)
-    if len(vocabulary) > encoder.config.vocab_size:
-        raise InputError(
-            f"{path} has {len(vocabulary)} pieces, more than the {encoder.config.vocab_size} rows "
-            "of its model's token embedding."
-        )
+    vocabulary = WordPieceVocabulary(vocabulary)
+    check_vocabulary(vocabulary, config, source=path)
     return encoder, Tokenizer.from_vocab(vocabulary, lowercase=theirs.lowercase)
 
 
 def from_keras_nlp(backbone):
     """The `BertEncoder` that computes what a `keras_nlp.models.BertBackbone` computes.
 
-    Raises:
-        ValueError: a size that no such encoder can have.
-        InputError: a weight that is not finite.
+    Raises ValueError for an invalid size, and InputError for a weight that is not finite.
     """
     return _encoder(backbone, _config(backbone), source="the keras-nlp backbone")
 
@@ -111,8 +100,8 @@ def to_keras_nlp(encoder):
     """The `keras_nlp.models.BertBackbone` that computes what a `BertEncoder` computes.
 
     Raises:
-        InputError: it cannot be: another activation than the tanh form of gelu, another epsilon,
-            RoBERTa, causal, no pooler; or keras-nlp is not installed.
+        InputError: the encoder has another activation than the tanh form of gelu, another epsilon
+            or no pooler, is a RoBERTa or causal; or keras-nlp is not installed.
     """
     keras_nlp = _keras_nlp()
     config = encoder.config
@@ -124,11 +113,11 @@ def to_keras_nlp(encoder):
         or config.layer_norm_eps != _EPSILON
     ):
         raise InputError(
-            "keras-nlp's BertBackbone is BERT with gelu in its tanh form (gelu_new), a LayerNorm "
-            "epsilon of 1e-12 and a pooler, not causal; this model has "
-            f"model_type {config.model_type!r}, hidden_act {config.hidden_act!r}, layer_norm_eps "
-            f"{config.layer_norm_eps}, add_pooling_layer {config.add_pooling_layer} and "
-            f"is_decoder {config.is_decoder}."
+            "keras-nlp's BertBackbone is a bidirectional BERT with a pooler, gelu in its tanh form "
+            "(gelu_new) and a LayerNorm epsilon of 1e-12. "
+            f"Received: model_type {config.model_type!r}, hidden_act {config.hidden_act!r}, "
+            f"layer_norm_eps {config.layer_norm_eps}, add_pooling_layer "
+            f"{config.add_pooling_layer}, is_decoder {config.is_decoder}."
         )
     backbone = keras_nlp.models.BertBackbone(
         vocabulary_size=config.vocab_size,
@@ -148,11 +137,7 @@ def to_keras_nlp(encoder):
 
 
 def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
-    """Writes an encoder and its tokenizer as a preset folder.
-
-    Raises:
-        InputError: as `to_keras_nlp`, the vocabulary is not WordPiece, or the folder is in use.
-    """
+    """Writes an encoder and its tokenizer as a preset folder; arguments as in `save_folder`."""
     keras_nlp = _keras_nlp()
     backbone = to_keras_nlp(encoder)
     check_wordpiece(tokenizer, needed_by="keras-nlp's BertTokenizer")
@@ -163,21 +148,19 @@ def save_keras_nlp(encoder, tokenizer, folder, *, overwrite=False):
     with new_folder(folder) as temporary:
         backbone.save_to_preset(str(temporary))
         theirs.save_to_preset(str(temporary))
-        # keras-nlp passes over a key that it does not know.
-        metadata = _object(temporary / _METADATA)
-        held = held_names(temporary)
-        metadata[MARK] = {"version": keras_bert.__version__, "holds": held}
+        metadata = _object(temporary / _METADATA)  # keras-nlp ignores unknown keys
+        metadata[MARK] = {"version": keras_bert.__version__, "holds": held_names(temporary)}
         (temporary / _METADATA).write_text(json.dumps(metadata, indent=4), encoding="utf-8")
 
 
 def _is_own(folder):
-    """Whether a folder holds a preset that `save_keras_nlp` wrote, and nothing else."""
-    noted = _object(Path(folder) / _METADATA).get(MARK)
-    return isinstance(noted, dict) and noted.get("holds") == held_names(folder)
+    """Whether a folder contains a preset that `save_keras_nlp` wrote, and nothing else."""
+    stored = _object(Path(folder) / _METADATA).get(MARK)
+    return isinstance(stored, dict) and stored.get("holds") == held_names(folder)
 
 
 def _object(path):
-    """The object in a JSON file of a preset; {} where there is none."""
+    """The object in a JSON file of a preset; {} if there is none."""
     try:
         value = parse_json(read_small(path))
     except (OSError, ValueError):

@@ -1,111 +1,154 @@
-"""Models by name and in archives, as model folders of this machine.
+"""Models by name (`hf://…`, `kaggle://…`) and in archives, as model folders on this machine.
 
-What is no Hugging Face folder (a checkpoint of Google's, a preset of keras-nlp) is converted once,
-into a cache: `KERAS_BERT_CACHE`, or `keras-bert` in the system's folder for caches. A folder there
-has the hash of what it was made of for its name, and may be deleted at any time.
+Other formats than Hugging Face's are converted once, into a cache: `KERAS_BERT_CACHE`, or
+`keras-bert` in the system's folder for caches. A cached folder is named after the hash of its
+source and may be deleted at any time.
 """
 
+import errno
 import hashlib
 import os
 import shutil
 from pathlib import Path, PurePosixPath
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, input_errors
 from keras_bert.base.files import new_folder, scratch_folder, system_errors
 from keras_bert.base.formatting import listed
-from keras_bert.checkpoints import archives, hub, kaggle
+from keras_bert.checkpoints import archives, hub
+
+KAGGLE_SCHEME = "kaggle://"
 
 _CONFIG = "config.json"
-_OTHERS = ("bert_config.json", "metadata.json")
+_CONFIGS = (_CONFIG, "bert_config.json", "metadata.json")
 
 
-def local_folder(given):
+def local_folder(model):
     """The folder of a model that is given by name or as an archive; any other path as it is.
 
-    Args:
-        given: a path, `hf://owner/name[@revision]`, `kaggle://owner/model/framework/variation`, or
-            the path of a `.zip` or `.tar.gz` that holds a model folder, a TF1 checkpoint of
-            Google's or a preset of keras-nlp.
+    A name is `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation[/version]`.
+    An archive is a `.zip` or `.tar.gz` of a folder in any supported format.
 
     Raises:
-        InputError: see `hub.download`, `kaggle.download` and `archives.unpack`; also where what is
-            found has no model format that is known.
+        InputError: the model cannot be downloaded (see `hub.download`) or unpacked (see
+            `archives.unpack`), or its format is not supported.
     """
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(model, str | os.PathLike):
         raise InputError(
-            f"A model is given by its folder, name or archive, and not as a {type(given).__name__}."
+            "A model must be a folder, a name or an archive. "
+            f"Received: an object of type {type(model).__name__}."
         )
-    text = os.fspath(given)
+    text = os.fspath(model)
     if text.startswith(hub.SCHEME):
-        return _in_our_form(hub.download(text), name=text)
-    if text.startswith(kaggle.SCHEME):
-        return _in_our_form(kaggle.download(text), name=text)
+        return _converted(hub.download(text), name=text)
+    if text.startswith(KAGGLE_SCHEME):
+        return _converted(_download_from_kaggle(text), name=text)
     if archives.is_archive(text):
         return _unpacked(text)
-    return Path(given)
+    return Path(model)
 
 
-def is_name(given):
+def is_name(model):
     """Whether a model is given by name, and not as a path."""
-    return isinstance(given, str) and given.startswith((hub.SCHEME, kaggle.SCHEME))
+    return isinstance(model, str) and model.startswith((hub.SCHEME, KAGGLE_SCHEME))
 
 
 def cache_folder():
     """Where converted models are kept."""
-    given = os.environ.get("KERAS_BERT_CACHE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("KERAS_BERT_CACHE")
+    if folder:
+        return Path(folder)
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches, "keras-bert")
 
 
-def _in_our_form(folder, *, name):
-    """A downloaded folder, or what it is converted to."""
-    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+def _download_from_kaggle(name):
+    """The folder in kagglehub's cache (`KAGGLEHUB_CACHE`) that contains a model."""
+    try:
+        import kagglehub
+        import requests
+    except ImportError:
+        raise InputError(
+            "Models of Kaggle need kagglehub: pip install 'keras-bert-toolkit[kaggle]'."
+        ) from None
+    handle = name.removeprefix(KAGGLE_SCHEME)
+    page = f"https://www.kaggle.com/models/{handle}"
 
+    def message(error):
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        if isinstance(error, ValueError):
+            return (
+                f"Invalid name of a Kaggle model: {name}. Expected "
+                "kaggle://owner/model/framework/variation, and /version for another than the "
+                "latest."
+            )
+        if status == 404:
+            return f"There is no Kaggle model {name}. Compare the name with its page, {page}."
+        if status in (401, 403):
+            return (
+                f"{name} requires a login: accept its terms at {page}, and log in with "
+                "kagglehub.login()."
+            )
+        if isinstance(error, requests.exceptions.RequestException):
+            return (
+                f"{name} is not in kagglehub's cache, and Kaggle cannot be reached. Connect to "
+                "the network once (a name with its version then works without), or give a path."
+            )
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return (
+                f"The disk of kagglehub's cache is full: cannot download {name}. Free some space, "
+                "or set KAGGLEHUB_CACHE to a folder on another disk."
+            )
+        return None
+
+    with input_errors(message):
+        return Path(kagglehub.model_download(handle))
+
+
+def _converted(folder, *, name):
+    """A downloaded folder, or the cached folder that it is converted to."""
     root = folder / _root(_files_below(folder), name)
-    if (root / _CONFIG).exists() and not is_keras_nlp(root):
+    if _is_hugging_face(root):
         return root
-    place = _place([root / path for path in sorted(_files_below(root))])
-    if not place.exists():
-        _convert(root, place, name=name)
-    return place
+    cached = _cached([root / path for path in sorted(_files_below(root))])
+    if not cached.exists():
+        _convert(root, cached, name=name)
+    return cached
 
 
 def _unpacked(archive):
-    place = _place([Path(archive)])
-    if place.exists():
-        return place
-    with scratch_folder(place) as scratch:
-        root = archives.unpack(archive, scratch, root=lambda paths: _root(paths, archive))
-        _convert(root, place, name=archive)
-    return place
+    cached = _cached([Path(archive)])
+    if not cached.exists():
+        with scratch_folder(cached) as scratch:
+            root = archives.unpack(archive, scratch, root=lambda paths: _root(paths, archive))
+            _convert(root, cached, name=archive)
+    return cached
 
 
-def _convert(source, place, *, name):
-    """Puts the model in a folder of any form in its place in the cache."""
-    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
-    from keras_bert.checkpoints.saving import save_folder
-
-    if (source / _CONFIG).exists() and not is_keras_nlp(source):
-        with new_folder(place) as temporary:
+def _convert(source, cached, *, name):
+    """Writes the model in a folder of any format to its place in the cache."""
+    if _is_hugging_face(source):
+        with new_folder(cached) as temporary:
             for file in source.iterdir():
                 if file.is_file():
                     shutil.copy2(file, temporary)
         return
+    from keras_bert.checkpoints.saving import save_folder
+
     try:
         _, model, tokenizer = read_foreign(source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-    save_folder(model, tokenizer, place)
+    save_folder(model, tokenizer, cached)
+
+
+def _is_hugging_face(folder):
+    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
+
+    return (folder / _CONFIG).exists() and not is_keras_nlp(folder)
 
 
 def read_foreign(source):
-    """A model in a format that is not Hugging Face's -> (the format's name, model, tokenizer).
-
-    Raises:
-        InputError: the folder, or the prefix of a checkpoint, holds none.
-    """
+    """A model in another format than Hugging Face's -> (the format's name, model, tokenizer)."""
     from keras_bert.checkpoints.google import is_google, load_google
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
 
@@ -114,56 +157,55 @@ def read_foreign(source):
     if is_keras_nlp(source):
         return "keras-nlp", *load_keras_nlp(source)
     if source.is_file():
-        raise InputError(f"{source} is a file; give the folder that the model's files lie in.")
+        raise InputError(
+            f"{source} is a file. Expected the folder that contains the model's files."
+        )
     raise InputError(
-        f"Could not detect the model format of {source}. Expected a Hugging Face folder "
-        "(config.json), a Google checkpoint (bert_config.json) or a keras-nlp preset."
+        f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
+        "(config.json), a Google checkpoint (bert_config.json) or a keras-hub preset."
     )
 
 
-def _place(files):
-    """Where in the cache that lies which is made of these files; its parent is there."""
+def _cached(files):
+    """The cached folder for a model of these files, which need not exist; its parent does."""
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    place = cache_folder() / "models" / digest.hexdigest()[:32]
-    with system_errors(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    return place
+    folder = cache_folder() / "models" / digest.hexdigest()[:32]
+    with system_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _files_below(folder):
-    """The paths of all files below a folder, relative to it; none in folders that are links."""
-    files, folders = [], [(Path(folder), PurePosixPath())]
-    while folders:  # no recursion: somebody's folders may be nested deeper than Python's stack
-        place, path = folders.pop()
-        for entry in os.scandir(place):
+    """The paths of all files below a folder, relative to it; linked folders are left out."""
+    files, folders = [], [PurePosixPath()]
+    while folders:  # no recursion: a folder may be nested deeper than Python's stack
+        path = folders.pop()
+        for entry in os.scandir(Path(folder, path)):
             if entry.is_dir(follow_symlinks=False):
-                folders.append((place / entry.name, path / entry.name))
+                folders.append(path / entry.name)
             elif entry.is_file():
                 files.append(path / entry.name)
     return files
 
 
 def _root(paths, name):
-    """The folder that a model is in, of a tree with these files, which may have one of its own.
-
-    What is deeper than another is a part of that one; two at the same depth are refused.
-    """
-    found = sorted(
-        {path.parent for path in paths if path.name in (_CONFIG, *_OTHERS)},
+    """The folder of the model in a tree with these files: the one highest up with a config."""
+    roots = sorted(
+        {path.parent for path in paths if path.name in _CONFIGS},
         key=lambda folder: (len(folder.parts), folder),
     )
-    if len(found) > 1 and len(found[0].parts) == len(found[1].parts):
+    if len(roots) > 1 and len(roots[0].parts) == len(roots[1].parts):
         raise InputError(
-            f"{name} holds several models ({listed(found, most=3)}): give one of them by itself."
+            f"{name} contains several models ({listed(roots, most=3)}). Give a single one."
         )
-    if found:
-        return found[0]
+    if roots:
+        return roots[0]
     if any(path.name == "saved_model.pb" for path in paths):
         raise InputError(
-            f"{name} holds a SavedModel, which does not say the sizes of its encoder; take the "
-            "checkpoint with a bert_config.json that it was made of."
+            f"{name} contains a SavedModel, which lacks the sizes of its encoder. Use the "
+            "checkpoint with a bert_config.json that it was exported from."
         )
-    raise InputError(f"{name} holds no model: neither a config.json nor a bert_config.json.")
+    raise InputError(f"{name} contains no model. Expected a config.json or a bert_config.json.")

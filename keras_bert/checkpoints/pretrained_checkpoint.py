@@ -1,33 +1,55 @@
-"""A Hugging Face folder, read and checked as far as one can without building a model."""
+"""A Hugging Face folder, read and checked as far as possible without building a model."""
 
+import functools
 import warnings
 from pathlib import Path
 
 import numpy as np
 
+from keras_bert import tasks
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.settings import checked
-from keras_bert.checkpoints import labels as labels_format
-from keras_bert.checkpoints import safetensors_files
-from keras_bert.checkpoints.kinds import MARK, check_class, class_of, stored
+from keras_bert.checkpoints import tensor_files
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.text.vocabulary_files import holds_own_kind
+from keras_bert.text.vocabulary_files import has_supported_vocabulary
 
 CONFIG = "config.json"
+
+# The key of this library in a config.json: its version, and the settings of the task that Hugging
+# Face has no key for.
+MARK = "keras_bert"
+
+# Earlier names of stored settings, in folders that still load.
+_EARLIER_NAMES = {
+    "label_pieces": "label_subwords",
+    "combine_pieces": "aggregation",
+    "tune_for": "threshold_metric",
+    "figure": "metric",
+}
+
+# A file may claim any number of labels, which get names here.
+_MAX_LABELS = 1_000_000
 
 
 class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
-    Attributes: `folder` (a path), `values` (the dictionary of `config.json`), `config` (an
-    `EncoderConfig`), `encoder_class`, `names` (its `TensorNames`), `class_names` (the `ClassNames`
-    of the folder's class), `shapes` (of every tensor, by plain name), `tokenizer` (or None).
-
     Args:
         folder: the path.
+
+    Attributes:
+        folder: the path.
+        values: the dictionary of `config.json`.
+        class_name: the class of `transformers` that `config.json` names first, or None.
+        config: an `EncoderConfig`.
+        encoder_class: the encoder of that config.
+        names: the encoder's `TensorNames`.
+        class_names: the `ClassNames` of the folder's class.
+        shapes: the shape of each tensor, by plain name.
+        tokenizer: the `Tokenizer`, or None.
 
     Raises:
         InputError: see `keras_bert.checkpoints.load`.
@@ -37,25 +59,34 @@ class PretrainedCheckpoint:
         self.folder = Path(folder)
         if not self.folder.exists():
             raise InputError(
-                f"There is no model folder {folder}; give another path, or run what makes it first."
+                f"There is no model folder {folder}. Give another path, or run the command that "
+                "writes it first."
             )
         if not self.folder.is_dir():
-            raise InputError(f"{folder} is no folder; give a model folder.")
+            raise InputError(f"{folder} is a file. Expected a model folder.")
         path = self.folder / CONFIG
+        self.source = str(path)  # for messages
         if not path.exists():
-            google = " but a checkpoint of Google's, of which keras-bert convert makes one"
-            found = google if (self.folder / "bert_config.json").exists() else ""
-            raise InputError(f"{folder} is not a model folder: it holds no {CONFIG}{found}.")
+            message = f"{folder} is not a model folder: it has no {CONFIG}."
+            if (self.folder / "bert_config.json").exists():
+                message += " Convert this Google checkpoint with keras-bert convert."
+            raise InputError(message)
         self.values = read_json(path)
-        config = read_config(self.values, source=str(path))
-        self._tensors = safetensors_files.open_folder(self.folder)
+        config = read_config(self.values, source=self.source)
+        self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.config = self.encoder_class.completed_config(
             config, given=self.values, tensors=self._tensors.shapes
         )
         self.names = self.encoder_class.tensor_names(self.config)
-        check_class(self.values, self.names, source=str(path))
-        self.class_names = self.names.names(class_of(self.values))
+        self.class_name = class_of(self.values)
+        if self.class_name in self.names.foreign_classes:
+            raise InputError(
+                f"{path} has the model type {config.model_type!r} but names the class "
+                f"{self.class_name}, whose model type is "
+                f"{self.names.foreign_classes[self.class_name]!r}."
+            )
+        self.class_names = self.names.names(self.class_name)
         self._names = self._plain_names()
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         self._check_encoder()
@@ -67,20 +98,17 @@ class PretrainedCheckpoint:
 
         The head transform is under its plain name, wherever the class has it. One that is in the
         encoder as well as in the head (files of 2019) was never used.
-
-        Raises:
-            InputError: two names in the file are one.
         """
         plain = {}
-        place = self.class_names.transform
+        transform = self.class_names.transform
         in_head = {
-            f"{place}.{line.theirs}": f"pooler.{line.theirs}" for line in self.names.transform
+            f"{transform}.{line.theirs}": f"pooler.{line.theirs}" for line in self.names.transform
         }
         for name in self._tensors.shapes:
             short = self.names.plain(name)
             if short is None:
                 continue
-            if place not in (None, "pooler"):
+            if transform not in (None, "pooler"):
                 if short.startswith("pooler."):
                     continue
                 short = in_head.get(short, short)
@@ -94,11 +122,6 @@ class PretrainedCheckpoint:
             plain[short] = name
         return plain
 
-    def read(self, plain):
-        """The tensor of that plain name; InputError unless it holds finite numbers."""
-        name = self._names[plain]
-        return rename.numbers(self._tensors.read(name), name, source=self.folder)
-
     def _check_encoder(self):
         shapes = {
             name: shape
@@ -110,30 +133,43 @@ class PretrainedCheckpoint:
             shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
         )
 
+    def _load_tokenizer(self):
+        if self.config.model_type == "roberta" and not has_supported_vocabulary(self.folder):
+            warnings.warn(
+                f"{self.folder}: RoBERTa's byte-level tokenizer is not supported, so the encoder "
+                "takes token ids only.",
+                stacklevel=3,
+            )
+            return None
+        from keras_bert.text.tokenizer import Tokenizer
+
+        tokenizer = Tokenizer.from_folder(self.folder)
+        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.folder}")
+        return tokenizer
+
+    def read(self, plain):
+        """The tensor of that plain name; InputError unless it contains finite numbers."""
+        name = self._names[plain]
+        return rename.numbers(self._tensors.read(name), name, source=self.folder)
+
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
         return encoder
 
-    def check_copies(self, *, needed):
-        """Compares tensors that some writers store in addition with those that they repeat.
+    def check_copies(self):
+        """Compares tensors that some writers store twice; InputError if they differ.
 
-        Args:
-            needed: whether the task has the language-model head that these belong to.
-
-        Raises:
-            InputError: two that should be the same differ.
+        Only a task with a language-model head needs them.
         """
-        if not needed:
-            return
         output = self.names.output_embedding
         untied = self.values.get("tie_word_embeddings") is False
         if output and untied and not any(name in self.shapes for name in output):
             raise InputError(
-                f"{self.folder / CONFIG} says tie_word_embeddings: false, but the folder has no "
-                f"output embedding ({' or '.join(output)}). Set tie_word_embeddings to true if "
-                "the output embedding is the token embedding."
+                f"{self.source} contains tie_word_embeddings: false, but the folder has no output "
+                f"embedding ({' or '.join(output)}). Set tie_word_embeddings to true if the "
+                "output embedding is the token embedding."
             )
         for copy, original in self.names.copies.items():
             if copy not in self.shapes:
@@ -146,66 +182,154 @@ class PretrainedCheckpoint:
                     "two. Weights that are not tied cannot be loaded."
                 )
 
+    @functools.cached_property
+    def stored(self):
+        """What `config.json` contains under this library's own key."""
+        return stored(self.values, source=self.source)
+
+    @property
+    def holds_task(self):
+        """Whether the folder contains a task's head, and not only an encoder."""
+        return self.class_name in self.names.classes or "task" in self.stored
+
+    def task_class(self):
+        """The class of the task in the folder.
+
+        Our own key decides between several kinds that one class of `transformers` serves. If
+        another program has since saved the model as another class, that class decides. Raises
+        InputError if `config.json` names no class, or one without a task.
+        """
+        name, names, source = self.class_name, self.names, self.source
+        known = ", ".join(names.classes) or "none"
+        if name is None:
+            raise InputError(
+                f"{source} does not name its class: `architectures` should be a list with one of "
+                f"{known}."
+            )
+        if "task" in self.stored:
+            try:
+                kind = tasks.task_class(str(self.stored["task"]))
+            except InputError as error:
+                raise InputError(f"{source}: {error}") from None
+            if name in (names.class_of(kind.KIND), names.base_class):
+                return kind
+        if name == names.base_class:
+            raise InputError(
+                f"{source} describes a {name}: an encoder without a task. Fine-tune it first."
+            )
+        if name not in names.classes:
+            raise InputError(
+                f"{source} describes a {name}, which is not supported. Supported: {known}."
+            )
+        kinds = names.classes[name].kinds
+        is_regression = "regression" in kinds and self._is_regression()
+        return tasks.task_class("regression" if is_regression else kinds[0])
+
+    def _is_regression(self):
+        """Whether a sequence classification class gives one score, as in `transformers`."""
+        count = len(self.labels())
+        if count > 1 and self.values.get("problem_type") == "regression":
+            raise InputError(
+                f"{self.source} describes a regression to {count} numbers. Only one is supported."
+            )
+        return count == 1
+
+    def labels(self):
+        """The labels of the task in the folder, in order."""
+        return labels_from_config(self.values, source=self.source)
+
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        source = self.folder / CONFIG
-        held = task.settings_in_config(self.values) | stored(self.values, source=str(source))
-        settings = {name: held[name] for name in task.stored_settings() if name in held}
+        values = task.settings_in_config(self.values) | self.stored
+        settings = {name: values[name] for name in task.stored_settings() if name in values}
         for name, value in settings.items():
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
             except InputError as error:
-                raise InputError(f"{source}, under {MARK}: {error}") from None
-        length = settings.get("max_length")
-        longest = self.config.max_length
+                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+        length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
             raise InputError(
-                f"{source}, under {MARK}: `max_length` is {length}; it should be at most the "
+                f"{self.source}, under {MARK}: `max_length` is {length}. Expected at most the "
                 f"{longest} positions of the model."
             )
         return settings
 
     def layer_mix(self):
-        """The arguments of the task's layer mix; None where it has none."""
-        held = stored(self.values, source=str(self.folder / CONFIG)).get("scalar_mix")
-        if held is None:
+        """The arguments of the task's layer mix; None if it has none."""
+        mix = self.stored.get("scalar_mix")
+        if mix is None:
             return None
-        sizes = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
-        right = isinstance(held, dict) and held.keys() == sizes.keys()
-        right = right and all(isinstance(held[name], kind) for name, kind in sizes.items())
-        if not right or held["l2"] < 0:
+        types = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
+        valid = isinstance(mix, dict) and mix.keys() == types.keys()
+        valid = valid and all(isinstance(mix[name], kind) for name, kind in types.items())
+        if not valid or mix["l2"] < 0:
             raise InputError(
-                f"{self.folder / CONFIG}, under {MARK}: invalid scalar_mix {held!r}. Expected an "
-                "object with layer_norm_eps and l2."
+                f"{self.source}, under {MARK}: invalid scalar_mix {mix!r}. Expected an object "
+                "with layer_norm_eps and l2."
             )
-        return held
+        return mix
 
     def tuned(self, task):
-        """Those of the `settings` that training found, as nobody gave them."""
-        source = self.folder / CONFIG
-        names = stored(self.values, source=str(source)).get("tuned", [])
+        """The names of the stored settings that training has tuned."""
+        names = self.stored.get("tuned", [])
         if not isinstance(names, list) or not set(map(str, names)) <= set(task.stored_settings()):
-            raise InputError(f"{source}, under {MARK}: `tuned` should be a list of settings.")
+            raise InputError(f"{self.source}, under {MARK}: `tuned` should be a list of settings.")
         return tuple(names)
 
-    def labels(self):
-        """The labels of the task in the folder, in order."""
-        return labels_format.from_config(self.values, source=str(self.folder / CONFIG))
 
-    def _load_tokenizer(self):
-        if self.config.model_type == "roberta" and not holds_own_kind(self.folder):
-            warnings.warn(
-                f"{self.folder}: RoBERTa's byte-level tokenizer is not part of keras-bert, so the "
-                "encoder takes token ids that another program made.",
-                stacklevel=3,
-            )
-            return None
-        from keras_bert.text.tokenizer import Tokenizer
+def check_vocabulary(vocabulary, config, *, source):
+    """Raises InputError if a vocabulary has more tokens than the model's token embedding."""
+    if len(vocabulary) > config.vocab_size:
+        raise InputError(
+            f"{source} has {len(vocabulary)} tokens, more than the {config.vocab_size} rows of the "
+            "model's token embedding."
+        )
 
-        tokenizer = Tokenizer.from_folder(self.folder)
-        if len(tokenizer) > self.config.vocab_size:
+
+def class_of(values):
+    """The class that a `config.json` names first; None if it names none."""
+    names = values.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else None
+
+
+def stored(values, *, source):
+    """What our own key in a `config.json` contains, with settings under their present names."""
+    own = values.get(MARK, {})
+    if not isinstance(own, dict):
+        raise InputError(f"{source}: {MARK} should be an object.")
+    return {_EARLIER_NAMES.get(name, name): value for name, value in own.items()}
+
+
+def labels_to_config(labels):
+    """The keys of a `config.json` for a list of labels."""
+    return {
+        "id2label": {str(i): label for i, label in enumerate(labels)},
+        "label2id": {label: i for i, label in enumerate(labels)},
+    }
+
+
+def labels_from_config(values, *, source):
+    """The labels of a `config.json` in order; LABEL_0, LABEL_1 … if it has no names.
+
+    Raises InputError if `id2label` is not an object from 0, 1, 2 … to different labels.
+    """
+    id2label = values.get("id2label")
+    if id2label is None:
+        count = values.get("num_labels", 2)  # the default of `transformers`
+        if type(count) is not int or not 1 <= count <= _MAX_LABELS:
             raise InputError(
-                f"The vocabulary in {self.folder} has {len(tokenizer)} pieces, more than the "
-                f"{self.config.vocab_size} rows of the model's token embedding."
+                f"{source}: num_labels is {count!r}. Expected a number from 1 to {_MAX_LABELS:,}."
             )
-        return tokenizer
+        return [f"LABEL_{i}" for i in range(count)]
+    if not isinstance(id2label, dict) or not id2label:
+        raise InputError(f"{source}: id2label should be an object from number to label.")
+    try:
+        by_number = {int(number): str(label) for number, label in id2label.items()}
+    except ValueError as error:
+        raise InputError(f"{source}: id2label has an invalid key: {error}.") from error
+    if sorted(by_number) != list(range(len(by_number))):
+        raise InputError(f"{source}: id2label should number its labels from 0 without a gap.")
+    if len(set(by_number.values())) < len(by_number):
+        raise InputError(f"{source}: id2label gives two numbers the same label.")
+    return [by_number[i] for i in range(len(by_number))]

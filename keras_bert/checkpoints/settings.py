@@ -20,8 +20,8 @@ class ConvertSettings(Settings):
     output: str = setting(help="the folder to write", unit="PATH", is_path=True)
     to: str = setting(
         "huggingface",
-        help="the format to write; huggingface is a folder that every command here reads, and "
-        "keras-nlp holds the encoder alone",
+        help="the format to write; every command here reads huggingface, and keras-nlp contains "
+        "the encoder only",
         choices=FORMATS,
     )
     force: bool = setting(False, help="replace an output that this command wrote before")
@@ -34,12 +34,9 @@ class PushSettings(Settings):
     model: str = setting(help="a model folder, or the output of a run", unit="FOLDER", is_path=True)
     to: str = setting(help="its name on the hub: owner/name", unit="OWNER/NAME")
     private: bool = setting(
-        False, help="shown to you alone; raises an error if the repository exists and is public"
+        False, help="visible to you alone; an error if the repository exists and is public"
     )
     revision: str | None = setting(
-        None,
-        help="the branch to push to, which is made where there is none",
-        unit="BRANCH",
-        default_help="main",
+        None, help="the branch to push to; created if needed", unit="BRANCH", default_help="main"
     )
-    message: str = setting("A model of keras-bert", help="what the commit says", unit="TEXT")
+    message: str = setting("A model of keras-bert", help="the commit message", unit="TEXT")

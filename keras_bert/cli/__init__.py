@@ -1,1 +1,1 @@
-"""The `keras-bert` command: one module a command, thin over the Python function of that name."""
+"""The `keras-bert` command: each command is thin over the Python function of that name."""

@@ -1,4 +1,4 @@
-"""The console script: `main`, and one line wherever a signal ends it."""
+"""The console script: `main`, with one line of output wherever a signal ends it."""
 
 import contextlib
 import os
@@ -7,30 +7,30 @@ import sys
 
 from keras_bert.base.signals import SIGNALS, STOPPED
 from keras_bert.base.terminal import escape_output
-from keras_bert.cli.quiet import settle_cpu
+from keras_bert.cli.quiet import configure_cpu
 
-_ENDED = "stopped; the same command begins anew, or goes on from what was saved."
+ENDED = "Interrupted. Run the same command again to resume, or to start over."
 _IMPORTS = "<frozen importlib._bootstrap>"
 
 
 def run():
     """Runs the command of this process, and ends the process with its status.
 
-    A signal raises an interrupt in the main thread, which `main` tells in a sentence. While modules
-    are loaded, or an object is destroyed, somebody's C code may lose what is raised: there, and
-    for a second signal, the process ends at once, which every writer of ours survives. So it does
-    where Python itself says that it lost what was raised, as in the callback of a weak reference.
+    A signal raises an interrupt in the main thread, which `main` reports. While a module is
+    imported or an object is destroyed, C code may lose the exception: there, and for a second
+    signal, the process ends at once, which all our writers survive. It also ends where Python
+    reports that it lost the exception, as in the callback of a weak reference.
     """
     if sys.getfilesystemencoding() != "utf-8":
-        # Texts and paths are UTF-8 here, whatever the locale says (LC_ALL=C with PYTHONUTF8=0).
+        # Texts and paths are UTF-8, whatever the locale is (LC_ALL=C with PYTHONUTF8=0).
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     escape_output()
     received = []
-    tell_of_lost = sys.unraisablehook
+    report_lost = sys.unraisablehook
 
     def end(number):
         with contextlib.suppress(Exception):
-            os.write(sys.stderr.fileno(), f"keras-bert: {_ENDED}\n".encode())
+            os.write(sys.stderr.fileno(), f"keras-bert: {ENDED}\n".encode())
         os._exit(128 + number)
 
     def handle(number, frame):
@@ -39,15 +39,15 @@ def run():
         received.append(number)
         raise SIGNALS[number]
 
-    def lost(found):
-        if received and isinstance(found.exc_value, KeyboardInterrupt):
+    def lost(unraisable):
+        if received and isinstance(unraisable.exc_value, KeyboardInterrupt):
             end(received[0])
-        tell_of_lost(found)
+        report_lost(unraisable)
 
     sys.unraisablehook = lost
     for number in SIGNALS:
         signal.signal(number, handle)
-    settle_cpu()
+    configure_cpu()
     try:
         from keras_bert.cli.main import main
 
@@ -55,15 +55,15 @@ def run():
     except BaseException:
         if not received:
             raise
-        # It came before the command began, or a library made an error of its own of it.
+        # It came before the command began, or a library raised another error instead.
         print(f"keras-bert: {STOPPED}", file=sys.stderr)
         status = 128 + received[0]
     if received:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(status)  # an ordinary exit would wait for threads that are still at work
-    for number in SIGNALS:  # what is left is the way out, which may be cut short
+        os._exit(status)  # an ordinary exit would wait for running threads
+    for number in SIGNALS:  # from here on the process only exits, which may be cut short
         signal.signal(number, lambda *_: os._exit(status))
     sys.exit(status)
 

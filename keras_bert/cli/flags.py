@@ -1,4 +1,4 @@
-"""Flags from the fields of a `Settings` class, and settings from what was given."""
+"""Flags from the fields of a `Settings` class, and settings from the parsed flags."""
 
 import argparse
 import dataclasses
@@ -9,41 +9,74 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import about, value_type
 
 _YES_OR_NO = {"yes": True, "no": False}
+# The groups of flags in the help, in this order, and what is in them; required flags are the first
+# group, and all others are the command's (or the task's) own.
+_GROUPS = {
+    "task and model": """task model architecture max_length pooling crf label_subwords aggregation
+        document_context threshold metric class_weights null_threshold stride""",
+    "data": """data input vocab cased text text_a text_b question context labels header fields glue
+        glue_dir text_column label_column word_column tag_column scheme pretokenized invalid_tags
+        unknown_tags wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+    "optimisation": """epochs steps minutes batch_size batch_tokens learning_rate schedule warmup
+        optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience keep
+        num_seeds train_layers gradual_unfreezing freeze_encoder seed""",
+    "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
+    "hardware": "strategy dtype precision steps_per_execution workers deterministic",
+    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm initialization
+        bad_records bad_lines shard_bytes compression replacement""",
+}
+_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
+# The flags that --help shows; --help-all shows all.
+_COMMON = frozenset(
+    """task model architecture train dev data input output vocab epochs steps minutes batch_size
+    learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
+    context settings_file show_errors objective masking size algorithm models rest_port precision to
+    layers tokens top_k glue""".split()
+)
 
 
-def add(parser, cls, *, command=None):
+def add(parser, cls, *, command=None, is_short=False):
     """Adds a flag for each setting; with `command`, also `--settings` with a run.json of it.
 
-    What is not given is not in the parsed arguments, so that a settings file can stand below the
-    flags, wherever it is given, and the defaults below both. Required settings are checked by
-    `read`, since the file may have them.
+    With `is_short` the help has only the common flags.
+
+    Settings that are not given are not in the parsed arguments: a settings file is overridden by
+    the flags, wherever it is given, and overrides the defaults. `read` checks required settings,
+    since the file may have them.
     """
-    for field in dataclasses.fields(cls):
+    fields = dataclasses.fields(cls)
+    titles = ["required", "task and model", "options", *_GROUPS]
+    groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(titles)}
+    for field in fields:
+        is_required = field.default is dataclasses.MISSING
+        group = groups["required" if is_required else _GROUP_OF.get(field.name, "options")]
+        options = {"default": argparse.SUPPRESS, **_options(field)}
+        if is_short and not is_required and field.name not in _COMMON:
+            options["help"] = argparse.SUPPRESS
         if about(field).positional:
-            options = {**_options(field), "nargs": "?", "default": argparse.SUPPRESS}
-            parser.add_argument(options.pop("dest"), **options)
+            group.add_argument(field.name, **options, nargs="?")
         else:
-            parser.add_argument(_flag(field.name), **_options(field), default=argparse.SUPPRESS)
+            group.add_argument(_flag(field.name), **options, dest=field.name)
     if command is not None:
-        parser.add_argument(
+        groups["checkpoints"].add_argument(
             "--settings",
             dest="settings_file",
             metavar="run.json",
-            help="take the settings of a former run from its run.json; flags win over the file",
+            help="take the settings of an earlier run from its run.json; flags override the file",
         )
     parser.set_defaults(settings_class=cls, settings_of=command)
 
 
 def read(arguments):
-    """A dictionary of what the flags and the settings file say.
+    """The settings in the flags and the settings file, as a dictionary.
 
     Raises:
-        InputError: the file is not one of this command, or holds a setting that it does not know; a
-            setting is missing or cannot be.
+        InputError: the file is not one of this command or has an unknown setting, or a setting is
+            missing or invalid.
     """
     cls = arguments.settings_class
     names = {field.name for field in dataclasses.fields(cls)}
-    given = {name: value for name, value in vars(arguments).items() if name in names}
+    flags = {name: value for name, value in vars(arguments).items() if name in names}
     values = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
@@ -52,27 +85,21 @@ def read(arguments):
         values = read_settings(path, command=arguments.settings_of)
         for name in values:
             if name not in names:
-                raise InputError(
-                    f"{path} has the setting {name}, which {arguments.settings_of} does not know."
-                )
-        # The file has every setting, also the default of one that another was given instead of.
-        ousted = _ousted(cls, given) | _ousted(cls, values) & _defaults(cls, values)
-        values = {name: value for name, value in values.items() if name not in ousted}
-    values |= given
-    cls.of(values)  # now, before anything heavy is loaded
+                raise InputError(f"Unknown setting {name} of {arguments.settings_of} in {path}.")
+        # The file has every setting, also those that another one excludes, with their defaults.
+        is_default = {f.name for f in dataclasses.fields(cls) if values.get(f.name, f) == f.default}
+        excluded = _excluded(cls, flags) | _excluded(cls, values) & is_default
+        values = {name: value for name, value in values.items() if name not in excluded}
+    values |= flags
+    cls.of(values)  # before anything heavy is loaded
     return values
 
 
-def _ousted(cls, given):
-    """The settings that those given, which are not None, stand in place of."""
-    given = {name for name, value in given.items() if value is not None}
-    either = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
-    return {other for pair in either for one, other in (pair, pair[::-1]) if one in given}
-
-
-def _defaults(cls, values):
-    """The names of those values that are their settings' defaults."""
-    return {f.name for f in dataclasses.fields(cls) if values.get(f.name, f) == f.default}
+def _excluded(cls, values):
+    """The settings that are excluded by others that are not None."""
+    present = {name for name, value in values.items() if value is not None}
+    pairs = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
+    return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
 
 
 def with_flags(message, cls):
@@ -83,10 +110,10 @@ def with_flags(message, cls):
     """
     fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
 
-    def flag(found):
-        name, value = found[1], found[2]
+    def flag(match):
+        name, value = match[1], match[2]
         if name not in fields:
-            return found[0]
+            return match[0]
         if about(fields[name]).positional:
             return about(fields[name]).unit
         if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
@@ -103,9 +130,10 @@ def _flag(name):
 
 
 def _options(field):
+    """The options of `add_argument`, without the name."""
     known = about(field)
     kind, optional = value_type(field)
-    options = {"dest": field.name, "help": _help(field)}
+    options = {"help": _help(field)}
     if kind is bool and not optional:
         # A model that a run continues with may have the setting on: --no-crf turns it off.
         action = argparse.BooleanOptionalAction if known.stored else "store_true"
@@ -113,13 +141,13 @@ def _options(field):
     if kind is bool:
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
-        action = "append" if optional else None
-        more = {"action": action} if action else {"nargs": "+"}
-        return {**options, **more, "type": _reader(*typing.get_args(kind)), "metavar": known.unit}
+        (kind,) = typing.get_args(kind)
+        options |= {"action": "append"} if optional else {"nargs": "+"}
+        return {**options, "type": _converter(kind), "metavar": known.unit}
     if known.several:
         options |= {"nargs": "+", "action": _OneOrSeveral}
     unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
-    return {**options, "type": _reader(kind), "metavar": unit or field.name.upper()}
+    return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
 
 
 class _OneOrSeveral(argparse.Action):
@@ -130,36 +158,30 @@ class _OneOrSeveral(argparse.Action):
 
 
 def _help(field):
-    known = about(field)
-    text = known.help.replace("%", "%%")
-    if field.default is dataclasses.MISSING:
-        return text
-    default = known.default_help if field.default is None else field.default
+    default = about(field).default_help if field.default is None else field.default
     if isinstance(default, tuple):
         default = " ".join(map(str, default))
-    if value_type(field)[0] is bool and field.default is False:
-        return text
-    return f"{text} (default: {str(default).replace('%', '%%')})"
+    has_default = field.default is not dataclasses.MISSING
+    is_switch = value_type(field)[0] is bool and field.default is False
+    text = about(field).help
+    if has_default and not is_switch:
+        text += f" (default: {default})"
+    return text.replace("%", "%%")
 
 
-def _reader(kind):
-    if kind is int:
-        return _whole_number
-    return _number if kind is float else str
+def _converter(kind):
+    """The function that makes a value of the text on a command line."""
+    names = {int: "a whole number", float: "a number"}
+    if kind not in names:
+        return str
 
+    def convert(text):
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {names[kind]}") from None
 
-def _whole_number(text):
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-
-
-def _number(text):
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    return convert
 
 
 def _yes_or_no(text):
@@ -168,17 +190,16 @@ def _yes_or_no(text):
     return _YES_OR_NO[text]
 
 
-_WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam's have underscores
+_WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam have underscores
 
 
 def reject_unknown(options):
-    """Raises `InputError` for what is not an option of Beam's, which is loaded where it may be."""
+    """Raises `InputError` for options that Beam does not have; Beam is loaded only if needed."""
     for option in options:
         name = option.split("=")[0]
         if "-" in name.removeprefix("--") and name.startswith("--") and name not in _WITH_A_HYPHEN:
             raise InputError(
-                f"There is no option {name}, neither of this command nor of Apache Beam; see "
-                "--help for this command's own."
+                f"Unknown option {name}: neither this command nor Apache Beam has it. See --help."
             )
     if options:
         from data_gen.runner import options as check

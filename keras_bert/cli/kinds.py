@@ -1,48 +1,105 @@
-"""Which kind of task a command line is about, found without loading anything heavy."""
+"""The task type of a command line, which its flags depend on; found without heavy imports."""
 
+import argparse
 import contextlib
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.readers.glue import glue_settings, glue_task
+from keras_bert.tasks import kind_named
 
 _DEFAULT = "classifier"
 
 
-def kind_given(argv, *, flag):
-    """The kind of task that `--task KIND`, or the folder of `--model FOLDER`, says.
+def kind_to_train(argv):
+    """The task type of `--glue NAME`, `--task KIND` or `--settings run.json`."""
+    kind = value_of(argv, "--task")
+    glue = value_of(argv, "--glue")
+    if kind is None and glue is not None:
+        with contextlib.suppress(InputError):  # raised again when the command runs
+            return glue_task(glue).kind
+    if kind is None:
+        kind = _at(_json(value_of(argv, "--settings")), "settings", "task")
+    return _known(kind)
 
-    It settles which flags the command has; what is wrong with the folder or the name is told when
-    the command runs, so that here the default stands in for what is not found.
+
+def kind_of(model):
+    """The task type of a model folder or the output of a run.
+
+    The default type if there is none: what is wrong with a folder is reported by the command.
     """
-    value = value_of(argv, flag)
-    if value is None:
-        value = value_of(argv, "--settings")
-        kind = _at(_json(value), "settings", "task") if value else None
-    elif flag == "--task":
-        kind = value
-    else:
-        return kind_of(value)
-    return kind if kind in finetuned_kinds() else _DEFAULT
+    return _known(next(filter(None, map(_task_in, _configs(model))), None))
 
 
-def rows_given(argv):
-    """Whether `--data` names a folder of rows, and not a file of labelled examples or GLUE's."""
+def kind_of_model(argv):
+    """The task type of the folder of `--model FOLDER`."""
+    model = value_of(argv, "--model")
+    return _DEFAULT if model is None else kind_of(model)
+
+
+def has_data_folder(argv):
+    """Whether `--data` is a folder of pre-training data, not a labelled file or GLUE's folder."""
     data = value_of(argv, "--data")
     return data is not None and value_of(argv, "--glue") is None and Path(data).is_dir()
 
 
-def kind_of(model):
-    """The kind of task that a model folder, or the output of a run, is of; see `kind_given`."""
-    kind = None
-    for config in _configs(model):
-        kind = kind or _at(_json(config), "keras_bert", "task")
-    return kind if kind in finetuned_kinds() else _DEFAULT
+def value_of(argv, flag):
+    """The last value of a flag on a command line, or None."""
+    value = None
+    for position, word in enumerate(argv):
+        if word == flag and position + 1 < len(argv):
+            value = argv[position + 1]
+        if word.startswith(f"{flag}="):
+            value = word.partition("=")[2]
+    return value
+
+
+def add_glue_dir(parser):
+    """Adds the flag for GLUE's folder."""
+    group = next(g for g in parser._action_groups if g.title == "data")
+    group.add_argument(
+        "--glue-dir",
+        metavar="FOLDER",
+        default=argparse.SUPPRESS,
+        help="GLUE's folder; with --glue, replaces --task, --train, --dev and --metric",
+    )
+
+
+def resolve_glue(arguments):
+    """Replaces `--glue` and `--glue-dir` among the parsed arguments; other flags win.
+
+    Without `--glue-dir` they set the task type and the metric only.
+
+    Raises:
+        InputError: `--glue-dir` without `--glue`, or GLUE has no such task or file.
+    """
+    folder = vars(arguments).pop("glue_dir", None)
+    name = getattr(arguments, "glue", None)
+    if name is None:
+        if folder is None:
+            return
+        raise InputError("--glue-dir requires --glue. For other data, pass --train and --dev.")
+    task = glue_task(name)
+    settings = {"task": task.kind, "metric": task.metric}
+    for setting, value in (settings if folder is None else glue_settings(name, folder)).items():
+        vars(arguments).setdefault(setting, value)
+    arguments.glue = task.name
+
+
+def _known(kind):
+    try:
+        return kind_named(kind)
+    except InputError:  # reported by the command
+        return _DEFAULT
+
+
+def _task_in(config):
+    return _at(_json(config), "keras_bert", "task")
 
 
 def _configs(model):
-    """The paths at which the config of a model may lie; of a named one it is fetched alone."""
+    """The paths where a model's config may be; of a named model only the config is downloaded."""
     folder = Path(model)
     if "://" in str(model) or folder.is_file():
         from keras_bert.checkpoints import hub, named_models
@@ -54,20 +111,9 @@ def _configs(model):
     return [folder / "config.json", folder / "model" / "config.json"]
 
 
-def value_of(argv, flag):
-    """What a command line says after a flag, at last where it says it again; or None."""
-    found = None
-    for place, word in enumerate(argv):
-        if word == flag and place + 1 < len(argv):
-            found = argv[place + 1]
-        if word.startswith(f"{flag}="):
-            found = word.partition("=")[2]
-    return found
-
-
 def _json(path):
     try:
-        return parse_json(read_small(path))
+        return None if path is None else parse_json(read_small(path))
     except (OSError, ValueError, InputError):
         return None
 

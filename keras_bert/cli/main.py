@@ -1,172 +1,262 @@
-"""`keras-bert COMMAND …`: parses, runs the command, and says what went wrong in one sentence."""
+"""`keras-bert COMMAND …`: parses, runs the command, and reports errors in one sentence."""
 
 import argparse
 import contextlib
+import difflib
 import os
 import sys
-from importlib import import_module
 
 from keras_bert import __version__
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.base.signals import STOPPED, Terminated
-from keras_bert.base.terminal import OutputError
-from keras_bert.cli import way
+from keras_bert.base.terminal import OutputError, set_quiet
+from keras_bert.cli import (
+    data_commands,
+    doctor,
+    model_commands,
+    overview,
+    serving_commands,
+    training_commands,
+)
+from keras_bert.cli.command import command
 from keras_bert.cli.flags import with_flags
+from keras_bert.cli.kinds import value_of
 from keras_bert.cli.quiet import quiet_libraries
+from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
+from keras_bert.training.settings import LabelledRunSettings
 
-# In the order in which a newcomer meets them; each is a module of this package.
-COMMANDS = (
-    "quickstart",
-    "vocab",
-    "pretraining-data",
-    "inspect",
-    "pretrain",
-    "finetune",
-    "sweep",
-    "evaluate",
-    "predict",
-    "embed",
-    "fill-mask",
-    "export",
-    "serve",
-    "ask",
-    "convert",
-    "push",
-    "doctor",
-    "completion",
-)
-
-# The backends of Keras with which a command that loads it can do its work.
-_TENSORFLOW = "quickstart pretrain finetune sweep evaluate predict fill-mask export".split()
-_BACKENDS = {
-    **dict.fromkeys(_TENSORFLOW, ("tensorflow",)),
-    **dict.fromkeys(("embed", "convert"), ("tensorflow", "jax")),
+SHELLS = ("bash", "zsh", "tcsh")
+# The units of paths in the help.
+_PATHS = ("FILE", "FOLDER", "PATH", "DIR", "run.json")
+_DESCRIPTION = "Train, fine-tune and serve BERT, from a CSV or raw text to a SavedModel."
+# What people type -> what they mean.
+_SYNONYMS = {
+    "train": "finetune",
+    "fine-tune": "finetune",
+    "infer": "predict",
+    "test": "evaluate",
+    "--lr": "--learning-rate",
+    "--bs": "--batch-size",
+    "--num-epochs": "--epochs",
+    "--num-train-epochs": "--epochs",
+    "--train-file": "--train",
+    "--validation-file": "--dev",
+    "--output-dir": "--output",
+    "--model-name-or-path": "--model",
+    "--max-seq-length": "--max-length",
+    "--task-name": "--task",
 }
+_NO_MEMORY = "Not enough memory{}. Free some, or use a smaller batch size, maximum length or model."
 
-_DESCRIPTION = "From raw text to a served language model."
-_NO_MEMORY = (
-    "There is not enough memory{}. Free some, or use a smaller batch size, maximum length or model."
+
+@command(
+    "completion",
+    "print a shell's completion of these commands",
+    more_flags=lambda parser: parser.add_argument("shell", choices=SHELLS, help="the shell"),
 )
+def completion(settings, arguments):
+    """Print the script with which a shell completes keras-bert's commands, flags and files.
+
+    keras-bert completion bash > ~/.local/share/bash-completion/completions/keras-bert
+    keras-bert completion zsh > ~/.zfunc/_keras-bert      (a folder of your fpath)
+
+    The flags of a task type are those of a classifier.
+    """
+    print(completion_script(arguments.shell))
+
+
+def completion_script(shell):
+    import shtab
+
+    parser, subparsers = make_parser([])
+    for subparser in subparsers.values():
+        for action in subparser._actions:
+            if action.metavar in _PATHS:
+                action.complete = shtab.FILE
+    return shtab.complete(parser, shell=shell)
+
+
+# The commands as `keras-bert --help` lists them.
+GROUPS = {
+    "use a published model": (
+        training_commands.finetune,
+        training_commands.sweep,
+        model_commands.evaluate,
+        model_commands.predict,
+        model_commands.embed,
+        model_commands.fill_mask,
+    ),
+    "serve": (
+        serving_commands.export,
+        serving_commands.serve,
+        serving_commands.ask,
+        serving_commands.convert,
+        serving_commands.push,
+    ),
+    "pre-train on your own text": (
+        data_commands.vocab,
+        data_commands.pretraining_data,
+        data_commands.inspect,
+        training_commands.pretrain,
+    ),
+    "more": (training_commands.quickstart, training_commands.init, doctor.doctor, completion),
+}
+COMMANDS = {each.name: each for group in GROUPS.values() for each in group}
 
 
 def main(argv=None):
     """Runs one command; returns the exit status.
 
-    0, 1 where memory ran out, 2 for bad input or output that cannot be written, 130 or 143 if
-    stopped.
+    0, 1 if memory ran out, 2 for bad input or output that cannot be written, 130 or 143 if
+    interrupted.
     """
     arguments = parse(argv)
-    settings_class = getattr(arguments, "settings_class", None)
+    command = COMMANDS.get(arguments.command)
+    set_quiet(arguments.quiet)
     try:
         with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
-            _check_environment(arguments.command)
-            arguments.run(arguments)
+            if command is None:
+                overview.show()
+            else:
+                _check_environment(command)
+                command.run(arguments)
             sys.stdout.flush()
+        return 0
     except InputError as error:
-        print(f"keras-bert: {with_flags(str(error), settings_class)}", file=sys.stderr)
-        return 2
+        status, message = 2, str(error)
     except BrokenPipeError:
-        # The reader of our output went away (`keras-bert predict … | head`): not an error of ours.
+        # The reader of the output closed it (`keras-bert predict … | head`), which is not an error.
         return 0
     except OutputError as error:
-        print(
-            f"keras-bert: The {error.filename} cannot be written: {error.strerror}.",
-            file=sys.stderr,
-        )
-        return 2
+        status, message = 2, f"Cannot write to {error.filename}: {error.strerror}."
     except MemoryError as error:
-        said = f" ({error})" if str(error) else ""
-        print(f"keras-bert: {_NO_MEMORY.format(said)}", file=sys.stderr)
-        return 1
+        status, message = 1, _NO_MEMORY.format(f" ({error})" if str(error) else "")
     except KeyboardInterrupt as stop:
-        sentence = str(stop) or STOPPED
-        print(f"keras-bert: {with_flags(sentence, settings_class)}", file=sys.stderr)
-        return 143 if isinstance(stop, Terminated) else 130
-    return 0
+        status = 143 if isinstance(stop, Terminated) else 130
+        message = str(stop) or STOPPED
+    cls = getattr(arguments, "settings_class", None)
+    print(f"keras-bert: {with_flags(message, cls)}", file=sys.stderr)
+    return status
 
 
 def _check_environment(command):
-    """Raises `InputError` where the libraries that a command loads would fail at their import.
-
-    So they do without docstrings, and with a backend of Keras that the command cannot work with.
-    """
-    if sys.flags.optimize > 1 and command not in (None, "doctor", "completion"):
+    """Raises `InputError` where the import of the libraries that a command needs would fail."""
+    if sys.flags.optimize > 1 and command not in (doctor.doctor, completion):
         raise InputError(
-            "TensorFlow Text cannot be loaded without docstrings. Set PYTHONOPTIMIZE to 0 or 1, or "
-            "run python without -OO."
+            "TensorFlow Text cannot be imported without docstrings. Set PYTHONOPTIMIZE to 0 or 1, "
+            "or run python without -OO."
         )
-    backend, said_by = os.environ.get("KERAS_BACKEND"), "KERAS_BACKEND"
+    backend, source = os.environ.get("KERAS_BACKEND"), "KERAS_BACKEND"
     if not backend:
-        said_by = os.path.join(
-            os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json"
-        )
+        home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
+        source = os.path.join(home, "keras.json")
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            backend = parse_json(read_small(said_by)).get("backend")
-    wanted = _BACKENDS.get(command)
-    if backend and wanted and backend not in wanted:
+            backend = parse_json(read_small(source)).get("backend")
+    if backend and command.backends and backend not in command.backends:
         raise InputError(
-            f"{command} needs {' or '.join(wanted)} as the backend of Keras. {said_by} says "
-            f"{backend!r}. Set KERAS_BACKEND=tensorflow."
+            f"{command.name} needs {' or '.join(command.backends)} as the Keras backend. Received: "
+            f"{backend!r} from {source}. Set KERAS_BACKEND=tensorflow."
         )
 
 
 def parse(argv=None):
-    """Returns the parsed arguments, with `run` and, for Beam jobs, `beam_options`."""
+    """Returns the parsed arguments, with `command` (a name or None) and `beam_options`."""
     argv = sys.argv[1:] if argv is None else argv
-    parser, commands = make_parser(argv)
+    parser, subparsers = make_parser(argv)
+    if (task := value_of(argv, "--task")) is not None:
+        try:
+            kind_named(task)
+        except InputError as error:
+            parser.exit(2, f"keras-bert: {with_flags(str(error), LabelledRunSettings)}\n")
     arguments, rest = parser.parse_known_args(argv)
-    if rest and not arguments.takes_beam_options:
-        commands[arguments.command].reject(rest)
+    name = arguments.command
+    if rest and (name is None or not COMMANDS[name].takes_beam_options):
+        subparsers.get(name, parser).reject(rest)
     arguments.beam_options = rest
     return arguments
 
 
 def make_parser(argv):
-    """-> (the parser of all commands, that of each by its name).
+    """-> (the parser of all commands, {name: the parser of a command}).
 
-    `argv` settles the flags of commands whose flags depend on others (the kind of a task).
+    The flags of some commands depend on `argv` (the task type).
     """
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "--verbose", action="store_true", help="show what TensorFlow and Beam print, too"
-    )
-    parser = _Parser(prog="keras-bert", description=_DESCRIPTION)
+    parser = _MainParser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
-    parser.set_defaults(run=way.run, command=None, verbose=False, takes_beam_options=False)
-    subparsers = parser.add_subparsers(metavar="COMMAND")
-    for command in COMMANDS:
-        module = import_module(f"keras_bert.cli.{command.replace('-', '_')}")
+    parser.set_defaults(command=None, verbose=False, quiet=False)
+    subparsers = parser.add_subparsers(metavar="COMMAND", prog="keras-bert", parser_class=_Parser)
+    for name, each in COMMANDS.items():
         subparser = subparsers.add_parser(
-            command,
-            parents=[common],
-            help=module.SUMMARY,
-            description=module.__doc__,
+            name,
+            usage=f"keras-bert {name} [flags]",
+            help=each.summary,
+            description=each.description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             # An abbreviated flag would change its meaning when a longer one is added, and would
-            # swallow options that are Beam's.
+            # capture options that are Beam's.
             allow_abbrev=False,
+            add_help=False,
         )
-        module.add_arguments(subparser, argv)
-        subparser.set_defaults(
-            run=module.run,
-            command=command,
-            takes_beam_options=getattr(module, "BEAM_OPTIONS", False),
-        )
+        each.add_flags(subparser, argv)
+        _add_common_flags(subparser, has_more=each.settings is not None)
+        subparser.set_defaults(command=name)
     return parser, subparsers.choices
 
 
+def _add_common_flags(parser, *, has_more):
+    """The flags that every command has, as the last group."""
+    group = parser.add_argument_group("output and help")
+    group.add_argument("--quiet", action="store_true", help="show results and errors only")
+    group.add_argument(
+        "--verbose", action="store_true", help="also show what TensorFlow and Beam print"
+    )
+    group.add_argument("-h", "--help", action="help", help="show the common flags and exit")
+    if has_more:
+        group.add_argument("--help-all", action="help", help="show all flags and exit")
+
+
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, without a block of usage."""
+    """Reports an error in one sentence, without the usage, and suggests what may be meant."""
+
+    def _check_value(self, action, value):
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            hint = _suggestion(value, action.choices)
+            self.error(f"unknown command {value!r}{hint}")
+        super()._check_value(action, value)
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
     def reject(self, unknown):
-        """Says which arguments are not known, and what begins like them."""
+        """Reports arguments that are unknown, and the flags that begin like them."""
         what = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        begins = tuple(f"{flag}-" for flag in flags)
-        longer = [known for known in self._option_string_actions if known.startswith(begins)]
-        there_are = f" (there is {' and '.join(longer)})" if longer else ""
-        self.error(f"unknown {what} {' '.join(unknown)}{there_are}")
+        hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
+        self.error(f"unknown {what} {' '.join(unknown)}{''.join(sorted(hints))}")
+
+
+class _MainParser(_Parser):
+    """The parser of all commands, which are listed by what they are for."""
+
+    def format_help(self):
+        lines = ["usage: keras-bert COMMAND [flags]", "", self.description, ""]
+        for title, commands in GROUPS.items():
+            lines += [f"{title}:", *(f"  {each.name:<18}{each.summary}" for each in commands), ""]
+        lines.append("keras-bert COMMAND --help shows the flags of a command.")
+        return "\n".join([*lines, ""])
+
+
+def _owner(flag):
+    """A hint where the flag is that of another task."""
+    name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+    kinds = [kind for kind in finetuned_kinds() if name in settings_class(kind).names()]
+    return f" (a flag of --task {' and '.join(kinds)})" if kinds else ""
+
+
+def _suggestion(word, known):
+    """A hint at what is known under a similar name, or at what another program calls it."""
+    begins = [each for each in known if word.startswith("--") and each.startswith(f"{word}-")]
+    close = difflib.get_close_matches(word, known, n=1)
+    found = begins or [each for each in [_SYNONYMS.get(word)] if each in known] or close
+    return f" (did you mean {' or '.join(found)}?)" if found else ""

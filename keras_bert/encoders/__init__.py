@@ -1,7 +1,6 @@
-"""The encoders, each in a folder of its own.
+"""The encoders, by `model_type`: the one table that registers them.
 
-An encoder is entered here and nowhere else: whoever loads, trains or exports one asks this table.
-Looking at it imports no encoder, and its config imports no Keras.
+Reading it imports no encoder, and the config modules import no Keras.
 """
 
 from importlib import import_module
@@ -33,17 +32,23 @@ ENCODERS = {
 
 
 def config_class(model_type):
-    """The config class of a `model_type`, imported now.
-
-    Raises:
-        InputError: there is no such encoder.
-    """
-    return _imported(_home(model_type).config)
+    """The config class of a `model_type`; InputError if there is no such encoder."""
+    return _imported(model_type, "config")
 
 
 def encoder_class(model_type):
-    """The encoder class of a `model_type`, imported now; see `config_class`."""
-    return _imported(_home(model_type).encoder)
+    """The encoder class of a `model_type`; InputError if there is no such encoder."""
+    return _imported(model_type, "encoder")
+
+
+def _imported(model_type, what):
+    if model_type not in ENCODERS:
+        raise InputError(
+            f"There is no encoder of the model type {model_type!r}. Supported: "
+            f"{', '.join(ENCODERS)}."
+        )
+    module, _, name = getattr(ENCODERS[model_type], what).partition(":")
+    return getattr(import_module(module), name)
 
 
 def read_config(values, *, source):
@@ -51,7 +56,7 @@ def read_config(values, *, source):
 
     Args:
         values: the dictionary; without a `model_type` it is a BERT's.
-        source: where it came from, for messages.
+        source: the path of the file, for messages.
 
     Raises:
         InputError: there is no such encoder, or see `EncoderConfig.from_dict`.
@@ -73,18 +78,4 @@ def new_encoder(config, *, dtype=None):
 def presets():
     """The config class of each published size by the name that `--architecture` takes."""
     classes = dict.fromkeys(config_class(model_type) for model_type in ENCODERS)
-    return {name: found for found in classes for name in found.PRESETS}
-
-
-def _home(model_type):
-    if model_type not in ENCODERS:
-        raise InputError(
-            f"There is no encoder of the model type {model_type!r}. Supported: "
-            f"{', '.join(ENCODERS)}."
-        )
-    return Home(*ENCODERS[model_type])
-
-
-def _imported(home):
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)
+    return {name: config for config in classes for name in config.PRESETS}

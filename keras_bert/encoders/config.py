@@ -1,6 +1,7 @@
-"""The contract of an encoder's config: `config.json` under Hugging Face's names, and sizes."""
+"""The contract of an encoder's config: the fields of a `config.json`, and sizes."""
 
 import dataclasses
+import reprlib
 import sys
 import types
 import typing
@@ -13,9 +14,8 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.formatting import html_table, listed
 
-# Keys of other people's config.json that say nothing about the encoder's computation: bookkeeping,
-# generation settings, and what belongs to a task's head or to the tokenizer. They are not kept: a
-# folder that is saved says these things itself.
+# Keys of a config.json that do not affect the encoder's computation: bookkeeping, generation
+# settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
 _UNUSED_KEYS = frozenset(
     """
     architectures auto_map bos_token_id cls_token_id dtype eos_token_id finetuning_task
@@ -33,29 +33,27 @@ _UNUSED_KEYS = frozenset(
     summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
     """.split()
 )
-# Levels of lists and objects in a key that is kept: Python could read more than it can write.
-_DEEPEST = 50
+# Nesting of the values that are kept: Python's json reads deeper ones than it can write.
+_MAX_DEPTH = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class EncoderConfig:
-    """What the configs of all encoders share: how a `config.json` becomes one, and back.
+    """What the configs of all encoders share: reading a `config.json` and writing it.
 
-    A subclass is a frozen dataclass whose fields have Hugging Face's names where `transformers` has
-    the model, `model_type`, `vocab_size` and `hidden_size` among them. It says in class attributes
-    what else a file may hold, and in the properties below what tasks, training and exports need to
-    know of the encoder. Config modules import no Keras. Keys that it does not know are kept in
-    `extra_keys`, so that they are in `to_dict` and in the folders that are saved, also after
-    `dataclasses.replace`.
+    A subclass is a frozen dataclass with the fields `model_type`, `vocab_size`, `hidden_size` and
+    others, under Hugging Face's names if `transformers` has the model. Its class attributes are
+    what else a file may contain, and its properties are what tasks, training and exports need.
+    Config modules import no Keras.
 
     Attributes:
-        MODEL_TYPES: the values of `model_type` that the class reads; the first is the one meant by
-            a file without any.
+        MODEL_TYPES: the values of `model_type` that the class reads; the first is the default.
         PRESETS: fields of the published models, by name, for `--architecture`.
-        UNUSED_KEYS: known keys that change nothing in the encoder, and are left out.
-        SUPPORTED_VALUES: keys that change the computation and are no fields, with the values that
-            the encoder computes.
-        extra_keys: keys of a `config.json` that are not known, with their values.
+        UNUSED_KEYS: known keys that do not affect the encoder; they are dropped.
+        SUPPORTED_VALUES: keys that change the computation but are not fields, with the values that
+            the encoder supports.
+        extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
+            and in saved folders.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]]
@@ -81,6 +79,15 @@ class EncoderConfig:
                 f"Received: extra_keys with {known[0]!r}"
             )
 
+    def _check(self, names, is_valid, expected):
+        """Raises ValueError for a field, of several names, whose value is not valid."""
+        for name in names.split():
+            value = getattr(self, name)
+            if not is_valid(value):
+                raise ValueError(
+                    f"`{name}` must be {expected}. Received: {name}={reprlib.repr(value)}"
+                )
+
     @classmethod
     def _own_fields(cls):
         """The fields that are keys of a config.json, by name."""
@@ -92,11 +99,11 @@ class EncoderConfig:
 
         Args:
             values: a dictionary under Hugging Face's names.
-            source: where it came from, for messages.
+            source: the path of the file, for messages.
 
         Raises:
-            InputError: another model type, a field that asks for a computation that this encoder
-                does not have, a size that is missing, or a value that cannot be.
+            InputError: another model type, a value that this encoder does not support, a missing
+                size, or an invalid value.
         """
         check_object(values, source=source)
         model_type = values.get("model_type", cls.MODEL_TYPES[0])
@@ -118,18 +125,14 @@ class EncoderConfig:
                     f"{source} has {name} = {value!r}, which this encoder cannot compute. "
                     f"Supported: {known or 'no value'}."
                 )
-        missing = [
-            name
-            for name, field in fields.items()
-            if field.default is dataclasses.MISSING and name not in values
-        ]
-        if missing:
-            raise InputError(f"{source} lacks the field {missing[0]!r}.")
-        deep = [name for name, value in extra_keys.items() if _is_deeper(value, _DEEPEST)]
-        if deep:
-            raise InputError(
-                f"{source}: the value of {deep[0]!r} is nested more than {_DEEPEST} levels deep."
-            )
+        for name, field in fields.items():
+            if field.default is dataclasses.MISSING and name not in values:
+                raise InputError(f"{source} lacks the field {name!r}.")
+        for name, value in extra_keys.items():
+            if _is_deeper(value, _MAX_DEPTH):
+                raise InputError(
+                    f"{source}: the value of {name!r} is nested more than {_MAX_DEPTH} levels deep."
+                )
         own = {name: values[name] for name in fields if name in values}
         try:
             return cls(**own, extra_keys=extra_keys)
@@ -137,7 +140,7 @@ class EncoderConfig:
             raise InputError(f"Invalid value in {source}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """The dictionary of a `config.json`: every field, then the keys that were not known."""
+        """The dictionary of a `config.json`: every field, then `extra_keys`."""
         return {name: getattr(self, name) for name in self._own_fields()} | self.extra_keys
 
     @classmethod
@@ -150,7 +153,7 @@ class EncoderConfig:
         return cls.from_dict(read_json(path), source=str(path))
 
     def report_extra_keys(self, *, source):
-        """Warns in one line of the keys that were not known, where there are any."""
+        """Warns of unknown keys in one line."""
         if self.extra_keys:
             warnings.warn(
                 f"{source}: unknown keys are kept, but not used: "
@@ -173,20 +176,20 @@ class EncoderConfig:
         """
         if name not in cls.PRESETS:
             raise InputError(
-                f"There is no architecture {name!r}: it is one of {', '.join(cls.PRESETS)}."
+                f"Invalid architecture {name!r}. Choose from: {', '.join(cls.PRESETS)}."
             )
         return cls(**{**cls.PRESETS[name], "vocab_size": vocab_size, **changes})
 
-    # What others need to know of the encoder.
+    # What tasks, training and exports need.
 
     @property
     def max_length(self) -> int | None:
-        """The longest sequence, in tokens, that the encoder takes; None is any length."""
+        """Maximum length of a sequence in tokens; None is any length."""
         return None
 
     @property
     def num_segments(self) -> int:
-        """Number of segments that `segment_ids` may name; 0 where the encoder takes none."""
+        """Number of segments; 0 if the encoder takes no `segment_ids`."""
         return 0
 
     @property
@@ -201,33 +204,35 @@ class EncoderConfig:
 
     @property
     def head_dropout(self) -> float:
-        """Dropout of what a task's head reads, where the task's settings give none."""
-        return 0.1
+        """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
+        own = getattr(self, "classifier_dropout", None)
+        return getattr(self, "hidden_dropout_prob", 0.1) if own is None else own
 
     @property
     def head_initializer_range(self) -> float:
         """Standard deviation of the truncated normal for a head's new weights."""
-        return 0.02
+        return getattr(self, "initializer_range", 0.02)
 
     @property
     def head_activation(self) -> str:
         """Activation of a pre-training head's own layers, by Hugging Face's name."""
-        return "gelu"
+        return getattr(self, "hidden_act", "gelu")
 
     @property
     def head_layer_norm_eps(self) -> float:
         """Epsilon of a head's own LayerNorms."""
-        return 1e-12
+        return getattr(self, "layer_norm_eps", 1e-12)
 
     def for_pretraining(self, kind: str, *, new: bool) -> Self:
         """The config of an encoder that is pre-trained as a kind of task.
 
         Args:
             kind: such as "fill-mask" or "causal-lm".
-            new: the encoder has random weights: layers that the kind does not train are left out.
+            new: whether the encoder has random weights: layers that the kind does not train are
+                left out.
 
         Raises:
-            InputError: the encoder cannot be pre-trained so.
+            InputError: the encoder cannot be pre-trained as that kind.
         """
         causal = kind == "causal-lm"
         if causal != self.is_causal:
@@ -239,22 +244,20 @@ class EncoderConfig:
         return self
 
     def parameter_count(self) -> int:
-        """Number of the encoder's weights, computed without making any."""
+        """Number of the encoder's weights, computed without creating them."""
         raise NotImplementedError
 
     def forward_flops(self, length: Any) -> Any:
         """Floating-point operations of a forward pass over a sequence of `length` tokens.
 
-        Counted are the matrix products, a multiplication and an addition apiece. `length` is an int
-        or a numpy array, and the result has its shape. Heads count their own.
+        A multiplication and an addition in a matrix product count as two; nothing else is counted.
+        `length` is an int or a numpy array, and the result has its shape. Heads count their own.
         """
         raise NotImplementedError
 
-    # As a person reads it.
-
     @property
     def described(self) -> str:
-        """The sizes in a line."""
+        """The sizes in one line."""
         size = f"hidden size {self.hidden_size}, {self.vocab_size:,} tokens in the vocabulary"
         return f"{self.model_type}, {size}, {self.parameter_count():,} parameters"
 
@@ -267,13 +270,13 @@ class EncoderConfig:
 
 
 def _is_deeper(value, levels):
-    """Whether a JSON value has more than so many levels of lists and objects in each other."""
+    """Whether a JSON value has more than so many levels of nested lists and objects."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(item, levels - 1) for item in inner)
 
 
 def _check_type(name, annotation, value):
-    """JSON has no types of its own: `"12"` and `true` must not pass as numbers."""
+    """Raises ValueError for a value of another type: `"12"` and `true` are not numbers."""
     allowed = typing.get_args(annotation) or (annotation,)
     if value is None and types.NoneType in allowed:
         return

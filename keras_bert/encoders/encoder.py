@@ -1,4 +1,4 @@
-"""The contract of an encoder: all that tasks, training, checkpoints and exports know of one."""
+"""The contract of an encoder: all that tasks, training, checkpoints and exports use of one."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
-from keras_bert.layers.quantization import with_quantized_parts
+from keras_bert.layers.dense import with_quantized_parts
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -17,25 +17,25 @@ OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probab
 class Encoder(keras.Model):
     """From token ids to a vector for every token.
 
-    Tasks, training, checkpoints, exports and commands know an encoder only by this class. A new one
-    is a config (`EncoderConfig`) and a subclass in a folder of `keras_bert/encoders`, and one line
-    in `keras_bert.encoders.ENCODERS`. A subclass makes its layers in the constructor, builds them,
-    and defines `call` and `layer_groups`; the rest has defaults.
+    Tasks, training, checkpoints, exports and commands use an encoder only through this class. A new
+    one is a config (`EncoderConfig`) and a subclass in a folder of `keras_bert/encoders`, and one
+    line in `keras_bert.encoders.ENCODERS`. A subclass makes and builds its layers in the
+    constructor and defines `call` and `layer_groups`; the rest has defaults.
 
-    Shapes: B batch, S sequence, D hidden size, N heads.
+    Shapes: B batch, S sequence, D hidden size, N heads, V vocabulary.
 
     Class attributes:
         CONFIG: the config class.
-        INPUTS: the inputs that it may take, int32 (B, S) each, of
+        INPUTS: the supported inputs, int32 (B, S) each, of
 
             - `input_ids`: token ids,
             - `input_mask`: 1 at tokens, 0 at padding,
-            - `segment_ids`: the segment of each token, where the config has segments,
-            - `sequence_ids`: in place of `input_mask`, which sequence of a packed row a token
-              belongs to, from 1, and 0 at padding.
+            - `segment_ids`: the segment of each token, if the config has segments,
+            - `sequence_ids`: instead of `input_mask`, the number of each token's sequence in a
+              packed batch, from 1, and 0 at padding.
 
-        OBJECTIVES: the pre-training objectives that it offers, by the names of `pretrain`.
-        LIMITS: what it cannot do: capability -> the sentence that `require` raises.
+        OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
+        LIMITS: unsupported capabilities: capability -> the message of `require`.
 
     Args:
         config: a `CONFIG`.
@@ -53,16 +53,16 @@ class Encoder(keras.Model):
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         if not isinstance(config, self.CONFIG):
-            wanted = self.CONFIG.__name__
+            expected = self.CONFIG.__name__
             raise ValueError(
-                f"`config` must be a `{wanted}` (`{wanted}.from_dict` makes one of a dictionary). "
+                f"`config` must be a `{expected}` (see `{expected}.from_dict`). "
                 f"Received: a {type(config).__name__}"
             )
         super().__init__(dtype=dtype, name=name, **kwargs)
         self.config = config
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
-        """Computes what is asked for, and nothing else.
+        """Computes the requested outputs, and nothing else.
 
         Args:
             inputs: a dictionary of the inputs by name (see `INPUTS` and `input_names`).
@@ -71,26 +71,27 @@ class Encoder(keras.Model):
                 - `sequence_output` (B, S, D); values at padding positions are undefined,
                 - `hidden_states`: a tuple of (B, S, D), the embeddings first, then the output of
                   each layer applied,
-                - `first_output` (B, D): the vector of each row's first token, for which the last
-                  layer may skip the other tokens,
+                - `first_output` (B, D): the vector of each sequence's first token, for which the
+                  last layer may skip the other tokens,
                 - `attention_probabilities`: a tuple of (B, N, S, S), one per layer, before dropout.
 
-            causal: each token sees only itself and the tokens before it; None is the config's.
+            causal: whether each token sees only itself and the tokens before it; None is the
+                config's value.
 
         Returns:
             A dictionary of the outputs by name.
 
         Raises:
-            ValueError: the dictionary lacks an input or has one too many, their shapes differ,
-                there is no such output, or the sequences are longer than the encoder's positions.
+            ValueError: an input is missing or unknown, their shapes differ, an output is unknown,
+                or the sequences are longer than the encoder's positions.
         """
         raise NotImplementedError
 
     @property
     def layer_groups(self):
-        """Lists of layers, from the input upward, that hold every weight but `head_transform`'s.
+        """Lists of layers, from the input upward, with every weight but `head_transform`'s.
 
-        Layer-wise learning rates, freezing and unfreezing go by these groups. They are disjoint:
+        Layer-wise learning rates, freezing and unfreezing use these groups. They are disjoint:
         layers that share weights are in one group.
         """
         raise NotImplementedError
@@ -99,7 +100,7 @@ class Encoder(keras.Model):
 
     @property
     def input_names(self):
-        """The inputs that a task takes for the encoder: not `sequence_ids`, nor unused segments."""
+        """The inputs that a task takes for the encoder: no `sequence_ids` or unused segments."""
         left_out = {"sequence_ids"} | (set() if self.config.num_segments else {"segment_ids"})
         return tuple(name for name in self.INPUTS if name not in left_out)
 
@@ -109,28 +110,25 @@ class Encoder(keras.Model):
 
     @property
     def layer_policy(self):
-        """The dtype policy of its layers, which a head on it takes over (`dtype=`).
-
-        Where layers have been quantized, the map that says which and how.
-        """
+        """The `dtype=` of heads over the encoder: its policy, or the map of quantized layers."""
         return with_quantized_parts(self.dtype_policy, self)
 
     @property
     def default_pooling(self):
-        """What a head over a whole text reads if nobody says: see `keras_bert.heads.pooling`."""
+        """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`."""
         return "last" if self.config.is_causal else "mean"
 
     def default_max_length(self, usual):
-        """The tokens of a sequence if nobody says: `usual`, or the positions if they are fewer."""
+        """The default length of a sequence: `usual`, or the positions if they are fewer."""
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
     def head_transform(self, kind):
         """The layer between the first token's vector and the last linear layer of a kind of task.
 
-        It is that of the class of `transformers` for the kind, as BERT's pooler, from (B, D) to
-        (B, D), and belongs to the head: it is trained and saved with it, over a frozen encoder too.
-        None where that class has no such layer, or where the encoder's weights came without it.
+        It is that of the class of `transformers` for the kind, such as BERT's pooler, from (B, D)
+        to (B, D), and belongs to the head: it is trained and saved with it, over a frozen encoder
+        too. None if that class has no such layer, or the encoder's weights came without it.
         """
         return None
 
@@ -139,7 +137,7 @@ class Encoder(keras.Model):
         return False
 
     def with_head_transform(self, kind):
-        """The encoder; with a new `head_transform` layer for the kind where it lacks one."""
+        """The encoder, with a new `head_transform` layer for the kind if it lacks one."""
         return self
 
     def lm_head(self, *, name="lm_head"):
@@ -154,17 +152,17 @@ class Encoder(keras.Model):
 
     @property
     def token_embedding(self):
-        """The `keras.layers.Embedding` (V, D) whose weights `lm_head` shares; None where not."""
+        """The `keras.layers.Embedding` (V, D) whose weights `lm_head` shares, or None."""
         return None
 
     @classmethod
     def tensor_names(cls, config):
-        """The `TensorNames` of a config: what the weights are called in a model folder."""
+        """The `TensorNames` of a config: the names of the weights in a model folder."""
         return TensorNames.of_variables(cls, config)
 
     @classmethod
     def completed_config(cls, config, *, given, tensors):
-        """A folder's config with what its `config.json` leaves to its tensors to say.
+        """A folder's config, completed with what only its tensors show.
 
         Args:
             config: as read from the file.
@@ -174,9 +172,9 @@ class Encoder(keras.Model):
         return config
 
     def initialize_local_attention(self):
-        """Gives a new encoder's first attention heads weights that look at the neighbours.
+        """Initializes some attention heads of a new encoder to look at the neighbouring tokens.
 
-        Does nothing to an encoder that offers no such start.
+        Does nothing by default.
         """
 
     def rebuilt(self, *, config=None, dtype=None, **config_changes):
@@ -185,8 +183,8 @@ class Encoder(keras.Model):
         Args:
             config: another config; None is this one.
             dtype: another dtype or policy; None is the same.
-            **config_changes: fields of the config that differ. With a larger `vocab_size` the new
-                tokens' weights are random, and so is whatever else this encoder does not have.
+            **config_changes: fields of the config that differ. Weights that this encoder lacks are
+                random, such as those of new tokens with a larger `vocab_size`.
         """
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
@@ -194,7 +192,7 @@ class Encoder(keras.Model):
         return copy
 
     def require(self, *capabilities):
-        """Raises InputError with the encoder's own sentence for a capability that it lacks."""
+        """Raises InputError with the message in `LIMITS` for a capability that it lacks."""
         for capability in capabilities:
             if capability in self.LIMITS:
                 raise InputError(self.LIMITS[capability])
@@ -202,7 +200,7 @@ class Encoder(keras.Model):
     # For subclasses.
 
     def checked_inputs(self, inputs):
-        """Returns `inputs` if their names are right and shapes agree; otherwise ValueError."""
+        """Returns `inputs` if their names and shapes are right; otherwise raises ValueError."""
         names = set(self.input_names)
         packed = (names - {"input_mask"}) | ({"sequence_ids"} & set(self.INPUTS))
         if not isinstance(inputs, dict) or set(inputs) not in (names, packed):
@@ -222,7 +220,7 @@ class Encoder(keras.Model):
 
     @staticmethod
     def checked_outputs(outputs):
-        """Returns `outputs` if they are names of outputs; otherwise ValueError."""
+        """Returns `outputs` if they are names of outputs; otherwise raises ValueError."""
         if not isinstance(outputs, list | tuple | set) or not outputs or set(outputs) - {*OUTPUTS}:
             raise ValueError(
                 f"`outputs` must be a list of names of outputs: {', '.join(OUTPUTS)}. "
@@ -235,26 +233,28 @@ class Encoder(keras.Model):
         self.checked_inputs(inputs)
         batch, length = inputs["input_ids"].shape
         config = self.config
+        states = config.num_hidden_states
 
         def spec(*shape):
             return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
-        states = config.num_hidden_states
+        def state():
+            return spec(batch, length, config.hidden_size)
+
+        def probabilities():
+            return spec(batch, config.num_attention_heads, length, length)
+
         specs = {
-            "sequence_output": lambda: spec(batch, length, config.hidden_size),
-            "hidden_states": lambda: tuple(
-                spec(batch, length, config.hidden_size) for _ in range(states)
-            ),
+            "sequence_output": state,
+            "hidden_states": lambda: tuple(state() for _ in range(states)),
             "first_output": lambda: spec(batch, config.hidden_size),
-            "attention_probabilities": lambda: tuple(
-                spec(batch, config.num_attention_heads, length, length) for _ in range(states - 1)
-            ),
+            "attention_probabilities": lambda: tuple(probabilities() for _ in range(states - 1)),
         }
         return {name: specs[name]() for name in self.checked_outputs(outputs)}
 
     @property
     def output(self):
-        """The symbolic outputs of the call that asked for most.
+        """The symbolic outputs of the call with the most outputs.
 
         Keras takes the number of outputs of every call from here, to check a functional model.
         """
@@ -276,32 +276,25 @@ class Encoder(keras.Model):
 def copy_weights(source, target):
     """Gives a model the weights of another by their paths, as far as both have them.
 
-    Of a table with more rows than the source's, the first rows.
+    If the target's has more rows, the first rows are copied.
     """
     weights = {weight.path: weight for weight in source.weights}
     for weight in target.weights:
-        found = weights.get(weight.path)
-        if found is None:
+        original = weights.get(weight.path)
+        if original is None:
             continue
-        # A copy, since a training step on JAX gives the memory of its weights away.
-        value = keras.ops.cast(keras.ops.copy(found), weight.dtype)
-        if weight.shape != found.shape:
-            value = keras.ops.concatenate([value, weight[found.shape[0] :]], axis=0)
+        # A copy, since a training step on JAX donates the memory of its weights.
+        value = keras.ops.cast(keras.ops.copy(original), weight.dtype)
+        if weight.shape != original.shape:
+            value = keras.ops.concatenate([value, weight[original.shape[0] :]], axis=0)
         weight.assign(value)
 
 
 def check_ids(inputs, config):
-    """Rejects numbers without a row in the embeddings of a config's encoder.
+    """Raises InputError for ids outside the embeddings of a config's encoder.
 
-    In a graph nobody can look at them: on a CPU the lookup ends in TensorFlow's error, on a GPU it
-    gives zeros. So it is done where they are still arrays; symbolic inputs are not checked.
-
-    Args:
-        inputs: arrays or tensors by name.
-        config: the encoder's config.
-
-    Raises:
-        InputError: a number is too high or negative.
+    Only arrays are checked, not symbolic inputs: in a graph the lookup ends in TensorFlow's error
+    on a CPU, and returns zeros on a GPU.
     """
     for name, count in {"input_ids": config.vocab_size, "segment_ids": config.num_segments}.items():
         ids = inputs.get(name)

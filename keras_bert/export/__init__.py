@@ -1,1 +1,1 @@
-"""SavedModels that take strings and stand alone."""
+"""SavedModels that take strings, and their publication."""

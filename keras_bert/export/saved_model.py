@@ -1,10 +1,7 @@
-"""Writes a task or an encoder as a SavedModel that stands alone.
+"""Writes a task or an encoder as a SavedModel, or as a file for LiteRT.
 
-Any process with TensorFlow and TensorFlow Text can run it.
-
-A file for LiteRT (formerly TensorFlow Lite) takes token ids and gives logits. LiteRT has no
-tokenizer of BERT's, so a program on a phone makes ids by itself; the operations that it lacks are
-written with others while the model is traced (`for_litert`).
+A SavedModel runs in any process with TensorFlow and TensorFlow Text. A file for LiteRT (formerly
+TensorFlow Lite), which has no BERT tokenizer, takes token ids and returns logits.
 """
 
 import contextlib
@@ -24,7 +21,9 @@ from keras_bert.base.files import (
     scratch_folder,
 )
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder, holds_task, load, load_task
+from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.model_folder import build_task
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.export.precision import as_exported, difference, inputs_of, some_sequences
 from keras_bert.export.server_files import (
     is_version,
@@ -33,186 +32,61 @@ from keras_bert.export.server_files import (
     write_warmup_requests,
 )
 from keras_bert.export.settings import ExportSettings
-from keras_bert.inference.embeddings.signatures import encoder_signatures
+from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_litert, for_servers
-from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 from keras_bert.tasks.signatures import Signature
 
-
-def write_saved_model(folder, signatures):
-    """Writes `Signature`s by name, and the variables that they read, into `folder`.
-
-    Not by Keras's ExportArchive, which stores every weight twice: as Keras's variable and as the
-    one of TensorFlow inside it.
-    """
-    with _temporary_files_beside(folder):
-        functions = {
-            name: tf.function(
-                signature.function, input_signature=list(signature.inputs), autograph=False
-            ).get_concrete_function()
-            for name, signature in signatures.items()
-        }
-        served = tf.Module()
-        read = [variable for function in functions.values() for variable in function.variables]
-        served.weights = list({id(variable): variable for variable in read}.values())
-        # Of what is computed by hand (`custom_gradient`) nothing is traced backwards, which takes
-        # time with each block: no gradient could be asked of rows worked on in turn anyway.
-        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        with _told_nothing():
-            tf.saved_model.save(served, str(folder), signatures=functions, options=options)
-
-
-@contextlib.contextmanager
-def _told_nothing():
-    """TensorFlow would tell a notebook where it writes, which is aside, under a hidden name."""
-    logger = logging.getLogger("tensorflow")
-    level = logger.level
-    logger.setLevel(max(level, logging.WARNING))
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _temporary_files_beside(folder):
-    """Keeps temporary files of the process in a hidden folder beside `folder`.
-
-    TensorFlow uses AutoGraph when it saves, whatever it is told, and that writes Python files,
-    which a kill would leave in the system's temporary folder for good.
-    """
-    before = tempfile.tempdir
-    with scratch_folder(folder) as scratch:
-        tempfile.tempdir = str(scratch)
-        try:
-            yield
-        finally:
-            tempfile.tempdir = before
-
-
-_SIGNATURE = "serving_default"
-# How far what was written may be off in float32: another order of the same sums.
-_ROUNDING = 1e-3
-
-
-def export_litert(model, output, *, precision="float32", report=None):
-    """Writes a task or an encoder as the file `output`, whole or not at all.
-
-    The file takes what the model takes, by the same names, of any number and length of rows, and
-    gives its outputs in float32. "float16" and "int8" store the weights so; LiteRT computes in
-    float32 with the first, and rounds what it multiplies with the second ("dynamic range").
-
-    Args:
-        model: a task or an encoder.
-        output: the path of a file that does not exist.
-        precision: "float32", "float16" or "int8".
-        report: a function that is told in a line what a precision costs.
-
-    Returns the `Path` of the file.
-
-    Raises:
-        InputError: the file exists, LiteRT lacks the precision or an operation, or what was
-            written is too far off from the model to be of use.
-    """
-    output = Path(output)
-    if output.exists():
-        raise InputError(f"The output {output} exists; give a new file.")
-    if precision == "bfloat16":
-        raise InputError("LiteRT has no bfloat16; give `precision` float16 or int8.")
-    with scratch_folder(output) as scratch:
-        written = _converted(model, precision, scratch=scratch)
-    off = _difference(model, written, precision)
-    if precision == "float32" and off > _ROUNDING:
-        raise InputError(f"LiteRT computes something else: its outputs are {off:.1%} off.")
-    if precision != "float32" and report is not None:
-        report(f"In {precision} the model's outputs are {off:.1%} off those in float32.")
-    with new_file(output) as temporary:
-        temporary.write_bytes(written)
-    return output
-
-
-def _converted(model, precision, *, scratch):
-    specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs_of(model).items()]
-
-    def outputs(*inputs):
-        found = model(dict(zip(inputs_of(model), inputs, strict=True)), training=False)
-        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
-
-    with for_litert():
-        write_saved_model(scratch, {_SIGNATURE: Signature(outputs, specs)})
-    # By way of the files: converted from memory, it reads variables that nobody has filled.
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(scratch))
-    if precision != "float32":
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    if precision == "float16":
-        converter.target_spec.supported_types = [tf.float16]
-    try:
-        return converter.convert()
-    except Exception as error:  # of a class that TensorFlow does not name publicly
-        missing = [line for line in str(error).splitlines() if line.startswith("TF Select ops")]
-        if not missing:
-            raise
-        raise InputError(
-            f"LiteRT has no operation for a part of this model ({missing[0]})."
-        ) from error
-
-
-def _difference(model, written, precision):
-    """How far the outputs of what was written are off: the most of any of them."""
-    rows = some_sequences(inputs_of(model), model.config)
-    interpreter = tf.lite.Interpreter(model_content=written)
-    found = interpreter.get_signature_runner()(**rows)
-    expected = model(rows, training=False)
-    return max(difference(expected[name], found[name], precision=precision) for name in expected)
-
-
 _DEFAULT = "serving_default"
+# The relative error allowed in float32, where sums are only computed in another order.
+_ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
 def export(*, report=None, **settings):
-    """Exports a model folder, or the output folder of a run that made it.
+    """Exports a model folder, or the output folder of a run.
 
-    A fine-tuned model is exported with its task's answers, a pre-trained one with the pieces for
-    [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
+    A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
+    for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
 
     Args:
         {settings}
-        report: a function that is told in a line what a precision costs, and what was not written.
+        report: a function that receives one line on the cost of a precision, and on files that were
+            not written.
 
     Returns the `Path` that was written: a version's folder, or the file.
 
     Raises:
-        InputError: see `export_task`; or a setting is given that the model has no use for.
+        InputError: see `export_task`; or a setting does not apply to the model.
     """
     settings = ExportSettings.of(settings)
     if _is_litert(settings.output):
         for name in ("max_length", "layers", "tokens", "top_k"):
             if getattr(settings, name) is not None:
                 raise InputError(
-                    f"`{name}` is for a SavedModel; a file for LiteRT takes ids of any length, and "
-                    "gives what the model does."
+                    f"`{name}` is for a SavedModel. A file for LiteRT takes ids of any length and "
+                    "returns the model's outputs."
                 )
-    folder = find_model_folder(settings.model)
-    embeds = settings.encoder or not holds_task(folder)
+    checkpoint = PretrainedCheckpoint(find_model_folder(settings.model))
+    embeds = settings.encoder or not checkpoint.holds_task
     if not embeds and (settings.layers or settings.tokens):
-        raise InputError("`layers` and `tokens` are for embeddings; give `encoder=True`, too.")
+        raise InputError("`layers` and `tokens` are for embeddings. Pass `encoder=True`, too.")
     shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
     if not embeds:
-        task = load_task(folder)
+        task = build_task(checkpoint)
         options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
-                f"`top_k` is for [MASK], and {folder} holds a model of the task {task.KIND}."
+                f"`top_k` is for [MASK], and {checkpoint.folder} contains a model of the task "
+                f"{task.KIND}."
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
         raise InputError("`top_k` is for [MASK]; embeddings have no candidates.")
-    encoder, tokenizer = load(folder)
     return export_encoder(
-        encoder,
-        tokenizer,
+        checkpoint.encoder(),
+        checkpoint.tokenizer,
         settings.output,
         layers=settings.layers or "last",
         tokens=settings.tokens or "words-mean",
@@ -225,31 +99,31 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
     Args:
         task: a task with a tokenizer.
-        output: the folder of all versions of this model, which a server is pointed at; or a file
-            NAME.tflite (see `keras_bert.export.saved_model`).
-        max_length: tokens that a text is cut to, special tokens counted in; None is the length
-            that the task was trained with.
+        output: the folder of all versions of this model, which a server reads; or a file
+            NAME.tflite (see `export_litert`).
+        max_length: the maximum length of a text in tokens, including special tokens; None is the
+            length that the task was trained with.
         precision: one of `keras_bert.export.settings.PRECISIONS` (see `as_exported`).
-        report: a function that is told in a line what a precision costs, and what was not written.
-        **options: what the task's `signatures` take beside `max_length`.
+        report: a function that receives one line on the cost of a precision, and on files that were
+            not written.
+        **options: further arguments of the task's `signatures`.
 
-    Returns the `Path` of the new version. It appears there whole or not at all. Where the folder
-    that `output` lies in holds nothing but models, TensorFlow Serving's list of them is written
-    there, too; else `report` is told that it was not.
+    Returns the `Path` of the new version, which is published atomically. If the folder above
+    `output` contains only models, TensorFlow Serving's list of them is written there.
 
     Raises:
-        InputError: `output` holds something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the model cannot be had in that precision, or there is
-            nothing to export for this kind of task.
+        InputError: `output` contains something else than versions of a SavedModel, `max_length` is
+            over the model's positions, the precision does not suit the model, or this kind of task
+            has no export.
     """
     _check(task.tokenizer, task.config, max_length)
-    if _is_litert(output):
-        return export_litert(task, output, precision=precision, report=report)
-    task.signatures(max_length=max_length, **options)  # what cannot be is told before any work
-    _next_version(Path(output))  # so is a folder of other things
-    task = _as_exported(task, precision, report)
-    signatures = task.signatures(max_length=max_length, **options)
-    return _write(signatures, output=Path(output), report=report)
+
+    def signatures(task):
+        return task.signatures(max_length=max_length, **options)
+
+    if not _is_litert(output):
+        signatures(task)  # unsupported options fail before any work
+    return _export(task, signatures, output, precision=precision, report=report)
 
 
 def export_encoder(
@@ -269,23 +143,22 @@ def export_encoder(
     of the model.
     """
     _check(tokenizer, encoder.config, max_length)
-    if _is_litert(output):
-        return export_litert(encoder, output, precision=precision, report=report)
-    _next_version(Path(output))  # a folder of other things is refused before any work
-    encoder = _as_exported(encoder, precision, report)
-    signatures = encoder_signatures(
-        encoder,
-        tokenizer,
-        layers=layers,
-        tokens=tokens,
-        max_length=max_length or encoder.config.max_length,
-    )
-    return _write(signatures, output=Path(output), report=report)
+
+    def signatures(encoder):
+        return encoder_signatures(
+            encoder,
+            tokenizer,
+            layers=layers,
+            tokens=tokens,
+            max_length=max_length or encoder.config.max_length,
+        )
+
+    return _export(encoder, signatures, output, precision=precision, report=report)
 
 
 def _check(tokenizer, config, max_length):
     if tokenizer is None:
-        raise InputError("The model has no tokenizer of ours, so no text can be given to it.")
+        raise InputError("The model has no supported tokenizer, so it cannot take text.")
     if max_length is not None:
         check_max_length(max_length, config, tokenizer)
 
@@ -294,43 +167,155 @@ def _is_litert(output):
     return Path(output).suffix == ".tflite"
 
 
-def _as_exported(model, precision, report):
-    model, off = as_exported(model, precision)
-    if report is not None and off:
-        report(f"In {precision} the encoder's outputs are {off:.1%} off those in float32.")
-    return model
-
-
-def _write(signatures, *, output, report):
+def _export(model, signatures, output, *, precision, report):
+    """Writes a model; `signatures` is a function from the model in `precision` to them."""
+    if _is_litert(output):
+        return export_litert(model, output, precision=precision, report=report)
+    output = Path(output)
+    _next_version(output)  # an invalid folder is rejected before any work
+    model, error = as_exported(model, precision)
+    if report is not None and error:
+        report(f"In {precision} the encoder's outputs are {error:.1%} off those in float32.")
+    signatures = signatures(model)
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
     with owned(output):  # two exports at once must not have the same number
         version = output / str(_next_version(output))
-        clear_leftovers_in(output)  # of an export that was killed
+        clear_leftovers_in(output)  # of an interrupted export
         with new_folder(version) as temporary:  # hidden: servers look at numbered folders only
             with for_servers():
                 write_saved_model(temporary, signatures)
             write_warmup_requests(temporary, requests, model_name=output.resolve().name)
             write_batching(temporary, signatures[_DEFAULT].inputs)
-    told = write_server_files(output.resolve().parent)
-    if report is not None and told is not None:
-        report(told)
+    note = write_server_files(output.resolve().parent)
+    if report is not None and note is not None:
+        report(note)
     return version
 
 
 def _next_version(output):
-    """The number after the highest; refuses a folder of other things."""
+    """The number after the highest; InputError if the folder contains other things."""
     if not output.exists():
         return 1
     if not output.is_dir():
-        raise InputError(f"The output {output} is a file; give a folder.")
+        raise InputError(f"The output {output} is a file. Expected a folder.")
     versions = [0]
-    for entry in map(output.joinpath, held_names(output)):
-        if not is_version(entry):
+    for path in map(output.joinpath, held_names(output)):
+        if not is_version(path):
             raise InputError(
-                f"The output folder {output} holds something else ({entry.name}); give a new "
-                "folder, or one that holds only numbered versions of a SavedModel."
+                f"The output folder {output} contains something else ({path.name}). Use a new "
+                "folder, or one that contains only numbered versions of a SavedModel."
             )
-        versions.append(int(entry.name))
+        versions.append(int(path.name))
     return max(versions) + 1
+
+
+def write_saved_model(folder, signatures):
+    """Writes `Signature`s by name, and the variables that they read, into `folder`.
+
+    Not with Keras's ExportArchive, which stores every weight twice: as Keras's variable and as the
+    TensorFlow variable inside it.
+    """
+    with _temporary_files_beside(folder):
+        functions = {
+            name: tf.function(
+                signature.function, input_signature=list(signature.inputs), autograph=False
+            ).get_concrete_function()
+            for name, signature in signatures.items()
+        }
+        served = tf.Module()
+        read = [variable for function in functions.values() for variable in function.variables]
+        served.weights = list({id(variable): variable for variable in read}.values())
+        # Without gradients of `custom_gradient` functions, whose tracing takes time with each
+        # layer: computations in chunks have none anyway.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(served, str(folder), signatures=functions, options=options)
+
+
+@contextlib.contextmanager
+def _temporary_files_beside(folder):
+    """Keeps temporary files of the process in a hidden folder beside `folder`, and the log quiet.
+
+    TensorFlow uses AutoGraph when it saves, even with `autograph=False`, and that writes Python
+    files, which an interruption would leave in the system's temporary folder for good. In a
+    notebook it would also log the hidden folder that it writes to.
+    """
+    logger, before = logging.getLogger("tensorflow"), tempfile.tempdir
+    level = logger.level
+    with scratch_folder(folder) as scratch:
+        tempfile.tempdir = str(scratch)
+        logger.setLevel(max(level, logging.WARNING))
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+            tempfile.tempdir = before
+
+
+def export_litert(model, output, *, precision="float32", report=None):
+    """Writes a task or an encoder as the file `output`, atomically.
+
+    The file takes the model's inputs, under the same names and of any batch size and length, and
+    returns its outputs in float32. "float16" and "int8" store the weights so; LiteRT computes in
+    float32 with the first, and quantizes activations with the second ("dynamic range").
+
+    Args:
+        model: a task or an encoder.
+        output: the path of a file that does not exist.
+        precision: "float32", "float16" or "int8".
+        report: a function that receives one line on the cost of a precision.
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: the file exists, LiteRT lacks the precision or an operation, or the outputs of
+            the file differ too much from the model's.
+    """
+    output = Path(output)
+    if output.exists():
+        raise InputError(f"The output {output} exists. Use a new file.")
+    if precision == "bfloat16":
+        raise InputError("LiteRT has no bfloat16. Use `precision` float16 or int8.")
+    with scratch_folder(output) as scratch:
+        content = _litert(model, precision, scratch=scratch)
+    inputs = some_sequences(inputs_of(model), model.config)
+    interpreter = tf.lite.Interpreter(model_content=content)
+    outputs = interpreter.get_signature_runner()(**inputs)
+    expected = model(inputs, training=False)
+    error = max(difference(expected[name], outputs[name], precision=precision) for name in expected)
+    if precision == "float32" and error > _ROUNDING:
+        raise InputError(f"LiteRT computes something else: its outputs are {error:.1%} off.")
+    if precision != "float32" and report is not None:
+        report(f"In {precision} the model's outputs are {error:.1%} off those in float32.")
+    with new_file(output) as temporary:
+        temporary.write_bytes(content)
+    return output
+
+
+def _litert(model, precision, *, scratch):
+    """The content of a file for LiteRT."""
+    inputs = inputs_of(model)
+    specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs.items()]
+
+    def outputs(*tensors):
+        found = model(dict(zip(inputs, tensors, strict=True)), training=False)
+        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+
+    with for_litert():
+        write_saved_model(scratch, {_DEFAULT: Signature(outputs, specs)})
+    # From files: converted from memory, it would read variables without values.
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(scratch))
+    if precision != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        return converter.convert()
+    except Exception as error:  # its class is not public
+        missing = [line for line in str(error).splitlines() if line.startswith("TF Select ops")]
+        if not missing:
+            raise
+        raise InputError(
+            f"LiteRT has no operation for a part of this model ({missing[0]})."
+        ) from error

@@ -1,13 +1,9 @@
-"""What TensorFlow Serving reads beside the models: their list, batching and monitoring.
+"""What TensorFlow Serving reads besides a model: the list of models, batching, warm-up requests.
 
 A model's own folder has its batching parameters, which the server reads with
 `--enable_batching --enable_per_model_batching_parameters`. The folder of all models has
 `models.config` and `monitoring.config`; docs/serving.md has the command. The formats are those of
-tensorflow.org/tfx/serving/serving_config.
-
-Warm-up requests are those that TensorFlow Serving runs through a model before it answers anybody.
-Their format is `assets.extra/tf_serving_warmup_requests` of a SavedModel, a TFRecord file of at
-most 1,000 serialized `PredictionLog` (tensorflow.org/tfx/serving/saved_model_warmup).
+tensorflow.org/tfx/serving/serving_config and saved_model_warmup.
 """
 
 import tensorflow as tf
@@ -18,13 +14,17 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from keras_bert.base.files import held_names, write_text
 
-BATCHING_FILE = "batching_params.pbtxt"
-MODELS_FILE = "models.config"
-MONITORING_FILE = "monitoring.config"
-# Where the official image has the folder of all models.
+# A TFRecord file of at most 1,000 serialized `PredictionLog`, which a server runs before it is
+# ready.
+WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
+
+_BATCHING_FILE = "batching_params.pbtxt"
+_MODELS_FILE = "models.config"
+_MONITORING_FILE = "monitoring.config"
+# The folder of all models in the official image.
 _MODELS_ROOT = "/models"
 
-# A request of more than `max_batch_size` examples is refused; fewer wait together for 2 ms.
+# A request of more than `max_batch_size` examples is an error; fewer wait together for 2 ms.
 _BATCHING = """\
 max_batch_size { value: 128 }
 batch_timeout_micros { value: 2000 }
@@ -37,32 +37,29 @@ prometheus_config {
   path: "/monitoring/prometheus/metrics"
 }
 """
-# What may lie in a folder of models beside them; it is then taken for one. So may files for LiteRT,
-# which an export writes there, folders without a version, which a killed one leaves, and what is
-# hidden.
-_BESIDE_MODELS = {MODELS_FILE, MONITORING_FILE, "README.md", "compose.yaml"}
+_EXPECTED_FILES = {_MODELS_FILE, _MONITORING_FILE, "README.md", "compose.yaml"}
 
 
 def write_batching(folder, inputs):
-    """Writes the batching parameters of a version, unless its requests must not be joined.
+    """Writes the batching parameters of a version, if its requests may be batched.
 
-    Joined are requests of one string an example each. A server gives other inputs the same size by
-    repeating a request's first value, which would be one more choice among several; and where the
-    graph refuses an example, as it does spans without a word, all that were joined would fail.
+    They may if every input is one string per example. A server pads other inputs by repeating a
+    request's first value, which would add choices; and if the graph rejects one example, such as
+    spans without a word, all requests of the batch would fail.
 
     Args:
         folder: the `Path` of the version.
         inputs: the `tf.TensorSpec`s of the signature `serving_default`.
     """
     if all(spec.dtype == tf.string and spec.shape.rank == 1 for spec in inputs):
-        (folder / BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
+        (folder / _BATCHING_FILE).write_text(_BATCHING, encoding="utf-8")
 
 
 def write_server_files(models):
-    """Writes the list of all models in a folder, and how they are monitored.
+    """Writes the list of all models in a folder, and their monitoring, for a server.
 
-    Only into a folder of nothing but models: where other things lie, nobody serves from it.
-    Returns None, or the sentence for the user that says why they were not written.
+    Only if the folder contains nothing but models: nobody serves from another one.
+    Returns None, or the sentence for the user with the reason why they were not written.
 
     Exports of several models may write the list at once. Each looks again after it has written, so
     that the last one has seen what all others have exported.
@@ -70,42 +67,41 @@ def write_server_files(models):
     written = None
     while True:
         names = held_names(models)
-        folders = [name for name in names if is_model(models / name)]
-        others = [n for n in names if n not in folders and not _may_lie_beside(models / n)]
+        folders = [name for name in names if _is_model(models / name)]
+        others = [n for n in names if n not in folders and not _is_expected(models / n)]
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             return (
-                f"TensorFlow Serving's {MODELS_FILE} and {MONITORING_FILE} were not written: "
-                f"{models} holds something else than models ({others[0]}{more})."
+                f"TensorFlow Serving's {_MODELS_FILE} and {_MONITORING_FILE} were not written: "
+                f"{models} contains something else than models ({others[0]}{more})."
             )
         if folders == written:
             return None
-        write_text(models / MONITORING_FILE, _MONITORING)
-        write_text(models / MODELS_FILE, _list_of(folders))
+        config = model_server_config_pb2.ModelServerConfig()
+        for name in folders:
+            config.model_config_list.config.add(
+                name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
+            )
+        write_text(models / _MONITORING_FILE, _MONITORING)
+        write_text(models / _MODELS_FILE, text_format.MessageToString(config))
         written = folders
 
 
-def _list_of(folders):
-    """The text of `models.config` for models by the names of their folders."""
-    config = model_server_config_pb2.ModelServerConfig()
-    for name in folders:
-        config.model_config_list.config.add(
-            name=name, base_path=f"{_MODELS_ROOT}/{name}", model_platform="tensorflow"
-        )
-    return text_format.MessageToString(config)
+def _is_expected(path):
+    """Whether a path may be in a folder of models: also LiteRT files, hidden and empty folders.
 
-
-def _may_lie_beside(path):
+    An interrupted export leaves a folder without a version.
+    """
     return (
-        path.name in _BESIDE_MODELS
+        path.name in _EXPECTED_FILES
         or path.name.startswith(".")
         or (path.suffix == ".tflite" and path.is_file())
         or (path.is_dir() and not held_names(path))
     )
 
 
-def is_model(folder):
-    """Whether a folder holds versions of a SavedModel, and nothing else."""
+def _is_model(folder):
+    """Whether a folder contains versions of a SavedModel, and nothing else."""
     names = held_names(folder) if folder.is_dir() else []
     return bool(names) and all(is_version(folder / name) for name in names)
 
@@ -113,9 +109,6 @@ def is_model(folder):
 def is_version(folder):
     """Whether a folder is one version of a SavedModel."""
     return folder.name.isdigit() and (folder / "saved_model.pb").is_file()
-
-
-WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 
 
 def write_warmup_requests(folder, requests, *, model_name):

@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_bert.base.settings import Settings, setting
-from keras_bert.inference.embeddings.settings import LAYERS, TOKENS
+from keras_bert.inference.settings import LAYERS, TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
@@ -19,42 +19,42 @@ class ExportSettings(Settings):
         is_path=True,
     )
     output: str = setting(
-        help="the folder of all versions of this model, such as savedmodels/NAME, which a server "
-        "is pointed at; or NAME.tflite, a file for LiteRT that takes token ids",
+        help="the folder of all versions of this model, such as savedmodels/NAME, for a server; or "
+        "NAME.tflite, a file for LiteRT that takes token ids",
         unit="FOLDER",
         is_path=True,
     )
     max_length: int | None = setting(
         None,
-        help="tokens in a row, [CLS] and [SEP] counted in",
+        help="maximum length of a sequence, including [CLS] and [SEP]",
         unit="TOKENS",
         default_help="those of training",
         at_least=3,
     )
     precision: str = setting(
         "float32",
-        help="how weights are stored; bfloat16 and float16 are computed with, too, int8 is "
-        "computed in float32",
+        help="the precision of the stored weights; bfloat16 and float16 also compute in it, int8 "
+        "computes in float32",
         choices=PRECISIONS,
     )
     encoder: bool = setting(
-        False, help="the encoder's embeddings in place of the answers of the model's task"
+        False, help="export the encoder's embeddings, not the predictions of the model's task"
     )
     layers: str | None = setting(
         None,
-        help="for embeddings: the layers that make a vector, as for embed",
+        help="for embeddings: the layers that a vector is made from, as in embed",
         default_help="last",
-        choices=LAYERS,
+        choices=tuple(LAYERS),
     )
     tokens: str | None = setting(
         None,
-        help="for embeddings: what has a vector beside the text itself, as for embed",
+        help="for embeddings: what has a vector in addition to the text itself, as in embed",
         default_help="words-mean",
         choices=TOKENS,
     )
     top_k: int | None = setting(
         None,
-        help="for [MASK]: candidates for each",
+        help="for [MASK]: number of candidates each",
         unit="N",
         default_help="5",
         at_least=1,

@@ -1,1 +1,1 @@
-"""What stands on the encoder to pre-train it: one public class a file."""
+"""Heads, and the poolings and mixes of layers between the encoder and a head."""

@@ -3,19 +3,20 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.kernels.program import use_cudnn
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BiLstm(keras.layers.Layer):
-    """Two layers, each reading both ways: the feature-based tagger of Devlin et al. 2018, 5.3.
+class BiLstm(Layer):
+    """Two bidirectional layers: the feature-based tagger of Devlin et al. 2018, section 5.3.
 
-    Shapes: hidden (B, S, D), input_mask int32 (B, S) -> (B, S, 2 U): B batch, S tokens in a row, U
-    units. Padding, which is at the end of a row, is passed over.
+    Shapes: hidden (B, S, D), input_mask int32 (B, S) -> (B, S, 2 U): B batch, S sequence, U units.
+    Padding, which is at the end of a sequence, is skipped.
 
     Args:
         units: U, 768 in the paper.
-        layers: how many, one over the other.
+        layers: the number of stacked layers.
     """
 
     def __init__(self, *, units, layers=2, **kwargs):
@@ -45,11 +46,8 @@ class BiLstm(keras.layers.Layer):
             for lstm in (layer.forward_layer, layer.backward_layer):
                 lstm.use_cudnn = use_cudnn()
             hidden = layer(hidden, mask=mask)
-        # A copy leaves behind the mask that Keras ties to a tensor, which losses would apply again.
+        # A copy drops the mask that Keras attaches to a tensor, which losses would apply again.
         return ops.copy(hidden)
 
     def compute_output_shape(self, hidden_shape, input_mask_shape=None):
         return (*hidden_shape[:2], 2 * self.units)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units, "layers": len(self.layers)}

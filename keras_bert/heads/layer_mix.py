@@ -4,17 +4,19 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.layers import Layer
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ScalarMix(keras.layers.Layer):
-    """γ Σ s_k h_k over K layers' outputs h_k, with s = softmax(w): one number a layer, and a scale.
+class ScalarMix(Layer):
+    """γ Σ s_k h_k over K layers' outputs h_k, with s = softmax(w): one weight per layer, one scale.
 
     Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
 
-    w begins at zero, so that the mix begins as the average, and γ at one. Both are trained with
-    whatever reads the mix. Each h_k is normalised over its last axis first (Ba et al. 2016, without
-    scale and offset) where `layer_norm_eps` is a number; the published code took mean and variance
-    over all tokens of a batch instead, which made a text's result depend on its neighbours.
+    w is initialized to zero, so that the mix begins as the average, and γ to one. Where
+    `layer_norm_eps` is a number, each h_k is first normalised over its last axis (Ba et al. 2016,
+    without scale and offset); the published code took mean and variance over all tokens of a batch,
+    which makes a text's result depend on the other examples in the batch.
 
     Args:
         num_layers: K.
@@ -34,7 +36,6 @@ class ScalarMix(keras.layers.Layer):
                 f"Received: num_layers={num_layers}, l2={l2}"
             )
         self.num_layers = num_layers
-        self.layer_norm_eps = layer_norm_eps
         self.l2 = l2
         self.layer_norm = None
         if layer_norm_eps is not None:
@@ -50,7 +51,7 @@ class ScalarMix(keras.layers.Layer):
         self._check(hidden_shapes)
         if self.layer_norm is not None:
             self.layer_norm.build(hidden_shapes[0])
-        # Not cast to half precision: shares of a softmax over a dozen numbers should sum to one.
+        # Not cast to half precision: the weights of a dozen layers should sum to one.
         self.scores = self.add_weight(
             shape=(self.num_layers,),
             initializer="zeros",
@@ -63,7 +64,7 @@ class ScalarMix(keras.layers.Layer):
 
     def call(self, hidden_states):
         self._check([hidden.shape for hidden in hidden_states])
-        # γ goes into the factors, which spares a pass over the mix.
+        # γ is part of the factors, which saves a pass over the mix.
         factors = self.gamma * ops.softmax(self.scores)  # (K,)
         mix = 0.0
         for k, hidden in enumerate(hidden_states):
@@ -74,7 +75,7 @@ class ScalarMix(keras.layers.Layer):
 
     @property
     def layer_weights(self):
-        """s, a float32 array (K,) that sums to one: how much of each layer goes into the mix."""
+        """s, a float32 array (K,) that sums to one: the weight of each layer in the mix."""
         return np.asarray(ops.convert_to_numpy(ops.softmax(self.scores)))
 
     def compute_output_shape(self, hidden_shapes):
@@ -86,11 +87,3 @@ class ScalarMix(keras.layers.Layer):
                 f"A mix of {self.num_layers} layers takes as many tensors of one shape. "
                 f"Received: {[tuple(shape) for shape in shapes]}"
             )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "layer_norm_eps": self.layer_norm_eps,
-            "l2": self.l2,
-        }

@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, logits_dtype
 from keras_bert.layers.embeddings import embedding_table
-from keras_bert.layers.kernels.rows import at_positions
+from keras_bert.layers.kernels.gathering import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
 
@@ -20,7 +21,7 @@ def tied_logits(x, *, token_embedding, bias, dtype):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LMTransform(keras.layers.Layer):
+class LMTransform(Layer):
     """A dense layer, an activation and a LayerNorm (google-research/bert `get_masked_lm_output`).
 
     Shapes: x (R, D) -> (R, D).
@@ -34,12 +35,6 @@ class LMTransform(keras.layers.Layer):
 
     def __init__(self, *, hidden_size, hidden_act, layer_norm_eps, initializer_range, **kwargs):
         super().__init__(**kwargs)
-        self.settings = {
-            "hidden_size": hidden_size,
-            "hidden_act": hidden_act,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.activation = activation(hidden_act)
         self.dense = dense(
             hidden_size,
@@ -60,13 +55,10 @@ class LMTransform(keras.layers.Layer):
     def call(self, x, training=None):
         return self.layer_norm(self.activation(self.dense(x), training=training))
 
-    def get_config(self):
-        return {**super().get_config(), **self.settings}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LMHead(keras.layers.Layer):
-    """Predicts a token at given positions, from the encoder's vectors there.
+class LMHead(Layer):
+    """Predicts tokens at some positions, from the encoder's vectors there.
 
     The output embedding is the encoder's token embedding, shared (Press and Wolf 2017).
 
@@ -74,15 +66,15 @@ class LMHead(keras.layers.Layer):
 
     Args:
         token_embedding: the encoder's `keras.layers.Embedding` (V, D).
-        transform: a layer (R, D) -> (R, D) before the output embedding, such as an `LMTransform`;
-            None is no such layer.
+        transform: a layer (R, D) -> (R, D) before the output embedding, such as an `LMTransform`,
+            or None.
         use_bias: add a bias (V,).
         dtype: the encoder's policy; None is Keras's own setting.
     """
 
     def __init__(self, *, token_embedding, transform, use_bias, dtype=None, **kwargs):
-        # The head itself gives logits, from the shared table as it is stored; its transform
-        # computes as the encoder's layers do.
+        # The head itself computes logits, from the shared table as it is stored; its transform has
+        # the policy of the encoder's layers.
         self.encoder_policy = keras.dtype_policies.get(dtype)
         super().__init__(dtype=logits_dtype(self.encoder_policy), autocast=False, **kwargs)
         self.token_embedding = token_embedding
@@ -114,39 +106,26 @@ class LMHead(keras.layers.Layer):
         return (*positions_shape, self.token_embedding.input_dim)
 
     def forward_flops(self, predictions):
-        """Floating-point operations for so many predictions, an int or an array of them."""
+        """Floating-point operations for a number of predictions, an int or an array of them."""
         size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
         transform = 0 if self.transform is None else 2 * size**2
         return predictions * (transform + 2 * size * vocabulary)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "dtype": keras.dtype_policies.serialize(self.encoder_policy),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            "transform": keras.saving.serialize_keras_object(self.transform),
-            "use_bias": self.use_bias,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        layers = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("token_embedding", "transform")
-        }
-        return cls(**{**config, **layers})
+        policy = keras.dtype_policies.serialize(self.encoder_policy)
+        return {**super().get_config(), "dtype": policy}
 
 
 def masked_lm_inputs():
-    """The symbolic input of a task with masked positions, beside its encoder's: (B, P)."""
+    """The symbolic input of a task with masked positions, in addition to its encoder's: (B, P)."""
     return {"masked_lm_positions": keras.Input((None,), dtype="int32", name="masked_lm_positions")}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NextTokenPositions(keras.layers.Layer):
-    """The positions that a next token is predicted from, as an `LMHead` takes them.
+    """The positions from which an `LMHead` predicts the next token: all but the last.
 
-    Shapes: input_ids (B, S) -> int32 (B, S - 1), 0 to S - 2 in every row.
+    Shapes: input_ids (B, S) -> int32 (B, S - 1), 0 to S - 2 in every sequence.
     """
 
     def call(self, input_ids):

@@ -1,8 +1,12 @@
-"""Poolings: one vector per text, from the vectors of its tokens."""
+"""Poolings: one vector per text, from the vectors of its tokens; and BERT's pooler."""
 
+import keras
 from keras import ops
 
-# The ways by name -> the parts that are concatenated.
+from keras_bert.layers import Layer
+from keras_bert.layers.dense import dense
+
+# Name -> the parts that are concatenated.
 POOLINGS = {
     "cls": ("cls",),
     "mean": ("mean",),
@@ -14,7 +18,7 @@ POOLINGS = {
 
 
 def encoder_outputs(pooling):
-    """The encoder's outputs that a pooling needs, by name."""
+    """The names of the encoder's outputs that a pooling needs."""
     parts = POOLINGS[pooling]
     first = ("first_output",) if "cls" in parts else ()
     return (*first, "sequence_output") if set(parts) - {"cls"} else first
@@ -27,11 +31,11 @@ def pooled(encoded, mask, *, pooling, transform):
       masked LM alone trains neither.
     * `mean`: the mean over all tokens that are not padding: [CLS], the text's tokens and each
       [SEP], as sentence-transformers computes it, so that a text without a word has one, too.
-    * `both`: the two side by side.
+    * `both`: the two concatenated.
     * `last`: the last token that is not padding, the only one of a causal encoder that has seen the
       whole text (Radford et al. 2018).
     * `max`: the greatest value of each feature over the tokens that are not padding.
-    * `last+max+mean`: the three side by side (Howard and Ruder 2018, section 3.3).
+    * `last+max+mean`: the three concatenated (Howard and Ruder 2018, section 3.3).
 
     Args:
         encoded: the encoder's outputs by name (see `encoder_outputs`).
@@ -59,7 +63,7 @@ def _last(hidden, mask):
 
 
 def _max(hidden, mask):
-    """(B, S, D), (B, S) -> (B, D); 0 for a row without tokens."""
+    """(B, S, D), (B, S) -> (B, D); 0 for a sequence without tokens."""
     at_tokens = ops.expand_dims(ops.cast(mask, "bool"), axis=-1)  # (B, S, 1)
     highest = ops.max(ops.where(at_tokens, ops.cast(hidden, "float32"), -1e9), axis=1)
     return ops.cast(ops.where(ops.any(at_tokens, axis=1), highest, 0.0), hidden.dtype)
@@ -74,3 +78,29 @@ def _mean(hidden, mask):
 
 
 _POOLED = {"last": _last, "max": _max, "mean": _mean}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Pooler(Layer):
+    """BERT's pooler: a dense layer with tanh over the vector of the first token ([CLS]).
+
+    Shapes: first (B, D) -> (B, D).
+
+    Args:
+        hidden_size: D.
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(self, *, hidden_size, initializer_range, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.dense = dense(
+            hidden_size, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
+        )
+
+    def build(self, first_shape=None):
+        self.dense.build((None, self.hidden_size))
+        self.built = True
+
+    def call(self, first):
+        return ops.tanh(self.dense(first))

@@ -4,35 +4,35 @@ import keras
 from keras import ops
 
 from keras_bert.heads.lm_head import tied_logits
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
 from keras_bert.layers.embeddings import embedded
-from keras_bert.layers.kernels.rows import at_positions
+from keras_bert.layers.kernels.gathering import at_positions
 from keras_bert.layers.layer_norm import LayerNorm
 
-# Of the embedding of an offset, whatever the model's own width, as in the paper's program.
+# Size of the embedding of an offset, whatever the model's own, as in the authors' program.
 OFFSET_WIDTH = 200
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanBoundary(keras.layers.Layer):
-    """Predicts each masked token from what stands beside its span, and from its place in it.
+class SpanBoundary(Layer):
+    """Predicts each masked token from the tokens next to its span, and from its offset in it.
 
-    What the encoder says of the tokens just left and right of the span and an embedding of the
-    token's offset go side by side through two layers, each dense, activation and LayerNorm, onto
-    the encoder's token embedding, shared, with a bias (V,) of its own. What the encoder says of the
-    masked tokens themselves is not read.
+    The encoder's vectors of the tokens just left and right of the span and an embedding of the
+    token's offset are concatenated and passed through two layers, each dense, activation and
+    LayerNorm, and the encoder's token embedding, shared, with a bias (V,) of its own.
 
-    Shapes: hidden (B, S, D), and of each prediction the positions `left` and `right` and the
-    `offset` in the span, from 1, (B, P) int each -> logits (B, P, V), float32 at least.
+    Shapes: hidden (B, S, D), and per prediction the positions `left` and `right` and the `offset`
+    in the span, from 1, (B, P) int each -> logits (B, P, V), float32 at least.
 
-    As in the authors' program (facebookresearch/SpanBERT, `BertPairTargetPredictionHead`): the last
-    block's outputs are read, both layers are D wide, and an offset's embedding has its own width.
+    As in the authors' program (facebookresearch/SpanBERT, `BertPairTargetPredictionHead`), the last
+    layer's outputs are read, and the size of both layers is D.
 
     Args:
         token_embedding: the encoder's `keras.layers.Embedding` (V, D).
-        max_span_length: offsets that have an embedding. A larger one has that of the last: such
-            tokens are to be given no weight in the loss.
-        offset_width: numbers of an offset's embedding.
+        max_span_length: number of offsets that have an embedding. A larger offset has that of the
+            last: such tokens should have no weight in the loss.
+        offset_width: size of an offset's embedding.
         hidden_act: activation, by Hugging Face's name.
         layer_norm_eps: epsilon of the LayerNorms.
         initializer_range: standard deviation of new weights.
@@ -54,13 +54,6 @@ class SpanBoundary(keras.layers.Layer):
         self.parts_policy = keras.dtype_policies.get(dtype)
         super().__init__(dtype=logits_dtype(self.parts_policy), autocast=False, **kwargs)
         self.token_embedding = token_embedding
-        self.settings = {
-            "max_span_length": max_span_length,
-            "offset_width": offset_width,
-            "hidden_act": hidden_act,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.activation = activation(hidden_act)
         self.offset_embedding = keras.layers.Embedding(
             max_span_length,
@@ -69,32 +62,30 @@ class SpanBoundary(keras.layers.Layer):
             name="offset_embedding",
             dtype=self.parts_policy,
         )
-        self.dense_layers, self.layer_norms = [], []
-        for number in ("first", "second"):
-            self.dense_layers.append(
-                dense(
-                    token_embedding.output_dim,
-                    initializer_range=initializer_range,
-                    name=f"{number}_dense",
-                    dtype=self.parts_policy,
-                )
+        self.dense_layers = [
+            dense(
+                token_embedding.output_dim,
+                initializer_range=initializer_range,
+                name=f"{number}_dense",
+                dtype=self.parts_policy,
             )
-            self.layer_norms.append(
-                LayerNorm(
-                    epsilon=layer_norm_eps, name=f"{number}_layer_norm", dtype=self.parts_policy
-                )
-            )
+            for number in ("first", "second")
+        ]
+        self.layer_norms = [
+            LayerNorm(epsilon=layer_norm_eps, name=f"{number}_layer_norm", dtype=self.parts_policy)
+            for number in ("first", "second")
+        ]
 
     def build(self, hidden_shape, left_shape=None, right_shape=None, offset_shape=None):
         if not self.token_embedding.built:
             self.token_embedding.build()
-        width = self.token_embedding.output_dim
+        size = self.token_embedding.output_dim
         self.offset_embedding.build()
-        read = 2 * width + self.settings["offset_width"]
+        input_size = 2 * size + self.settings["offset_width"]
         for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
-            layer.build((None, read))
-            norm.build((None, width))
-            read = width
+            layer.build((None, input_size))
+            norm.build((None, size))
+            input_size = size
         self.bias = self.add_weight(
             shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
         )
@@ -122,23 +113,14 @@ class SpanBoundary(keras.layers.Layer):
         return (*left_shape, self.token_embedding.input_dim)
 
     def forward_flops(self, predictions):
-        """Floating-point operations for so many predictions, an int or an array of them."""
+        """Floating-point operations for a number of predictions, an int or an array of them."""
         size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
         first = 2 * (2 * size + self.settings["offset_width"]) * size
         return predictions * (first + 2 * size**2 + 2 * size * vocabulary)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "dtype": keras.dtype_policies.serialize(self.parts_policy),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            **self.settings,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config["token_embedding"] = keras.saving.deserialize_keras_object(config["token_embedding"])
-        return cls(**config)
+        policy = keras.dtype_policies.serialize(self.parts_policy)
+        return {**super().get_config(), "dtype": policy}
 
 
 def span_boundary_head(encoder, *, max_span_length):
@@ -156,6 +138,6 @@ def span_boundary_head(encoder, *, max_span_length):
 
 
 def span_boundary_inputs():
-    """The symbolic inputs of a task with this head, beside its encoder's: (B, P) each."""
+    """The symbolic inputs of a task with this head, in addition to its encoder's: (B, P) each."""
     names = ("span_left", "span_right", "span_offset")
     return {name: keras.Input((None,), dtype="int32", name=name) for name in names}

@@ -1,17 +1,18 @@
-"""Vectors of spans of words, made of the vectors of their words."""
+"""Vectors of words, from their tokens, and of spans, from their words."""
 
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.rows import at_positions, look_up
+from keras_bert.layers import Layer
+from keras_bert.layers.kernels.gathering import at_positions, look_up
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class WordMeans(keras.layers.Layer):
+class WordMeans(Layer):
     """The mean of each word's tokens, or its last token.
 
-    Shapes: hidden (B, S, D); starts, ends (B, W) int -> (B, W, D). A word's tokens are those from
-    its start on and before its end; a word without a token, such as padding, has the vector 0.
+    Shapes: hidden (B, S, D); starts, ends (B, W) int, ends exclusive -> (B, W, D). A word without a
+    token, such as padding, has the vector 0.
 
     Args:
         last: take the last token, which in a causal encoder is the one that sees the whole word.
@@ -33,42 +34,38 @@ class WordMeans(keras.layers.Layer):
     def compute_output_shape(self, hidden_shape, starts_shape, ends_shape):
         return (*starts_shape, hidden_shape[-1])
 
-    def get_config(self):
-        return {**super().get_config(), "last": self.last}
-
 
 MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanRepresentation(keras.layers.Layer):
-    """One vector a span, by one of three representations.
+class SpanRepresentation(Layer):
+    """One vector per span, by one of three representations.
 
     * "mean": a hidden layer with ReLU over the span's first word, its last word, the mean of its
       words and its width.
     * "attention": the same with a weighted sum in place of the mean, whose weights are a softmax
-      over the span of one learned score a word (Lee et al. 2017, section 4, who call it the
-      head-finding attention).
-    * "biaffine": two networks of one hidden layer, one for the first word and one for the last word
-      (which also knows the width), and the product of what they give beside it: [s; e; s ∘ e]. A
-      linear layer over that is the biaffine classifier of Yu et al. 2020, equation 3, whose U is
-      diagonal for each label here.
+      over the span of one learned score per word (Lee et al. 2017, section 4, the "head-finding
+      attention").
+    * "biaffine": two networks of one hidden layer, s of the first word and e of the last word and
+      the width, and their product: [s; e; s ∘ e]. A linear layer over that is the biaffine
+      classifier of Yu et al. 2020, equation 3, with a diagonal U for each label.
 
     Shapes: words (B, W, D) -> (B, W, L, R), of the spans of 1 to L words from each word; with
-    firsts, lasts (B, N) int -> (B, N, R), of the N spans from the one to the other, both counted
-    in. What stands for spans beyond the last word means nothing.
+    firsts, lasts (B, N) int, both inclusive -> (B, N, R), of N spans. Values of spans beyond the
+    last word are undefined.
 
-    New weights are those of Glorot and Bengio 2010, Keras's own: with the encoder's small ones, two
-    layers on each other learn too slowly at the rates that suit the encoder.
+    New weights are Glorot and Bengio's (2010), Keras's default: with the encoder's small ones, two
+    stacked layers learn too slowly at the learning rates of an encoder.
 
-    The hidden layer over a concatenation is a sum of layers, each of which is computed once a word
-    and not once a span: no more than (B, W, L, R) is held.
+    The hidden layer over a concatenation is a sum of layers, each computed once per word and not
+    once per span: no tensor is larger than (B, W, L, R).
 
     Args:
         representation: one of the three.
-        units: width of the hidden layers; R is that, and three times that for "biaffine".
-        max_words: L; given spans may be longer.
-        num_widths: how many widths have an embedding of their own; wider spans share the last one.
+        units: size of the hidden layers; R is that, and three times that for "biaffine".
+        max_words: L; spans in `firsts` and `lasts` may be longer.
+        num_widths: number of widths that have an embedding; wider spans share the last one.
 
     Raises ValueError for another representation.
     """
@@ -91,12 +88,7 @@ class SpanRepresentation(keras.layers.Layer):
             self.score = self._layer(1, "score", use_bias=False)
 
     def _layer(self, units, name, *, use_bias):
-        return keras.layers.Dense(
-            units,
-            use_bias=use_bias,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        return keras.layers.Dense(units, use_bias=use_bias, name=name, dtype=self.dtype_policy)
 
     def build(self, words_shape, firsts_shape=None, lasts_shape=None):
         for layer in self._layers:
@@ -114,7 +106,7 @@ class SpanRepresentation(keras.layers.Layer):
         return ops.take_along_axis(vectors, (lasts - firsts)[..., None, None], axis=2)[:, :, 0]
 
     def _spans_from(self, words, firsts, *, longest):
-        """Of all spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R)."""
+        """All spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R)."""
         width = ops.arange(longest, dtype="int32")  # one less than the words of a span
         reached = ops.minimum(firsts[..., None] + width, ops.shape(words)[1] - 1)  # (B, N, L)
         first = _at(self.first(words), firsts)[:, :, None]  # (B, N, 1, R)
@@ -128,9 +120,9 @@ class SpanRepresentation(keras.layers.Layer):
         return ops.relu(first + last + ops.matmul(self._fractions(words, reached), inside))
 
     def _fractions(self, words, reached):
-        """What each word counts in each span that begins at the same word: (…, L, L).
+        """The weight of each word in each span that begins at the same word: (…, L, L).
 
-        Row l is of the span of l + 1 words, column o of the word o places after its first.
+        Row l is the span of l + 1 words, column o the word at offset o in it.
         """
         longest = ops.shape(reached)[-1]
         position = ops.arange(longest)
@@ -147,15 +139,6 @@ class SpanRepresentation(keras.layers.Layer):
         if firsts_shape is None:
             return (*words_shape[:2], self.max_words, width)
         return (*firsts_shape, width)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "representation": self.representation,
-            "units": self.units,
-            "max_words": self.max_words,
-            "num_widths": self.num_widths,
-        }
 
 
 def _at(values, numbers):

@@ -1,4 +1,4 @@
-"""How good a model is: on labelled examples, or on the held-out rows of a data folder."""
+"""Metrics of a model on labelled examples, or on the eval split of a data folder."""
 
 import math
 import os
@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reading, takes
-from keras_bert.checkpoints import find_model_folder, load_task
-from keras_bert.inference.answers import Inference, check_numbers, opened
+from keras_bert.inference.predict import Inference, as_task, check_finite, open_task
 from keras_bert.inference.settings import (
     EvaluateRecordsSettings,
     EvaluateSettings,
@@ -19,120 +18,166 @@ from keras_bert.inference.settings import (
 )
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, reject_lost_records
+from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
-from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.metrics import exact_losses
-from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
-from keras_bert.tasks.task import Task
+from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
 from keras_bert.text.tokenizer import note_on_unknown
+
+
+@takes(evaluate_settings(settings_class("classifier")))
+def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+    """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
+
+    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
+    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
+
+    Args:
+        {settings}
+        report: a function that is called with a line on how the file was read, and one per note.
+
+    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
+    of a text and its label). These are the arguments for a classifier; other tasks have their own
+    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
+
+    A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
+    metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
+
+    Raises:
+        InputError: on bad input, and on a label that the model does not have.
+    """
+    if settings.get("glue") is None and is_data_folder(settings.get("data")):
+        return evaluate_records(report=report, **settings)
+    task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
+    columns = settings.part(reading(task.SETTINGS))
+    source = task.read(settings.data, inferred_arguments=task.inferred_arguments, **columns)
+    if report is not None and source.description:
+        report(source.description)
+    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
+    examples, predictions = [], []
+    for chunk, predicted in inference.of_examples(source):
+        examples += chunk
+        predictions += predicted
+    if not examples:
+        raise InputError(f"{source.name} contains no examples.")
+    if report is not None:
+        unknown = note_on_unknown(inference.unknown, inference.tokens)
+        for note in filter(None, (*task.notes(examples), unknown)):
+            report(f"Note: {note}")
+    metrics = task.official_metrics(predictions, examples)
+    if getattr(settings, "glue", None) is not None:
+        metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
+    if settings.show_errors:
+        worst = sorted(task.errors(predictions, examples), key=lambda error: -error[0])
+        metrics["errors"] = [text for _, text in worst[: settings.show_errors]]
+    return metrics
+
+
+def is_data_folder(data):
+    """Whether `data` is a folder and not a file of labelled examples."""
+    return isinstance(data, str | os.PathLike) and os.path.isdir(data)
 
 
 @takes(EvaluateRecordsSettings)
 @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def evaluate_records(*, report=None, **settings):
-    """Returns the figures of a pre-trained model on the eval split of a data folder.
+    """Returns the metrics of a pre-trained model on the eval split of a data folder.
 
     Args:
         {settings}
-        report: a function that is told in a line what of the model is not measured.
+        report: a function that is called with a line on what of the model is not evaluated.
 
-    `model` may also be a pre-training task. Rows that were stored without masks are masked as
-    `pretrain` masks them to evaluate, so that the figures are those of its `eval`.
+    `model` may also be a pre-training task. Examples that were stored without masks are masked as
+    `pretrain` masks them for evaluation, so that the metrics are those of its `eval`.
 
     Returns:
-        A dictionary. `objective`, `rows`, `predictions` say what was measured. Of masked tokens
-        `masked_lm_loss` (nats a token), `masked_lm_perplexity`, `masked_lm_bits_per_character` and
-        `masked_lm_accuracy`; loss and accuracy also of those that were hidden
-        (`masked_lm_masked_…`), replaced or kept. Of the other heads of the model, as far as the
-        rows have their labels, `span_boundary_…` (the same figures), and loss and accuracy of
-        `next_sentence_…` or `sentence_order_…`. Of a causal LM `causal_lm_…` are the same figures
-        as of masked tokens, over every token and the end of the row. `loss` is the weighted sum, as
-        in training.
+        A dictionary. `objective`, `rows` (the examples) and `predictions` say what was evaluated.
+        For masked tokens `masked_lm_loss` (nats per token), `masked_lm_perplexity`,
+        `masked_lm_bits_per_character` and `masked_lm_accuracy`; loss and accuracy also for those
+        that were hidden (`masked_lm_masked_…`), replaced or kept. For the other heads of the model,
+        if the examples have their labels, `span_boundary_…` (the same metrics), and loss and
+        accuracy of `next_sentence_…` or `sentence_order_…`. For a causal LM `causal_lm_…`, the same
+        metrics over every token and the end of the sequence. `loss` is the weighted sum, as in
+        training.
 
-        Characters are those of the predicted pieces as the vocabulary writes them: after
-        lower-casing, without the spaces between words, which no piece stands for.
+        Characters are counted in the predicted tokens as the vocabulary writes them: lower-cased if
+        it is uncased, and without the spaces between words.
 
     Raises:
-        InputError: the model has no masked-LM head, the rows are of another vocabulary or too long
-            for it, or there are no eval rows.
+        InputError: the model has no masked-LM head, the examples are of another vocabulary or too
+            long for it, or there are none in the eval split.
     """
     settings = EvaluateRecordsSettings.of(settings)
     folder = DataFolder.open(settings.data)
-    task = _opened(settings.model)
-    _check(task, folder, source=settings.model)
-    measured = _for_records(task, folder)
-    left_out = [name for name in task.output if name not in measured.output]
+    task = as_task(settings.model)
+    _check(task, folder, model=settings.model)
+    task, full = _for_labels_of(folder, task), task
+    left_out = [name for name in full.output if name not in task.output]
     if left_out and report is not None:
         report(
-            f"Note: the rows were made for the objective {folder.card.objective}; of the model, "
-            f"{' and '.join(left_out).replace('_', '-')} is not measured."
+            f"Note: the examples were made for the objective {folder.card.objective}; the model's "
+            f"{' and '.join(left_out).replace('_', '-')} is not evaluated."
         )
-    measured.compile_defaults("sgd")
+    task.compile_defaults("sgd")
     dataset = evaluation_dataset(
         folder,
-        vocabulary=measured.tokenizer.vocabulary,
+        vocabulary=task.tokenizer.vocabulary,
         batch_size=settings.batch_size,
         batches=settings.batches,
-        task=measured,
+        task=task,
     )
     with damage_is_named(folder):
-        logs = measured.evaluate(dataset, return_dict=True, verbose=0)
-        counts = _counted(dataset, measured)
-    rows = folder.card.splits["eval"].instances
+        logs = task.evaluate(dataset, return_dict=True, verbose=0)
+        counts = _count_predictions(dataset, task)
+    examples = folder.card.splits["eval"].instances
     if settings.batches is not None:
-        rows = min(rows, settings.batches * settings.batch_size)
-    metrics = exact_losses(logs, weights=measured.default_loss_weights() or {}, penalties=0.0)
+        examples = min(examples, settings.batches * settings.batch_size)
+    metrics = exact_losses(logs, weights=task.default_loss_weights() or {}, penalties=0.0)
     metrics = _with_perplexity(metrics, counts)
-    check_numbers({name: np.array(value) for name, value in metrics.items()})
+    check_finite({name: np.array(value) for name, value in metrics.items()})
     return {
         "objective": folder.card.objective,
-        "rows": rows,
-        "predictions": counts[measured.TOKEN_OUTPUTS[0]][0],
+        "rows": examples,
+        "predictions": counts[task.TOKEN_OUTPUTS[0]][0],
         **metrics,
     }
 
 
-def is_data_folder(data):
-    """Whether what was given as data is a folder, and so no file of labelled examples."""
-    return isinstance(data, str | os.PathLike) and os.path.isdir(data)
-
-
-def _opened(model):
-    task = model if isinstance(model, Task) else load_task(find_model_folder(model))
+def _check(task, folder, *, model):
     if not isinstance(task, PretrainingTask):
         raise InputError(
-            f"{model} holds a model of the task {task.KIND}, and a data folder measures what was "
-            "pre-trained; give a file of labelled examples."
+            f"{model} contains a model of the task {task.KIND}, but a data folder is for "
+            "pre-trained models. Pass a file of labelled examples."
         )
-    return task
-
-
-def _check(task, folder, *, source):
     if task.tokenizer is None:
-        raise InputError(f"{source} has no tokenizer of ours, so rows of ours are not for it.")
+        raise InputError(
+            f"{model} has no supported tokenizer, so it cannot be compared with the vocabulary of "
+            f"{folder.path}."
+        )
     folder.check_vocabulary(task.tokenizer.vocabulary)
+    advice = "Make the data with the model's own vocabulary."
     if task.tokenizer.lowercase != folder.card.lowercase:
         raise InputError(
-            f"The rows of {folder.path} are {'un' if folder.card.lowercase else ''}cased, and the "
-            f"model in {source} is not; make rows with the model's own vocabulary."
+            f"The data in {folder.path} is {'un' if folder.card.lowercase else ''}cased, but the "
+            f"model {model} is not. {advice}"
         )
     if task.tokenizer.template != folder.card.template:
         raise InputError(
-            f"The rows of {folder.path} are framed as {folder.card.template}, and the model in "
-            f"{source} reads {task.tokenizer.template}; make rows with the model's own vocabulary."
+            f"The examples of {folder.path} have the form {folder.card.template}, but the model "
+            f"{model} expects {task.tokenizer.template}. {advice}"
         )
-    check_sequences_fit(folder, task.config, source=source)
+    check_sequences_fit(folder, task.config, source=model)
     reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
         raise InputError(
-            f"{folder.path} has no eval rows to measure on; make rows with `eval_fraction` above 0."
+            f"{folder.path} has no examples in its eval split. Make it with `eval_fraction` above "
+            "0."
         )
 
 
-def _for_records(task, folder):
-    """The task, or a `FillMask` of it where the rows have no labels for its other head."""
+def _for_labels_of(folder, task):
+    """The task, or a `FillMask` of it if the examples have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
     masked_lm = FillMask(task.encoder, task.tokenizer, layer_mix=task.layer_mix, bilstm=task.bilstm)
@@ -141,11 +186,11 @@ def _for_records(task, folder):
     return masked_lm
 
 
-def _counted(dataset, task):
-    """-> for each output of tokens, how many predictions count and their characters."""
+def _count_predictions(dataset, task):
+    """For each output of tokens the number of predictions and of their characters."""
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     characters = np.array([len(vocabulary.token_text(id)) for id in range(len(vocabulary))])
-    for token in template.special_tokens:  # which stand for none
+    for token in template.special_tokens:  # which have no text
         characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
     for _, labels, weights in dataset.as_numpy_iterator():
@@ -156,7 +201,7 @@ def _counted(dataset, task):
 
 
 def _with_perplexity(metrics, counts):
-    """The figures, with perplexity and bits a character beside each loss of tokens."""
+    """The metrics, with perplexity and bits per character after each loss of tokens."""
     result = {}
     for name, value in sorted(metrics.items()):
         result[name] = value
@@ -167,52 +212,3 @@ def _with_perplexity(metrics, counts):
             result[f"{output}_perplexity"] = round(float(np.exp(value)), 6)
             result[f"{output}_bits_per_character"] = round(bits, 6)
     return result
-
-
-@takes(evaluate_settings(settings_class("classifier")))
-def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
-    """Returns the official figures of the task as a dictionary (see its `official_metrics`).
-
-    With `show_errors`, `errors` is among them: descriptions of so many wrong answers, the
-    worst first.
-    With `glue`, `glue` is the first: GLUE's own figures of the task, by the names that GLUE has.
-
-    Args:
-        {settings}
-        report: a function that is told in one line how the file was read.
-
-    `model` may also be a task, and `data` a sequence in place of a file (for a classifier, of a
-    text and its label each). These are the arguments for a classifier; how the file of another kind
-    of task is read is told by its own (`keras_bert.inference.settings.evaluate_settings`).
-
-    A pre-trained model is measured on a data folder: `data` is then the folder, and the arguments
-    and figures are those of `keras_bert.inference.evaluate.evaluate_records`.
-
-    Raises:
-        InputError: on bad input, and on a label that the model does not have.
-    """
-    if settings.get("glue") is None and is_data_folder(settings.get("data")):
-        return evaluate_records(report=report, **settings)
-    task, settings = opened(EvaluateSettings, evaluate_settings, settings)
-    columns = settings.part(reading(task.SETTINGS))
-    source = task.read(settings.data, inferred_arguments=task.inferred_arguments, **columns)
-    if report is not None and source.description:
-        report(source.description)
-    inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    examples, answers = [], []
-    for chunk, found in inference.of_examples(source):
-        examples += chunk
-        answers += found
-    if not examples:
-        raise InputError(f"{source.name} holds no examples.")
-    unknown = note_on_unknown(inference.unknown, inference.tokens)
-    for note in (*task.notes(examples), unknown) if report is not None else ():
-        if note:
-            report(f"Note: {note}")
-    measures = task.official_metrics(answers, examples)
-    if getattr(settings, "glue", None) is not None:
-        measures = {"glue": glue_metrics(settings.glue, measures), **measures}
-    if settings.show_errors:
-        worst = sorted(task.errors(answers, examples), key=lambda found: -found[0])
-        measures["errors"] = [text for _, text in worst[: settings.show_errors]]
-    return measures

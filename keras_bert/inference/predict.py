@@ -1,36 +1,52 @@
-"""What a fine-tuned model says about examples."""
+"""Predictions of a fine-tuned task for any number of examples, in bounded memory."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reading, takes
-from keras_bert.inference.answers import Inference, opened
+from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
+from keras_bert.inputs.batches import sorted_batches
+from keras_bert.inputs.framing import check_max_length
 from keras_bert.tasks import settings_class
+from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
+
+# Examples that are sorted by length together; their token ids are what stays in memory.
+_EXAMPLES_TOGETHER = 2048
 
 
 @takes(predict_settings(settings_class("classifier")))
 def predict(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order (see the task's `decode`).
+    """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they come back as `expected`.
+    Where a file has labels, they are included as `expected`.
 
     Args:
         {settings}
-        report: a function that is told in one line how the file was read, and in another at the
-            end where the vocabulary does not fit the text.
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence in place of a file. These are the arguments
-    for a classifier; for another kind of task, its own stand in place of `text` and of those that
-    tell how a file is read (`keras_bert.inference.settings.predict_settings` has them).
+    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
+    a classifier; other tasks have their own in place of `text` and of those on how a file is read
+    (see `keras_bert.inference.settings.predict_settings`).
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
-    task, settings = opened(PredictSettings, predict_settings, settings)
+    task, settings = open_task(PredictSettings, predict_settings, settings)
+    data = settings.data
+    if data is None:
+        texts = [getattr(settings, name) for name in task.SETTINGS.EXAMPLE_FIELDS]
+        data = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
     source = task.read(
-        _given(settings, task.SETTINGS.GIVEN) if settings.data is None else settings.data,
+        data,
         inferred_arguments=task.inferred_arguments,
         labelled=False,
         **settings.part(reading(task.SETTINGS)),
@@ -38,27 +54,175 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    return _answers(inference, source, report)
+    return _rounded_predictions(inference, source, report)
 
 
-def _answers(inference, source, report):
-    for _, found in inference.of_examples(source):
-        yield from map(rounded, found)
+def _rounded_predictions(inference, source, report):
+    for _, predictions in inference.of_examples(source):
+        yield from map(_rounded, predictions)
     note = note_on_unknown(inference.unknown, inference.tokens)
     if note and report is not None:
         report(f"Note: {note}")
 
 
-def _given(settings, names):
-    """The examples that stand in the settings: texts, or tuples of texts."""
-    texts = [getattr(settings, name) for name in names]
-    return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
-
-
-def rounded(value):
-    """JSON-like values with six decimals: float32 knows no more."""
+def _rounded(value):
+    """JSON-like values with six decimals, the precision of float32."""
     if isinstance(value, dict):
-        return {name: rounded(inner) for name, inner in value.items()}
+        return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [rounded(inner) for inner in value]
+        return [_rounded(inner) for inner in value]
     return round(value, 6) if isinstance(value, float) else value
+
+
+def as_task(model):
+    """The given task, or that of a model folder or of a training run's output."""
+    return model if isinstance(model, Task) else load_task(find_model_folder(model))
+
+
+def open_task(base, settings_of, values):
+    """Returns the task of the setting `model` and the `Settings` of a call.
+
+    Args:
+        base: the settings class of the call, which is checked before the model is loaded.
+        settings_of: a function from the settings class of a task to that of the call.
+        values: the settings by name.
+
+    Raises:
+        InputError: a setting is invalid, or the task does not read labelled files.
+    """
+    names = {field.name for field in dataclasses.fields(base)}
+    base.of({name: value for name, value in values.items() if name in names})
+    task = as_task(values["model"])
+    if task.SETTINGS is None:
+        raise InputError(
+            f"{values['model']} contains a model of the task {task.KIND}, which does not read "
+            "labelled files. Fine-tune it first."
+        )
+    settings = settings_of(task.SETTINGS).of(values)
+    if settings.max_length is not None:
+        check_max_length(settings.max_length, task.config, task.tokenizer)
+    return task, settings
+
+
+class Inference:
+    """A task and everything between examples and predictions, traced once.
+
+    (`task.predict` would trace the functions of a dataset again for every chunk of a stream, which
+    costs more than a small model.)
+
+    Args:
+        task: a `Task` that reads examples, with a tokenizer.
+        batch_size: sequences per batch.
+        max_length: maximum sequence length; None is the task's own.
+
+    Attributes: `tokens` and `unknown`, how many tokens the examples so far had and how many of them
+    were [UNK].
+    """
+
+    def __init__(self, task, *, batch_size, max_length=None):
+        self.task = task
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.unknown = self.tokens = 0
+        self._outputs = None
+
+    def outputs(self, sequences):
+        """`TokenizedExamples` -> the model's outputs by name, in the order of the sequences.
+
+        Each is a float32 array (N, …), or, if an axis such as the tokens has no fixed size, a list
+        of N arrays that are padded as in their batch.
+        """
+        outputs = empty_outputs(self.task.output, len(sequences))
+        for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
+            store_batch(self._batch(sequences, sequences.take(numbers)), numbers, into=outputs)
+        return outputs
+
+    def of_sequences(self, sequences):
+        """`TokenizedExamples` -> the list of predictions for its examples."""
+        return self.task.decode(self.outputs(sequences), sequences)
+
+    def of_examples(self, examples):
+        """Yields (list of examples, list of predictions) for an iterable that `task.read` returned.
+
+        A pipe is answered batch by batch; of any other source more examples are read together, so
+        that batches have sequences of similar lengths.
+        """
+        together, context = self.batch_size, 0
+        if not (examples.kind == "lines" and examples.name == "standard input"):
+            together = max(_EXAMPLES_TOGETHER, together)
+            context = self.task.context_size(max_length=self.max_length)
+        for chunk, own in _chunks(examples, together, context=context):
+            sequences = self.task.features(chunk, max_length=self.max_length)
+            unknown, tokens = sequences.unknown
+            self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
+            yield chunk[own], self.of_sequences(sequences)[own]
+
+    def _batch(self, sequences, taken):
+        if self._outputs is None:
+            # Without AutoGraph, which writes Python files into the temporary folder.
+            @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
+            def outputs(*taken):
+                found = self.task(sequences.inputs(*taken), training=False)
+                return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+
+            self._outputs = outputs
+        batch = {name: values.numpy() for name, values in self._outputs(*taken).items()}
+        check_finite(batch)
+        return batch
+
+
+def _chunks(examples, count, *, context):
+    """Yields (a list, the slice of it that is new), with `count` new examples at a time.
+
+    Up to `context` examples on either side of the new ones are in the list again, for tasks that
+    read an example with its neighbours.
+    """
+    iterator, held, first = iter(examples), [], 0
+    while True:
+        held += islice(iterator, first + count + context - len(held))
+        last = min(first + count, len(held))
+        if first == last:
+            return
+        yield held, slice(first, last)
+        begin = max(0, last - context)
+        held, first = held[begin:], last - begin
+
+
+def empty_outputs(outputs, count):
+    """Room for a model's `outputs`, symbolic tensors by name, for `count` sequences.
+
+    Each is a float32 array, or a list if the output has an axis without a fixed size.
+    """
+    return {
+        name: [None] * count
+        if None in output.shape[1:]
+        else np.empty((count, *output.shape[1:]), np.float32)
+        for name, output in outputs.items()
+    }
+
+
+def store_batch(batch, numbers, *, into):
+    """Stores a batch's outputs, (B, …) by name, at the numbers of its sequences."""
+    for name, values in batch.items():
+        for number, value in zip(numbers, np.asarray(values), strict=True):
+            into[name][number] = value
+
+
+def _any_batch(value):
+    """The `tf.TypeSpec` of a tensor, with any batch size."""
+    if isinstance(value, tf.RaggedTensor):
+        inner = value.flat_values.shape[1:]
+        shape = [None] * (1 + value.ragged_rank) + inner.as_list()
+        return tf.RaggedTensorSpec(shape, value.dtype, ragged_rank=value.ragged_rank)
+    return tf.TensorSpec([None, *value.shape[1:]], value.dtype)
+
+
+def check_finite(outputs):
+    """Raises `InputError` if an array of a dictionary contains NaN or infinity.
+
+    The weights of a folder are finite (checked when it is loaded), but may be as large as 1e38.
+    """
+    if not all(np.isfinite(values).all() for values in outputs.values()):
+        raise InputError(
+            "The model's outputs are NaN or infinite: its weights are too large to compute with."
+        )

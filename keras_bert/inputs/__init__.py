@@ -1,1 +1,1 @@
-"""From files to batches: what training, evaluation and the exports feed a model with."""
+"""From token ids and files to the batches of training, evaluation and exports."""

@@ -1,18 +1,23 @@
-"""Batches of rows: of about the same length, of about as many tokens, in parts for devices."""
+"""Which examples make which batch: by length, by a number of tokens, in parts for devices."""
 
 import numpy as np
 import tensorflow as tf
 
-# Calls of one map at the same time, and batches made ahead, where a dataset does not need more.
+# Parallel calls of a map, and batches prefetched, unless a dataset needs more.
 PARALLEL_CALLS = 2
 PREFETCHED = 4
+# Batches whose examples are sorted by length together: enough for batches of even length, few
+# enough that the examples of a batch remain a random choice.
+_BATCHES_PER_SORT = 64
+# The most sequence lengths that a compiler meets.
+_LENGTHS = 8
 
 
 def resolved(dataset):
-    """The dataset in a fixed order and with the parallelism that it was made with.
+    """The dataset in a fixed order, without tf.data's autotuner.
 
-    The autotuner is off: destroying an iterator waits for its thread, which wakes at doubling
-    intervals of up to a minute.
+    Destroying an iterator waits for the autotuner's thread, which wakes at doubling intervals of up
+    to a minute.
     """
     options = tf.data.Options()
     options.deterministic = True
@@ -20,33 +25,30 @@ def resolved(dataset):
     return dataset.with_options(options)
 
 
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@tf.autograph.experimental.do_not_convert  # AutoGraph writes Python files to a temporary folder
 def planned_batches(plan, batch):
-    """The dataset of `batch(rows)` for each array of row numbers in `plan`."""
-    rows = np.concatenate([np.empty(0, np.int32), *plan]).astype(np.int32)
-    batches = tf.RaggedTensor.from_row_lengths(rows, [len(numbers) for numbers in plan])
+    """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
+    numbers = np.concatenate([np.empty(0, np.int32), *plan]).astype(np.int32)
+    batches = tf.RaggedTensor.from_row_lengths(numbers, [len(batch) for batch in plan])
     dataset = tf.data.Dataset.from_tensor_slices(batches)
     dataset = dataset.map(batch, num_parallel_calls=PARALLEL_CALLS, deterministic=True)
     return resolved(dataset.prefetch(PREFETCHED))
 
 
-# So many batches are drawn at random before their rows are sorted by length: enough for batches of
-# even length, few enough that the rows of a batch stay a random choice.
-_BATCHES_SORTED_TOGETHER = 64
-
-
 def shuffled_batches(lengths, *, count, seed, epoch):
-    """The rows of each batch of one epoch, in an order that depends on (seed, epoch) alone.
+    """The examples of each batch of one epoch, in an order that depends on (seed, epoch) alone.
 
-    Shapes: lengths (N,) int -> a list of `count` arrays of row numbers. Every row is in one of
-    them, and their sizes differ by one at most, so that each row has about the same weight.
+    Every example is in one batch, together with others of about its length; the sizes of batches
+    differ by at most one.
+
+    Shapes: lengths (N,) int -> a list of `count` arrays of example numbers.
     """
     rng = np.random.default_rng([seed, epoch])
     order = rng.permutation(len(lengths))
     edges = np.arange(count + 1) * len(lengths) // count
     batches = []
-    for first in range(0, count, _BATCHES_SORTED_TOGETHER):
-        last = min(first + _BATCHES_SORTED_TOGETHER, count)
+    for first in range(0, count, _BATCHES_PER_SORT):
+        last = min(first + _BATCHES_PER_SORT, count)
         group = order[edges[first] : edges[last]]
         group = group[np.argsort(lengths[group], kind="stable")]
         batches += np.split(group, edges[first + 1 : last] - edges[first])
@@ -54,74 +56,73 @@ def shuffled_batches(lengths, *, count, seed, epoch):
 
 
 def sorted_batches(lengths, *, batch_size):
-    """The rows of each batch from the shortest to the longest row, for evaluation."""
-    rows = np.argsort(lengths, kind="stable")
-    return [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    """The examples of each batch from the shortest to the longest, for evaluation."""
+    numbers = np.argsort(lengths, kind="stable")
+    return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
 
 
-# A compiler meets at most so many shapes.
-_WIDTHS = 8
-
-
-def bucket_widths(max_length):
-    """The widths that rows are padded to: rising, multiples of 8 but for the last, `max_length`."""
-    step = 8 * -(-max_length // (8 * _WIDTHS))
+def bucket_lengths(max_length):
+    """The lengths that sequences are padded to: rising multiples of 8, and last `max_length`."""
+    step = 8 * -(-max_length // (8 * _LENGTHS))
     return [*range(step, max_length, step), max_length]
 
 
 def token_batches(lengths, *, max_length, tokens, rng):
-    """Parts rows into batches of at most `tokens` positions, all of a width of as many rows.
+    """Batches of at most `tokens` positions, each padded to one of the `bucket_lengths`.
 
-    What does not fill a batch goes into the next wider ones; of the widest, the last batch is
-    filled up. Every row is in one batch, and the order of the batches is drawn.
+    Sequences that do not fill a batch move to the next longer bucket; the last batch of the longest
+    one is filled up. Every sequence is in one batch, and the order of the batches is random.
 
-    Shapes: lengths int (N,), in the order in which rows are taken -> (rows int32 (M,), of all
-    batches one after another, -1 where a batch is filled up; sizes int32 (K,); widths int32 (K,)).
+    Shapes: lengths int (N,), in the order of use -> (numbers int32 (M,), the sequences of all
+    batches, -1 as filling; sizes int32 (K,), of the batches; padded lengths int32 (K,)).
 
     Args:
-        max_length: of a row; at most `tokens`.
-        tokens: positions of a batch, padding counted in.
+        max_length: of a sequence; at most `tokens`.
+        tokens: positions of a batch, including padding.
         rng: a numpy generator.
     """
-    batches, waiting, narrower = [], np.empty(0, np.int32), 0
-    for width in bucket_widths(max_length):
-        own = np.flatnonzero((lengths > narrower) & (lengths <= width)).astype(np.int32)
-        rows, size, narrower = np.concatenate([waiting, own]), tokens // width, width
-        whole = len(rows) // size * size
-        batches += [(batch, width) for batch in rows[:whole].reshape(-1, size)]
-        waiting = rows[whole:]
+    batches, waiting, shorter = [], np.empty(0, np.int32), 0
+    for padded in bucket_lengths(max_length):
+        own = np.flatnonzero((lengths > shorter) & (lengths <= padded)).astype(np.int32)
+        numbers, size, shorter = np.concatenate([waiting, own]), tokens // padded, padded
+        whole = len(numbers) // size * size
+        batches += [(batch, padded) for batch in numbers[:whole].reshape(-1, size)]
+        waiting = numbers[whole:]
     if len(waiting):
         filling = np.full(size - len(waiting), -1, np.int32)
         batches.append((np.concatenate([waiting, filling]), max_length))
     batches = [batches[number] for number in rng.permutation(len(batches))]
-    rows = np.concatenate([np.empty(0, np.int32), *(batch for batch, _ in batches)])
+    numbers = np.concatenate([np.empty(0, np.int32), *(batch for batch, _ in batches)])
     sizes = np.array([len(batch) for batch, _ in batches], np.int32)
-    return rows, sizes, np.array([width for _, width in batches], np.int32)
+    return numbers, sizes, np.array([padded for _, padded in batches], np.int32)
 
 
-def tokens_a_batch(histogram, *, tokens):
-    """The tokens of a batch on average, padding not counted, or None where nothing is known.
+def tokens_per_batch(histogram, *, tokens):
+    """The mean tokens of a batch without padding; None for an empty histogram.
 
-    `histogram` (S + 1,) counts rows by their tokens.
+    `histogram` (S + 1,) counts sequences by their length.
     """
     counts = np.asarray(histogram)
     if not counts.sum():
         return None
     lengths = np.arange(len(counts))
-    widths = np.array(bucket_widths(len(counts) - 1))
-    of_length = widths[np.searchsorted(widths, lengths)]
-    return float((counts * lengths).sum() / (counts / (tokens // of_length)).sum())
+    padded = np.array(bucket_lengths(len(counts) - 1))
+    padded = padded[np.searchsorted(padded, lengths)]
+    return float((counts * lengths).sum() / (counts / (tokens // padded)).sum())
 
 
 class SequenceBatches:
-    """Rows that batches are made of by their numbers; a subclass says how, in `batch`.
+    """Examples in memory, batched by their numbers; a subclass defines `batch`.
 
-    Which rows make which batch is settled before training starts, so that a run can begin at any
-    step; it depends on nothing but the arguments.
+    The batches are known before training starts and depend on nothing but the arguments, so that a
+    run can resume at any step.
 
     Args:
-        lengths: int (N,), the tokens of each row; batches are of rows of about one length.
+        lengths: int (N,), the tokens of each sequence; batches have sequences of similar length.
     """
+
+    # {output: sum of all its sample weights}, for outputs that have some.
+    weight_totals = {}
 
     def __init__(self, lengths):
         self.lengths = lengths
@@ -129,19 +130,14 @@ class SequenceBatches:
     def __len__(self):
         return len(self.lengths)
 
-    def batch(self, rows):
-        """What `fit` takes for rows of these numbers, int32 (B,): (inputs, labels[, weights])."""
+    def batch(self, numbers):
+        """(inputs, labels[, weights]) for `fit`, of the examples int32 (B,)."""
         raise NotImplementedError
 
-    @property
-    def weight_totals(self):
-        """The sum of the weights of all rows by the output's name, where labels have weights."""
-        return {}
-
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
-        """A dataset of `epochs` times `steps` batches, less the first `first_step`.
+        """A dataset of `epochs` times `steps` batches, without the first `first_step`.
 
-        In each epoch every row is in one of the batches, with others of about its length.
+        In each epoch every example is in one of the batches.
         """
         plan = []
         for epoch in range(epochs):
@@ -149,32 +145,31 @@ class SequenceBatches:
         return planned_batches(plan[first_step:], self.batch)
 
     def shuffled(self, *, batch_size, seed, epochs):
-        """`training_batches` of up to `batch_size` rows."""
+        """`training_batches` of up to `batch_size` examples."""
         return self.training_batches(steps=-(-len(self) // batch_size), seed=seed, epochs=epochs)
 
     def evaluation_batches(self, *, batch_size):
-        """A dataset of every row once, from the shortest to the longest."""
+        """A dataset of every example once, from the shortest to the longest."""
         return planned_batches(sorted_batches(self.lengths, batch_size=batch_size), self.batch)
 
 
 def parts(dataset, numbers, *, of):
-    """The batches of a dataset in parts: of each batch those of the given numbers, one by one.
+    """Each batch of a dataset in parts, one after another, for several devices.
 
-    Part r of n has the rows [B r / n, B (r + 1) / n) of a batch of B rows, so that all parts
-    together are the batch, and differ by one row at most.
+    Part r of n has the examples [B r / n, B (r + 1) / n) of a batch of B, so that the parts' sizes
+    differ by at most one.
 
     Args:
-        dataset: batches, tensors of B rows.
-        numbers: a range within [0, n).
+        dataset: batches, tensors of B examples.
+        numbers: the parts to return, a range within [0, n).
         of: n.
     """
 
     def split(*batch):
-        found = [_part(batch, number, of) for number in numbers]
-        together = tf.data.Dataset.from_tensors(found[0])
-        for part in found[1:]:
-            together = together.concatenate(tf.data.Dataset.from_tensors(part))
-        return together
+        own = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
+        for number in numbers[1:]:
+            own = own.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
+        return own
 
     return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
 
@@ -182,9 +177,9 @@ def parts(dataset, numbers, *, of):
 def _part(batch, number, of):
     def cut(x):
         first, last = (tf.shape(x)[0] * n // of for n in (number, number + 1))
-        rows = x.shape[0]
-        if rows is not None:  # a shape that is known stays known
-            rows = rows * (number + 1) // of - rows * number // of
-        return tf.ensure_shape(x[first:last], [rows, *x.shape[1:]])
+        size = x.shape[0]
+        if size is not None:  # a static shape stays static
+            size = size * (number + 1) // of - size * number // of
+        return tf.ensure_shape(x[first:last], [size, *x.shape[1:]])
 
     return tf.nest.map_structure(cut, batch)

@@ -1,4 +1,4 @@
-"""Examples as rows of ids in memory, and the batches that are made of them."""
+"""Tokenized examples in memory, and the batches that are made of them."""
 
 import hashlib
 
@@ -10,37 +10,37 @@ from keras_bert.inputs.batches import SequenceBatches
 from keras_bert.inputs.framing import frame
 from keras_bert.records.padding import padded_length
 
-# Texts that are tokenized at once: the graph's cost a call is spread over them.
-_TOKENIZED_TOGETHER = 1000
-# Rows are padded to a multiple of this many tokens, so that a compiler meets few shapes.
+# Texts per call of the tokenizer's graph, which share the cost of the call.
+_TEXTS_PER_CALL = 1000
+# Sequences are padded to a multiple of this many tokens, so that a compiler meets few shapes.
 PAD_TO = 8
 
 
 class TokenizedExamples(SequenceBatches):
-    """Rows of one or two tokenized segments (4 bytes a token), one or several an example.
+    """Sequences of one or two tokenized segments (4 bytes per token), one or several per example.
 
-    Texts are tokenized once, not once an epoch, and a batch is then a gather by row numbers.
-    Legend of shapes: N rows, B rows of a batch, S its width.
+    Texts are tokenized once, not once per epoch; a batch is a gather by sequence numbers. Legend of
+    shapes: N sequences, B sequences of a batch, S their padded length.
 
     Args:
-        examples: a sequence of what was labelled.
+        examples: a list of labelled examples.
         segments: a list of ragged int32 (N, None), ids without special tokens.
-        labels: what training compares each output with, by the output's name: (N, …), or ragged
-            (N, None), a value a token of the row; empty where nothing is known.
-        weights: what a label counts in losses and metrics, by the output's name and shaped like its
-            labels; an output without weights counts 1 everywhere.
-        columns: what the head reads beside the encoder's inputs (`Task.head_inputs`), by name:
-            (N, …), or ragged (N, None), a value a token of the row.
-        example_of_sequence: int (N,), the place in `examples` of each row's; None where a row is an
-            example.
+        labels: the labels of training by the output's name: (N, …), or ragged (N, None), one per
+            token of the sequence; empty if they are unknown.
+        weights: the weights of labels in losses and metrics, by the output's name and shaped like
+            its labels; outputs without weights count 1 everywhere.
+        columns: the head's inputs (`Task.head_inputs`) by name: (N, …), or ragged (N, None), one
+            per token of the sequence.
+        example_of_sequence: int (N,), the number of each sequence's example; None if each sequence
+            is one example.
         tokenizer: the `Tokenizer` of the ids.
-        input_names: the inputs that the encoder takes (see `Encoder.input_names`).
-        max_length: tokens that a row is cut to, special tokens counted in.
+        input_names: the inputs of the encoder (see `Encoder.input_names`).
+        max_length: maximum tokens per sequence, including special tokens.
 
-    What is ragged is padded with 0 to the width of a batch. Attributes: `examples`, `segments`,
+    Ragged values are padded with 0 to the length of a batch. Attributes: `examples`, `segments`,
     `labels`, `weights`, `columns`, `example_of_sequence`, and `lengths`, int (N,), each sequence's
-    tokens with its special ones. `unfit` is how many examples do not fit into a row, and why: they
-    weigh 0 in training, and their answers are wrong.
+    tokens including special ones. `unfit` is (number, reason) of the examples that do not fit into
+    a sequence: they have weight 0 in training, and their predictions are wrong.
     """
 
     unfit = 0, ""
@@ -70,8 +70,8 @@ class TokenizedExamples(SequenceBatches):
         least = special + len(segments)
         if max_length < least:
             raise InputError(
-                f"`max_length` is {max_length}, which leaves no room for {len(segments)} texts "
-                f"between the special tokens; give {least} or more."
+                f"`max_length` must be at least {least} to leave room for {len(segments)} texts. "
+                f"Received: {max_length}"
             )
         super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
         self.example_of_sequence = (
@@ -80,7 +80,7 @@ class TokenizedExamples(SequenceBatches):
 
     @classmethod
     def of_texts(cls, examples, texts, *, labels, tokenizer, max_length, **options):
-        """Tokenizes a list of one or two lists of texts, each a text an example."""
+        """Tokenizes one or two lists of texts, with one text per example each."""
         return cls(
             examples,
             [tokenized(column, tokenizer, max_length) for column in texts],
@@ -91,29 +91,28 @@ class TokenizedExamples(SequenceBatches):
         )
 
     def sequence_tokens(self):
-        """int (N,): the tokens of each row, without special ones, before it is cut."""
+        """int (N,): the tokens of each sequence before truncation, without special ones."""
         return sum(segment.row_lengths().numpy() for segment in self.segments)
 
     @property
     def fingerprint(self):
-        """A hash of the ids and the labels: what a run resumes on must be the same."""
+        """A hash of the ids, labels and weights; a run resumes only on the same ones."""
         digest = hashlib.sha256()
-        values = (*self.segments, *self.labels.values(), *self.weights.values())
-        for value in (*values, *self.columns.values()):
-            for array in (
-                (value.flat_values, *value.nested_row_splits) if _ragged(value) else (value,)
-            ):
+        tables = (self.labels, self.weights, self.columns)
+        for value in (*self.segments, *(value for table in tables for value in table.values())):
+            parts = (value.flat_values, *value.nested_row_splits) if _ragged(value) else (value,)
+            for array in parts:
                 digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
 
     @property
     def encoder_sequences(self):
-        """int (N,): how many rows of the encoder each row takes (a choice each, say)."""
+        """int (N,): the encoder's sequences per sequence here, such as one per choice."""
         return np.ones(len(self), np.int64)
 
     @property
     def unknown(self):
-        """How many of the tokens are [UNK], and how many there are."""
+        """The number of [UNK] tokens, and of all tokens."""
         ids = np.concatenate([segment.flat_values for segment in self.segments])
         return int(np.sum(ids == self._tokenizer.vocabulary.unk_id)), len(ids)
 
@@ -124,15 +123,15 @@ class TokenizedExamples(SequenceBatches):
             for name, value in self.weights.items()
         }
 
-    def take(self, rows):
-        """What `inputs` makes the inputs of some rows of, given by their numbers: a list."""
-        return [tf.gather(value, rows) for value in (*self.segments, *self.columns.values())]
+    def take(self, numbers):
+        """The arguments of `inputs` for the sequences with these numbers: a list."""
+        return [tf.gather(value, numbers) for value in (*self.segments, *self.columns.values())]
 
     def inputs(self, *taken):
-        """The task's inputs by name, (B, S) or as the columns are; in a graph, too.
+        """The task's inputs by name, (B, S) or as the columns are; also in a graph.
 
-        Of these rows it uses nothing but the tokenizer, the greatest length and the names of the
-        columns, which other rows of the task have in common with them.
+        Depends only on the tokenizer, the maximum length and the columns' names, which all
+        sequences of a task share.
         """
         segments, columns = taken[: len(self.segments)], taken[len(self.segments) :]
         inputs = frame(
@@ -142,42 +141,42 @@ class TokenizedExamples(SequenceBatches):
             max_length=self._max_length,
             multiple_of=PAD_TO,
         )
-        width = tf.shape(inputs["input_ids"])[1]
+        length = tf.shape(inputs["input_ids"])[1]
         for name, column in zip(self.columns, columns, strict=True):
-            inputs[name] = _padded(column, width)
+            inputs[name] = _padded(column, length)
         return inputs
 
-    def targets(self, rows):
-        """What the outputs of some rows are compared with: (labels,) or (labels, weights)."""
-        lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
-        width = padded_length(lengths, self._max_length, PAD_TO)
+    def targets(self, numbers):
+        """(labels,) or (labels, weights) of the sequences with these numbers."""
+        lengths = tf.gather(tf.constant(self.lengths, tf.int32), numbers)
+        length = padded_length(lengths, self._max_length, PAD_TO)
         targets = [
-            {name: _padded(tf.gather(values, rows), width) for name, values in some.items()}
-            for some in (self.labels, self.weights)
+            {name: _padded(tf.gather(values, numbers), length) for name, values in table.items()}
+            for table in (self.labels, self.weights)
         ]
         return tuple(targets) if self.weights else (targets[0],)
 
-    def batch(self, rows):
-        return self.inputs(*self.take(rows)), *self.targets(rows)
+    def batch(self, numbers):
+        return self.inputs(*self.take(numbers)), *self.targets(numbers)
 
 
 def _ragged(value):
     return isinstance(value, tf.RaggedTensor)
 
 
-def _padded(values, width):
-    """Ragged (B, None) -> (B, S); what is dense stays as it is."""
+def _padded(values, length):
+    """Ragged (B, None) -> (B, S); dense values are returned as they are."""
     if not _ragged(values):
         return values
-    shape = tf.stack([values.nrows(out_type=tf.int32), width])
+    shape = tf.stack([values.nrows(out_type=tf.int32), length])
     return tf.ensure_shape(values.to_tensor(shape=shape), [None, None])
 
 
 def tokenized(texts, tokenizer, max_length):
-    """Texts -> ragged int32 (N, None), of each the first `max_length` ids."""
-    starts = range(0, len(texts), _TOKENIZED_TOGETHER) or [0]
+    """The first `max_length` ids of each text: ragged int32 (N, None)."""
+    starts = range(0, len(texts), _TEXTS_PER_CALL) or [0]
     chunks = [
-        tokenizer.tokenize(texts[start : start + _TOKENIZED_TOGETHER])[:, :max_length]
+        tokenizer.tokenize(texts[start : start + _TEXTS_PER_CALL])[:, :max_length]
         for start in starts
     ]
     return tf.concat(chunks, axis=0)

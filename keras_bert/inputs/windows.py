@@ -1,7 +1,6 @@
-"""Sequences longer than a row, as rows that overlap: the one implementation, for all tasks.
+"""Overlapping windows of long sequences, the one implementation for all tasks and exports.
 
-Core TensorFlow operations only: what is made of labelled files and what an exported model makes of
-strings are the same rows.
+Core TensorFlow operations only, so that it works eagerly and in exported graphs.
 """
 
 from typing import NamedTuple
@@ -11,19 +10,19 @@ import tensorflow as tf
 
 
 class Windows(NamedTuple):
-    """R windows over sequences of any length, (R,) each, integers.
+    """R windows over sequences of any length, integers (R,) each.
 
-    Every position of a sequence is in the core of one window: the one in which it has most context.
+    Every position of a sequence is in the core of one window, the one where it has most context.
     """
 
-    sequence: tf.Tensor  # the number of the sequence; rising
+    sequence: tf.Tensor  # the number of the sequence; in order
     starts: tf.Tensor  # the first position in the window
     sizes: tf.Tensor
-    core_starts: tf.Tensor  # the first position of the sequence that is answered here
+    core_starts: tf.Tensor  # in the sequence, like `core_ends`
     core_ends: tf.Tensor
 
     def numpy(self):
-        """The same as numpy arrays; outside of graphs."""
+        """The same as numpy arrays (not in graphs)."""
         return Windows(*(np.asarray(part) for part in self))
 
     def rows(self, sequences):
@@ -33,33 +32,29 @@ class Windows(NamedTuple):
         return tf.gather(sequences.values, tf.ragged.range(first, first + self.sizes))
 
     def core_of(self, width, *, offset):
-        """Which columns of the windows' rows are core: bool (R, `width`).
-
-        Args:
-            offset: the column of a window's first position.
-        """
+        """Which of a window's columns are core: bool (R, `width`); `offset` columns precede it."""
         position = tf.cast(tf.range(width), self.starts.dtype) - offset + self.starts[:, None]
         return (position >= self.core_starts[:, None]) & (position < self.core_ends[:, None])
 
 
 def windows(lengths, room, *, stride, last="full", cores="middle"):
-    """`Windows` over sequences of these lengths, in the order of sequences and front to back.
+    """`Windows` over sequences of these lengths, in order.
 
-    A sequence that fits has one window, also an empty one. Works eagerly and in a graph.
+    A sequence that fits has one window, as has an empty one.
 
     Shapes: lengths (B,), int32 or int64.
 
     Args:
-        room: how many positions a window has at most; one number, or (B,) of the same type.
-        stride: how far after a window the next one begins; at least 1, and at most the room, so
+        room: the maximum size of a window; one number, or (B,) of the same type.
+        stride: from a window's start to the next one's; at least 1. It is limited to the room, so
             that no position is left out.
-        last: what becomes of the last window where the length is not a multiple: "full" begins it
-            earlier, so that it is as full as the others; "short" leaves it shorter; "even" begins
-            all windows earlier, so that all share about as much with the next.
-        cores: where the cores of two neighbours meet. "middle" is the middle of what they share.
-            "bert" is as google-research/bert chooses for SQuAD: the context of a token is the
-            lesser of what is left and right of it, and a hundredth of the window's size, and of two
-            windows with the same the first one has it.
+        last: where the last windows are if the length is not a multiple: "full" moves the last one
+            back to be as long as the others; "short" leaves it shorter; "even" moves all back, so
+            that their overlaps are about equal.
+        cores: where the cores of two neighbours meet: "middle" of their overlap, or "bert" as in
+            google-research/bert for SQuAD: the context of a token is the smaller of its left and
+            right context, plus a hundredth of the window's size, and of equal windows the first
+            counts.
     """
     room = room + tf.zeros_like(lengths)  # (B,)
     stride = tf.minimum(tf.cast(stride, lengths.dtype), room)
@@ -71,8 +66,9 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
         tf.gather(each, sequence) for each in (lengths, room, stride, beyond, counts)
     )
     if last == "even":
-        wide = [tf.cast(each, tf.int64) for each in (number, beyond, tf.maximum(count - 1, 1))]
-        starts = tf.cast(wide[0] * wide[1] // wide[2], lengths.dtype)
+        factors = (number, beyond, tf.maximum(count - 1, 1))  # their product may exceed int32
+        number_64, beyond_64, gaps = (tf.cast(each, tf.int64) for each in factors)
+        starts = tf.cast(number_64 * beyond_64 // gaps, lengths.dtype)
     else:
         starts = number * stride
         if last == "full":
@@ -84,8 +80,8 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
         edges = (starts + before_end) // 2
     else:
         # The first position p for which (before_end - 1 - p) + room / 100 is less than
-        # (p - start) + size / 100, in hundredths; where the last window is so much smaller that
-        # even its later half has less context, the end of the one before.
+        # (p - start) + size / 100, in hundredths; or the end of the window before, if the last
+        # window is so much smaller that even its second half has less context.
         less = room - sizes
         edges = tf.minimum((100 * (before_end + starts - 1) + less) // 200 + 1, before_end)
         edges = tf.where(100 * (starts + sizes - before_end) <= less, before_end, edges)

@@ -1,8 +1,8 @@
-"""Words and their tokens: which tokens of a row are which word, and rows for texts of any length.
+"""Words and their tokens, and sequences of whole words for texts of any length.
 
-Core TensorFlow operations only, besides the tokenizer: what is made of labelled files and what an
-exported model makes of strings are the same rows. Legend of shapes: E texts, W words of a text, T
-tokens of a text, R rows.
+Core TensorFlow operations only, besides the tokenizer, so that labelled files and exported models
+have the same sequences. Legend of shapes: E texts, W words of a text, T tokens of a text, R
+sequences.
 """
 
 from typing import NamedTuple
@@ -13,16 +13,17 @@ import tensorflow as tf
 from keras_bert.inputs.windows import windows
 from keras_bert.text.ragged import kept, of_values
 
-# Words that are tokenized at once: the graph's cost a call is spread over them.
-_TOKENIZED_TOGETHER = 4000
+# Words per call of the tokenizer's graph, which share the cost of the call.
+_WORDS_PER_CALL = 4000
+_TEXTS_PER_CALL = 1000
 
 
 class TokenizedWords(NamedTuple):
     """The tokens of texts, and which of them begin a word.
 
     ids: ragged int32 (E, T), without special tokens.
-    firsts: ragged int32 (E, W), the number of each word's first token; its last one is that before
-        the next word's first.
+    firsts: ragged int32 (E, W), the number of each word's first token; a word ends before the next
+        one's first token.
     """
 
     ids: tf.RaggedTensor
@@ -30,15 +31,15 @@ class TokenizedWords(NamedTuple):
 
 
 class WordSequences(NamedTuple):
-    """Rows of whole words, of which a long text has several that overlap.
+    """Sequences of whole words; a long text has several that overlap.
 
-    Every word is owned by one row: the one where it has much context on both sides. A row holds all
-    words from `first` to before `end` of its text and owns those from `owned` to before
-    `owned_end`; (R,) int32 all, as is `text`, the number of the text.
+    Every word is owned by one sequence, where it has much context on both sides. A sequence has the
+    words from `first` up to `end` of its text and owns those from `owned` up to `owned_end`, all
+    int32 (R,), as is `text`, the number of the text.
 
-    ids: ragged int32 (R, None), its tokens without special ones.
-    starts, ends: ragged int32 (R, None), for each word of the row the position of its first token
-        and the position after its last one, in the row with its special tokens.
+    ids: ragged int32 (R, None), without special tokens.
+    starts, ends: ragged int32 (R, None), for each word the position of its first token and the
+        position after its last one, in the sequence with its special tokens.
     """
 
     text: tf.Tensor
@@ -52,12 +53,12 @@ class WordSequences(NamedTuple):
 
 
 def words_given(texts, tokenizer):
-    """`TokenizedWords` of lists of words; a word that has no token of its own is [UNK]."""
+    """`TokenizedWords` of lists of words; a word without a token is [UNK]."""
     flat = [word for words in texts for word in words]
     unique, which = np.unique(np.array(flat, object), return_inverse=True) if flat else ([], [])
     parts = [
-        tokenizer.tokenize(list(unique[start : start + _TOKENIZED_TOGETHER]))
-        for start in range(0, len(unique), _TOKENIZED_TOGETHER)
+        tokenizer.tokenize(list(unique[start : start + _WORDS_PER_CALL]))
+        for start in range(0, len(unique), _WORDS_PER_CALL)
     ] or [tokenizer.tokenize([])]
     tokens = tf.concat(parts, axis=0)  # ragged (unique words, None)
     unknown = tf.fill([tokens.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
@@ -73,17 +74,17 @@ def words_given(texts, tokenizer):
 
 
 def words_of_texts(texts, tokenizer):
-    """The words that a tokenizer parts strings into, in a graph, too.
+    """The words of strings as a tokenizer splits them; also in a graph.
 
-    They are what white space parts, and every punctuation mark by itself; what the tokenizer drops
-    (control characters) is part of none.
+    Words are split at white space, and every punctuation mark is one; characters that the tokenizer
+    drops (control characters) are part of none.
 
     Args:
         texts: a list of strings, or string (E,).
         tokenizer: a `Tokenizer`.
 
     Returns:
-        `TokenizedWords`, and for each word its first character in the text and the one after it:
+        `TokenizedWords`, and each word's first character in its text and the one after its last:
         two ragged int32 (E, W).
     """
     tokens = tokenizer.tokenize_with_offsets(texts)
@@ -93,17 +94,38 @@ def words_of_texts(texts, tokenizer):
     return TokenizedWords(tokens.ids, firsts), starts, kept(tokens.ends, ends_word(begins))
 
 
-def ends_word(begins):
-    """Which tokens end a word, bool (T,): those before a next word's first, and the last one.
+def tokenized_words(examples, tokenizer):
+    """`TokenizedWords` of examples with given `words`, or with a `text` that is split here.
 
-    `begins` is of all rows one after another; the first token of a row begins a word.
+    Returns also a list with the (starts, ends) of the words of each text, in characters, and None
+    for examples with words.
+    """
+    given = [n for n, example in enumerate(examples) if example.words is not None]
+    texts = [n for n, example in enumerate(examples) if example.words is None]
+    parts = [words_given([examples[n].words for n in given], tokenizer)]
+    offsets = [None] * len(examples)
+    for first in range(0, len(texts), _TEXTS_PER_CALL):
+        some = texts[first : first + _TEXTS_PER_CALL]
+        part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
+        parts.append(part)
+        for n, *each in zip(some, starts.to_list(), ends.to_list(), strict=True):
+            offsets[n] = each
+    order = tf.constant(np.argsort([*given, *texts]), tf.int32)
+    merged = (tf.gather(tf.concat(part, axis=0), order) for part in zip(*parts, strict=True))
+    return TokenizedWords(*merged), offsets
+
+
+def ends_word(begins):
+    """Which tokens end a word, bool (T,): those before the next word's first, and the last one.
+
+    `begins` is of all texts one after another; the first token of a text begins a word.
     """
     return tf.concat([begins[1:], tf.ones_like(begins[:1])], axis=0)
 
 
 def cut(texts, starts, ends):
-    """The characters `starts` to `ends`, ragged (B, None), of texts (B,): ragged string."""
-    # All characters once: `tf.strings.substr` would copy a text for each of its words.
+    """The characters `starts` up to `ends`, ragged (B, None), of texts (B,): ragged string."""
+    # Decoded once, because `tf.strings.substr` would copy a text for each of its words.
     points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
     positions = tf.ragged.range(base + starts.values, base + ends.values)
@@ -112,50 +134,50 @@ def cut(texts, starts, ends):
 
 
 def word_sequences(tokenized, *, template, max_length):
-    """Rows of up to `max_length` tokens, special tokens counted in, of whole words.
+    """Sequences of up to `max_length` tokens, including special tokens, of whole words.
 
-    A text that is longer has several rows, in which half of the tokens are also in the row before:
-    a word has at least about a quarter of a row as context on each side, as far as the text goes.
-    Of a word of more tokens than that quarter, only the first ones are kept.
+    The sequences of a longer text overlap by half of their tokens, so that a word has about a
+    quarter of a sequence as context on each side, as far as the text goes. Words of more tokens
+    than that quarter are truncated.
 
     Args:
         tokenized: `TokenizedWords`.
-        template: the `Template` of the rows.
-        max_length: at least one token more than special ones.
+        template: the `Template` of the sequences.
+        max_length: at least one token more than the special ones.
 
     Returns:
-        `WordSequences`, text by text and from front to back; a text without words has one row.
+        `WordSequences` in the order of the text; a text without words has one.
     """
     room = template.room(max_length)
     overlap = room // 2
     tokenized = _with_short_words(tokenized, most=max(1, overlap // 2))
     tokens = tf.cast(tokenized.ids.row_lengths(), tf.int32)  # (E,)
-    found = windows(tokens, room, stride=room - overlap, last="short")
-    edges = _Edges(tokenized, found.sequence, before=template.before(0, texts=1))
-    return edges.rows(
-        edges.word_at(found.starts),
-        edges.word_after(found.starts + room),
-        owned=edges.word_at(found.core_starts),
-        owned_end=edges.word_at(found.core_ends),
+    parts = windows(tokens, room, stride=room - overlap, last="short")
+    edges = _Edges(tokenized, parts.sequence, before=template.before(0, texts=1))
+    return edges.sequences(
+        edges.word_at(parts.starts),
+        edges.word_after(parts.starts + room),
+        owned=edges.word_at(parts.core_starts),
+        owned_end=edges.word_at(parts.core_ends),
     )
 
 
 def sequences_around(tokenized, low, high, *, template, max_length):
-    """One row a text, of whole words, with those from `low` to before `high` in its middle.
+    """One sequence per text, of whole words, with those from `low` up to `high` in its middle.
 
-    A row is as full as the text allows. Of a word of more tokens than an eighth of a row, only the
-    first ones are kept.
+    A sequence is as long as the text allows. Words of more tokens than an eighth of a sequence are
+    truncated.
 
-    Shapes: low, high int32 (E,), which have a word between them.
+    Shapes: low, high int32 (E,), with at least one word between them.
 
     Args:
         tokenized: `TokenizedWords`.
-        template: the `Template` of the rows.
-        max_length: tokens in a row, special tokens counted in; at least one more than these.
+        template: the `Template` of the sequences.
+        max_length: maximum tokens per sequence; at least one more than the special ones.
 
     Returns:
-        `WordSequences`, which own all of their words, and how many tokens too many there are from
-        `low` to `high` for a sequence, int32 (E,): 0 where it holds them all.
+        `WordSequences`, which own all of their words, and int32 (E,), by how many tokens the words
+        from `low` up to `high` exceed the sequence: 0 if it holds them all.
     """
     room = template.room(max_length)
     tokenized = _with_short_words(tokenized, most=max(1, room // 8))
@@ -167,14 +189,14 @@ def sequences_around(tokenized, low, high, *, template, max_length):
     missing = tf.maximum(after - begin - room, 0)
     begin = tf.clip_by_value(begin - spare // 2, 0, tf.maximum(tokens - room, 0) + missing)
     first, end = edges.word_at(begin), edges.word_after(begin + room)
-    return edges.rows(first, end, owned=first, owned_end=end), missing
+    return edges.sequences(first, end, owned=first, owned_end=end), missing
 
 
 class _Edges:
-    """Where the words of R rows' texts begin and end among the tokens of all texts.
+    """The first tokens of words, for the texts of R sequences, among the tokens of all texts.
 
-    Words are found by these numbers, which grow from text to text; the words of a row's text are
-    those from `low` to before `high`, (R,) each. `before` tokens of a row are before its text.
+    Words are numbered over all texts; a sequence's text has those from `low` up to `high`, (R,)
+    each. `before` special tokens precede the text in a sequence.
     """
 
     def __init__(self, tokenized, text, *, before):
@@ -184,29 +206,29 @@ class _Edges:
         word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
         text_of_word = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
         self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
-        # Where each word begins, and the last one ends.
+        # The first token of each word, and the end of the last one.
         self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
         self._text_start = tf.gather(splits, text)  # (R,)
         self.low, self.high = tf.gather(word_splits, text), tf.gather(word_splits, text + 1)
 
     def token_of(self, word):
-        """The first token of a word of each row's text, (R,), both counted from its beginning."""
+        """The first token of a word of each text, (R,), both numbered within the text."""
         return tf.gather(self._edges, self.low + word) - self._text_start
 
     def word_at(self, token):
-        """The first word that begins at a token of the row's text or after it."""
-        found = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
-        return tf.clip_by_value(found, self.low, self.high)
+        """The first word that begins at or after a token of each text."""
+        word = tf.searchsorted(self._starts, self._text_start + token, out_type=tf.int32)
+        return tf.clip_by_value(word, self.low, self.high)
 
     def word_after(self, token):
-        """The first word that ends after a token of the row's text."""
-        found = tf.searchsorted(
+        """The first word that ends after a token of each text."""
+        word = tf.searchsorted(
             self._edges, self._text_start + token, side="right", out_type=tf.int32
         )
-        return tf.clip_by_value(found - 1, self.low, self.high)
+        return tf.clip_by_value(word - 1, self.low, self.high)
 
-    def rows(self, first, end, *, owned, owned_end):
-        """The `WordSequences` of words by their numbers among those of all texts."""
+    def sequences(self, first, end, *, owned, owned_end):
+        """The `WordSequences` of words, numbered over all texts."""
         is_empty = first == end
         token, after = (
             tf.where(is_empty, self._text_start, tf.gather(self._edges, word))
@@ -224,10 +246,10 @@ class _Edges:
 
 
 def _with_short_words(tokenized, *, most):
-    """The same words, of which no one has more than `most` tokens."""
-    rows = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+    """The same words, truncated to `most` tokens each."""
+    texts = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
     splits = tf.cast(tokenized.ids.row_splits, tf.int32)
-    starts = tokenized.firsts.flat_values + tf.gather(splits, rows)
+    starts = tokenized.firsts.flat_values + tf.gather(splits, texts)
     lengths = tf.concat([starts[1:], splits[-1:]], axis=0) - starts  # (words,)
     position = tf.ragged.range(lengths).flat_values  # (tokens,), of each in its word
     kept = tf.minimum(lengths, most)
@@ -238,5 +260,5 @@ def _with_short_words(tokenized, *, most):
     before = tf.cumsum(counts, exclusive=True)
     return TokenizedWords(
         tf.RaggedTensor.from_row_lengths(ids, counts),
-        tokenized.firsts.with_values(firsts - tf.gather(before, rows)),
+        tokenized.firsts.with_values(firsts - tf.gather(before, texts)),
     )

@@ -1,1 +1,43 @@
-"""The encoder's layers, in `keras.ops` alone: one public class a file."""
+"""The encoder's layers, in `keras.ops` alone."""
+
+import inspect
+
+import keras
+
+
+class Layer(keras.layers.Layer):
+    """A layer whose config is made of its constructor's own arguments, `self.settings`.
+
+    Keras's default config has no layers, functions or dtype policies among the arguments.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        layer = super().__new__(cls, *args, **kwargs)
+        bound = inspect.signature(cls.__init__).bind(layer, *args, **kwargs)
+        bound.apply_defaults()
+        # What remains, in `**kwargs`, is for `keras.layers.Layer`.
+        settings = {name: bound.arguments[name] for name in cls._setting_names()}
+        object.__setattr__(layer, "settings", settings)  # not tracked: its layers are attributes
+        return layer
+
+    @classmethod
+    def _setting_names(cls):
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        own = (p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+        return [name for name in own if name != "dtype"]
+
+    def get_config(self):
+        settings = {
+            name: keras.saving.serialize_keras_object(value)
+            for name, value in self.settings.items()
+        }
+        return {**super().get_config(), **settings}
+
+    @classmethod
+    def from_config(cls, config):
+        settings = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in cls._setting_names()
+            if name in config
+        }
+        return super().from_config({**config, **settings})

@@ -2,11 +2,12 @@
 
 import keras
 
-from keras_bert.layers.kernels.dropout import dropout
+from keras_bert.layers import Layer
+from keras_bert.layers.kernels.elementwise import dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Dropout(keras.layers.Layer):
+class Dropout(Layer):
     """Sets elements to zero in training and scales the others up by 1 / (1 - rate).
 
     Shapes: any -> the same.
@@ -21,7 +22,6 @@ class Dropout(keras.layers.Layer):
         if not 0 <= rate < 1:
             raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
         self.rate = rate
-        self.seed = seed
         if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
@@ -33,6 +33,3 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {**super().get_config(), "rate": self.rate, "seed": self.seed}

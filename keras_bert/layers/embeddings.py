@@ -3,17 +3,18 @@
 import keras
 from keras import ops
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.kernels.rows import first_rows, look_up
+from keras_bert.layers.kernels.gathering import look_up
 from keras_bert.layers.layer_norm import LayerNorm
 
 
 def embedding_table(embedding, *, dtype):
     """All rows of a `keras.layers.Embedding`, (N, D).
 
-    A quantized table is stored in whole numbers with scales: there every id is looked up, since
-    the layer knows how it is stored (`Embedding.embeddings` are the bare whole numbers).
+    Of a quantized table every id is looked up by the layer, which applies the scales
+    (`Embedding.embeddings` are integers).
     """
     if embedding.quantization_mode:
         return ops.cast(embedding(ops.arange(embedding.input_dim)), dtype)
@@ -21,15 +22,15 @@ def embedding_table(embedding, *, dtype):
 
 
 def embedded(embedding, ids, *, dtype):
-    """The rows of ids: int (…) -> (…, D), whether the table is quantized or not."""
+    """The embeddings of ids: int (…) -> (…, D), whether the table is quantized or not."""
     if embedding.quantization_mode:
         return ops.cast(embedding(ids), dtype)
     return ops.cast(look_up(embedding.embeddings, ids), dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Embeddings(keras.layers.Layer):
-    """The sum of three embeddings, normalised, with dropout.
+class Embeddings(Layer):
+    """The sum of token, position and segment embeddings, with LayerNorm and dropout.
 
     Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
     Without `segment_ids` every token is in segment 0. `positions` counts from 0 inside each
@@ -63,16 +64,6 @@ class Embeddings(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.settings = {
-            "vocab_size": vocab_size,
-            "hidden_size": hidden_size,
-            "max_position_embeddings": max_position_embeddings,
-            "position_offset": position_offset,
-            "type_vocab_size": type_vocab_size,
-            "dropout": dropout,
-            "layer_norm_eps": layer_norm_eps,
-            "initializer_range": initializer_range,
-        }
         self.max_length = max_position_embeddings - position_offset
         self.position_offset = position_offset
 
@@ -94,9 +85,8 @@ class Embeddings(keras.layers.Layer):
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_ids_shape=None, segment_ids_shape=None, positions_shape=None):
-        self.token_embedding.build()
-        self.position_embedding.build()
-        self.segment_embedding.build()
+        for embedding in (self.token_embedding, self.position_embedding, self.segment_embedding):
+            embedding.build()
         self.layer_norm.build((None, None, self.settings["hidden_size"]))
         self.built = True
 
@@ -107,25 +97,20 @@ class Embeddings(keras.layers.Layer):
                 "The sequence is longer than the model has positions. "
                 f"Received: length={length}, positions={self.max_length}"
             )
-        x = self._look_up(self.token_embedding, input_ids)  # (B, S, D)
+        dtype = self.compute_dtype
+        x = embedded(self.token_embedding, input_ids, dtype=dtype)  # (B, S, D)
+        # Rows in order are sliced: the gradient of a slice is one sum, that of a lookup a scatter.
         if segment_ids is None:
-            table = embedding_table(self.segment_embedding, dtype=self.compute_dtype)
-            x = x + first_rows(table, start=0, count=1)  # (1, D) to each
+            x = x + embedding_table(self.segment_embedding, dtype=dtype)[:1]  # (1, D) to each
         else:
-            x = x + self._look_up(self.segment_embedding, segment_ids)
+            x = x + embedded(self.segment_embedding, segment_ids, dtype=dtype)
+        first = self.position_offset
         if positions is None:
-            table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
-            count = ops.shape(input_ids)[1]
-            x = x + first_rows(table, start=self.position_offset, count=count)  # (S, D) to each
+            table = embedding_table(self.position_embedding, dtype=dtype)
+            x = x + table[first : first + ops.shape(input_ids)[1]]  # (S, D) to each
         else:
-            x = x + self._look_up(self.position_embedding, positions + self.position_offset)
+            x = x + embedded(self.position_embedding, positions + first, dtype=dtype)
         return self.dropout(self.layer_norm(x), training=training)
-
-    def _look_up(self, embedding, ids):
-        return embedded(embedding, ids, dtype=self.compute_dtype)
 
     def compute_output_shape(self, input_ids_shape, *_):
         return (*input_ids_shape, self.settings["hidden_size"])
-
-    def get_config(self):
-        return {**super().get_config(), **self.settings}

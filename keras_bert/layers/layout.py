@@ -1,30 +1,29 @@
-"""Where the tokens of a batch are, and which of them may attend to which."""
+"""The layout of a batch: where its tokens are, and which of them may attend to which."""
 
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.unpadding import unpadding_of
+from keras_bert.layers.kernels.gathering import unpadding_of
 
 
 class Layout:
-    """What every layer of one forward pass needs to know about the batch beside its vectors.
+    """The layout of a batch, which every layer takes with the batch's vectors.
 
-    It is made once per forward pass, which checks its arguments, and decides once which positions
-    the layers work on: x (R, D) holds the vectors of R positions of the batch, all B * S of them
-    or, where that is faster, those of the tokens alone (B batch, S sequence, D hidden size).
+    It is made once per forward pass, and decides which positions the layers work on: x (R, D) holds
+    the vectors of R positions of the batch, all B * S of them or, where that is faster, those of
+    the tokens alone (B batch, S sequence, D hidden size).
 
     Args:
         input_mask: (B, S) int or bool, 1 at tokens and 0 at padding.
-        sequence_ids: in place of `input_mask`, (B, S) int: which sequence of a packed row each
-            token belongs to, from 1, and 0 at padding. The tokens of a sequence are adjacent. A
-            sequence sees only itself, and its positions start at 0.
+        sequence_ids: in place of `input_mask`, (B, S) int: the number of each token's sequence in a
+            packed row, from 1, and 0 at padding. The tokens of a sequence are adjacent. A sequence
+            sees only itself, and its positions start at 0.
         causal: each token sees only itself and the tokens before it in its sequence.
 
     Attributes:
         is_token: bool (B, S).
-        positions: int32 (B, S), each token's position in its sequence; None where that is its
-            position in the row.
-        causal: as given.
+        positions: int32 (B, S), each token's position in its sequence; None without packing.
+        causal: the argument.
 
     Raises:
         ValueError: not exactly one of `input_mask` and `sequence_ids` is given, or it does not have
@@ -35,19 +34,19 @@ class Layout:
         if (input_mask is None) == (sequence_ids is None):
             raise ValueError("Pass either `input_mask` or `sequence_ids`.")
         name = "input_mask" if sequence_ids is None else "sequence_ids"
-        given = ops.convert_to_tensor(input_mask if sequence_ids is None else sequence_ids)
-        dtype = keras.backend.standardize_dtype(given.dtype)
-        if len(given.shape) != 2 or not dtype.startswith(("int", "uint", "bool")):
+        ids = ops.convert_to_tensor(input_mask if sequence_ids is None else sequence_ids)
+        dtype = keras.backend.standardize_dtype(ids.dtype)
+        if len(ids.shape) != 2 or not dtype.startswith(("int", "uint", "bool")):
             raise ValueError(
                 f"`{name}` must be (batch, sequence) and hold integers or booleans. "
-                f"Received: shape={tuple(given.shape)}, dtype={dtype}"
+                f"Received: shape={tuple(ids.shape)}, dtype={dtype}"
             )
         self.causal = causal
         self.positions = self._same_sequence = None
-        self.is_token = ops.cast(given, "bool")
-        self._shape = ops.shape(given)
+        self.is_token = ops.cast(ids, "bool")
+        self._shape = ops.shape(ids)
         if sequence_ids is not None:
-            self._same_sequence = given[:, :, None] == given[:, None, :]  # (B, S, S)
+            self._same_sequence = ids[:, :, None] == ids[:, None, :]  # (B, S, S)
             # argmax returns the first True: where the token's sequence begins.
             begins = ops.argmax(ops.cast(self._same_sequence, "int32"), axis=-1)  # (B, S)
             index = ops.arange(self._shape[1], dtype="int32")
@@ -78,5 +77,5 @@ class Layout:
         return self._unpadding.pad(x)
 
     def first(self, x):
-        """The first token of each row: (R, D) -> (B, D)."""
-        return self._unpadding.first(x)
+        """The first token of each sequence: (R, D) -> (B, D)."""
+        return self.pad(x)[:, 0]

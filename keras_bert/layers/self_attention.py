@@ -4,6 +4,7 @@ import functools
 
 import keras
 
+from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.kernels.attention import attend
@@ -11,7 +12,7 @@ from keras_bert.layers.kernels.attention import attend
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SideBySide(keras.initializers.Initializer):
-    """Kernels (D, D) side by side, each drawn by an initializer of its own: (D, n D)."""
+    """Concatenated kernels (D, D), each drawn by an initializer of its own: (D, n D)."""
 
     def __init__(self, initializers):
         self.initializers = initializers
@@ -30,16 +31,16 @@ class SideBySide(keras.initializers.Initializer):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SelfAttention(keras.layers.Layer):
-    """Every token looks at those that the layout lets it see: softmax(Q Kᵀ / √H) V in every head.
+class SelfAttention(Layer):
+    """Every token attends to those that the layout allows: softmax(Q Kᵀ / √H) V in every head.
 
     Query, key and value are one dense layer, `query_key_value` (D, 3 D), in that order; each of the
     three parts is drawn as a kernel (D, D) of its own.
 
     Shapes: x (R, D), the positions of the batch that `layout` works on -> (R, D), and with
-    `return_probabilities` also (B, N, S, S), as they are before dropout. With `cls_only` the first
-    token of each row is the only query: -> (B, D), and (B, N, 1, S). A query that may see nothing
-    (padding in a packed row) gets the mean of all values.
+    `return_probabilities` also (B, N, S, S), before dropout. With `cls_only` the first token of
+    each sequence is the only query: -> (B, D), and (B, N, 1, S). A query without a key (padding in
+    a packed row) gets the mean of all values.
 
     Args:
         hidden_size: D.
@@ -74,16 +75,19 @@ class SelfAttention(keras.layers.Layer):
         self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
-        self.initializer_range = initializer_range
         self.position_encoding = position_encoding
-        weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
         self.query_key_value = keras.layers.Dense(
             3 * hidden_size,
             kernel_initializer=SideBySide([initializer(initializer_range) for _ in range(3)]),
             name="query_key_value",
             dtype=self.dtype_policy,
         )
-        self.projection = dense(hidden_size, name="projection", **weights)
+        self.projection = dense(
+            hidden_size,
+            initializer_range=initializer_range,
+            name="projection",
+            dtype=self.dtype_policy,
+        )
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
         self.output_dropout = Dropout(
             rate=output_dropout, name="output_dropout", dtype=self.dtype_policy
@@ -111,19 +115,3 @@ class SelfAttention(keras.layers.Layer):
         output = self.projection(context[:, 0] if cls_only else layout.unpad(context))
         output = self.output_dropout(output, training=training)
         return (output, probabilities) if return_probabilities else output
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "num_heads": self.num_heads,
-            "dropout": self.dropout.rate,
-            "output_dropout": self.output_dropout.rate,
-            "initializer_range": self.initializer_range,
-            "position_encoding": keras.saving.serialize_keras_object(self.position_encoding),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        position_encoding = keras.saving.deserialize_keras_object(config["position_encoding"])
-        return cls(**{**config, "position_encoding": position_encoding})

@@ -1,12 +1,48 @@
-"""A Transformer layer (Vaswani et al. 2017, section 3.1), composed of given parts."""
+"""A Transformer layer, and its feed-forward layer (Vaswani et al. 2017, sections 3.1 and 3.3)."""
 
 import keras
 
-_PARTS = ("attention", "feed_forward", "attention_norm", "feed_forward_norm")
+from keras_bert.layers import Layer
+from keras_bert.layers.dense import activation, dense
+from keras_bert.layers.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class TransformerBlock(keras.layers.Layer):
+class FeedForward(Layer):
+    """Two dense layers with an activation between them, and dropout, at each position.
+
+    Shapes: x (R, D) -> (R, D).
+
+    Args:
+        hidden_size: D.
+        intermediate_size: size of the inner layer.
+        hidden_act: its activation, by Hugging Face's name.
+        dropout: fraction of the output set to zero in training.
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(
+        self, *, hidden_size, intermediate_size, hidden_act, dropout, initializer_range, **kwargs
+    ):
+        super().__init__(**kwargs)
+        weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
+        self.activation = activation(hidden_act)
+        self.dense_in = dense(intermediate_size, name="dense_in", **weights)
+        self.dense_out = dense(hidden_size, name="dense_out", **weights)
+        self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
+
+    def build(self, x_shape=None):
+        self.dense_in.build((None, self.settings["hidden_size"]))
+        self.dense_out.build((None, self.settings["intermediate_size"]))
+        self.built = True
+
+    def call(self, x, training=None):
+        x = self.activation(self.dense_in(x), training=training)
+        return self.dropout(self.dense_out(x), training=training)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class TransformerBlock(Layer):
     """Attention and then feed-forward, each with a residual connection and a norm.
 
     With the norm after each sub-layer, as in BERT and GPT: x = Norm(x + SubLayer(x)). With
@@ -14,12 +50,12 @@ class TransformerBlock(keras.layers.Layer):
 
     Shapes: x (R, D), the positions of the batch that `layout` works on -> (R, D), and with
     `return_probabilities` also the attention probabilities (B, N, S, S). With `cls_only` the output
-    is that of each row's first token: -> (B, D), and (B, N, 1, S).
+    is that of each sequence's first token: -> (B, D), and (B, N, 1, S).
 
     Args:
         attention: a layer called as `SelfAttention` is.
         feed_forward: a layer from (R, D) to (R, D).
-        attention_norm, feed_forward_norm: the norms beside them.
+        attention_norm, feed_forward_norm: their norms.
         norm_first: the norms come before the sub-layers.
     """
 
@@ -41,8 +77,12 @@ class TransformerBlock(keras.layers.Layer):
         self.norm_first = norm_first
 
     def build(self, x_shape):
-        for name in _PARTS:
-            part = getattr(self, name)
+        for part in (
+            self.attention,
+            self.attention_norm,
+            self.feed_forward,
+            self.feed_forward_norm,
+        ):
             if not part.built:  # Keras builds the parts of a block that it loads
                 part.build(x_shape)
         self.built = True
@@ -69,12 +109,3 @@ class TransformerBlock(keras.layers.Layer):
         if not self.norm_first:
             x = self.feed_forward_norm(x)
         return (x, probabilities) if return_probabilities else x
-
-    def get_config(self):
-        parts = {name: keras.saving.serialize_keras_object(getattr(self, name)) for name in _PARTS}
-        return {**super().get_config(), **parts, "norm_first": self.norm_first}
-
-    @classmethod
-    def from_config(cls, config):
-        parts = {name: keras.saving.deserialize_keras_object(config[name]) for name in _PARTS}
-        return cls(**{**config, **parts})

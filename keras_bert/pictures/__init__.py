@@ -1,4 +1,1 @@
-"""Pictures of what an encoder does: its attention, and its vectors of words in context.
-
-They need matplotlib, which the extra `pictures` brings along; it is loaded when one is drawn.
-"""
+"""Pictures of attention, of words in context and of runs; they need the extra `pictures`."""

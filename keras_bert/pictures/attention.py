@@ -1,4 +1,4 @@
-"""Pictures of attention: how much each token takes from each other token."""
+"""Pictures of attention: how much each token attends to each other token."""
 
 from os import PathLike
 from pathlib import Path
@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import open_model
+from keras_bert.inference.embed import open_model
 from keras_bert.inputs.framing import frame
 from keras_bert.pictures.canvas import GREY, colour_bar, save_picture
 
-# More tokens than this cannot be read on their axes.
+# More tokens than this are too small to read.
 _MOST_TOKENS = 48
 
 
@@ -25,8 +25,8 @@ def draw_attention(
 ) -> Path:
     """Draws the attention inside a text: of all heads, or of one head in large.
 
-    Every row of a square is a token and the columns are what it looks at; a row's shares sum to
-    one. In the small squares the first token, [CLS], is at the top and on the left.
+    Every row of a square is a token and the columns are the tokens that it attends to; a row sums
+    to one. In the small squares the first token, [CLS], is at the top and on the left.
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
@@ -42,7 +42,7 @@ def draw_attention(
             `save_picture`.
     """
     if (layer is None) != (head is None):
-        raise InputError("One head is drawn by its layer and its number; give both, or neither.")
+        raise InputError("Give both `layer` and `head` for one head, or neither for all heads.")
     encoder, tokenizer = open_model(model)
     tokens, probabilities = attention_of(encoder, tokenizer, text)
     layers, heads = probabilities.shape[:2]
@@ -61,7 +61,7 @@ def draw_attention(
 
 
 def attention_of(encoder, tokenizer, text):
-    """-> the S pieces of [CLS] text [SEP], and float32 (L, N, S, S): layer, head, from, to."""
+    """-> the S tokens of [CLS] text [SEP], and float32 (L, N, S, S): layer, head, from, to."""
     return attention_reader(encoder, tokenizer)(text)
 
 
@@ -80,7 +80,7 @@ def attention_reader(encoder, tokenizer):
         if length > most:
             raise InputError(
                 f"The text has {length} tokens with the special ones; a picture of attention shows "
-                f"{most} at most. Give a shorter text."
+                f"at most {most}. Give a shorter text."
             )
         inputs = frame(
             [tf.cast(ids, tf.int32)],
@@ -89,9 +89,10 @@ def attention_reader(encoder, tokenizer):
             max_length=length,
         )
         inputs = {name: x.numpy() for name, x in inputs.items()}
-        found = encoder(inputs, outputs=("attention_probabilities",), training=False)
-        found = found["attention_probabilities"]
-        probabilities = np.stack([np.asarray(x, np.float32)[0] for x in found])
+        outputs = encoder(inputs, outputs=("attention_probabilities",), training=False)
+        probabilities = np.stack(
+            [np.asarray(x, np.float32)[0] for x in outputs["attention_probabilities"]]
+        )
         return [vocabulary.token_name(int(id)) for id in inputs["input_ids"][0]], probabilities
 
     return read
@@ -122,23 +123,21 @@ def _grid(figure, probabilities):
 def _one_head(figure, probabilities, tokens, title):
     axis = figure.subplots()
     image = _square(axis, probabilities)
-    places = range(len(tokens))
-    axis.set_xticks(places, tokens, rotation=90)
-    axis.set_yticks(places, tokens)
+    axis.set_xticks(range(len(tokens)), tokens, rotation=90)
+    axis.set_yticks(range(len(tokens)), tokens)
     axis.xaxis.tick_top()
     axis.xaxis.set_label_position("top")
-    axis.set_xlabel("looks at")
+    axis.set_xlabel("attends to")
     axis.set_ylabel("token")
     axis.set_title(title, loc="left", fontsize=11)
-    colour_bar(axis, image, label="share of attention", ticks=[0, 0.1, 0.25, 0.5, 1])
+    colour_bar(axis, image, label="attention", ticks=[0, 0.1, 0.25, 0.5, 1])
 
 
 def _square(axis, probabilities):
     from matplotlib.colors import PowerNorm
 
-    # By the square root: most shares are small, and their differences are what is to be seen.
+    # By the square root: most probabilities are small, and their differences should be visible.
     norm = PowerNorm(0.5, vmin=0, vmax=1)
     image = axis.imshow(probabilities, cmap="Blues", norm=norm, interpolation="nearest")
-    for side in axis.spines.values():
-        side.set_linewidth(0.6)
+    axis.spines[:].set_linewidth(0.6)
     return image

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 
-INK, GREY = "#1f2430", "#6b7280"
-# Told apart by colour-blind readers too (after Okabe and Ito 2008), in the order of use.
+INK, GREY, LIGHT = "#1f2430", "#6b7280", "#e5e7eb"
+# Distinguishable by colour-blind readers too (after Okabe and Ito 2008), in the order of use.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _PIXELS_PER_INCH = 110
 _STYLE = {
@@ -23,26 +25,38 @@ _STYLE = {
 
 
 def load_matplotlib():
-    """The module `matplotlib`.
-
-    Raises InputError where it is not installed.
-    """
+    """The module `matplotlib`; InputError where it is not installed."""
     try:
         import matplotlib
         import matplotlib.backends.backend_agg
         import matplotlib.figure
     except ImportError:
         raise InputError(
-            "Pictures need matplotlib, which is not installed; "
-            "pip install 'keras-bert-toolkit[pictures]' brings it."
+            "Pictures need matplotlib, which is not installed; install it with "
+            "pip install 'keras-bert-toolkit[pictures]'."
         ) from None
     return matplotlib
 
 
+def hide_box(axis):
+    """Leaves the axes on the left and at the bottom of a panel."""
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def heat_map(axis, values, *, texts=None, size=None, lowest=0.0):
+    """Colours a matrix of `values` up to 1, and writes `texts`, of the same shape, into it."""
+    image = axis.imshow(values, cmap="Blues", vmin=lowest, vmax=1)
+    axis.spines[:].set_visible(False)
+    for (row, column), text in np.ndenumerate(texts) if texts is not None else ():
+        is_dark = values[row, column] > lowest + 0.6 * (1 - lowest)
+        colour = "white" if is_dark else "#c4c8cf" if text == "0" else INK
+        axis.text(column, row, text, color=colour, ha="center", va="center", fontsize=size)
+    return image
+
+
 def colour_bar(axis, image, *, label, ticks=None):
     """Puts the scale of an image's colours on the right of its axes."""
-    place = axis.inset_axes([1.03, 0.2, 0.03, 0.6])
-    bar = axis.figure.colorbar(image, cax=place, ticks=ticks)
+    bar = axis.figure.colorbar(image, cax=axis.inset_axes([1.03, 0.2, 0.03, 0.6]), ticks=ticks)
     bar.set_label(label)
     bar.outline.set_visible(False)
 
@@ -51,8 +65,8 @@ def save_picture(draw, path, *, size):
     """Writes the PNG file of a picture; returns its `Path`.
 
     Args:
-        draw: a function that is given an empty matplotlib `Figure` and draws on it.
-        path: the file, NAME.png. A file that is there is replaced.
+        draw: a function that draws on an empty matplotlib `Figure`, its argument.
+        path: the file, NAME.png. An existing file is replaced.
         size: width and height in inches (of 110 pixels).
 
     Raises:

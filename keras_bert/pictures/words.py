@@ -1,4 +1,4 @@
-"""Pictures of words where they stand: one in many contexts, and how alike some are."""
+"""Pictures of words in context: one in many contexts, and the similarity of some."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -9,9 +9,16 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
-from keras_bert.inference.embeddings.embed import open_embedder
-from keras_bert.pictures.canvas import COLOURS, GREY, INK, colour_bar, save_picture
-from keras_bert.readers.texts import GivenTexts
+from keras_bert.inference.embed import open_embedder
+from keras_bert.pictures.canvas import (
+    COLOURS,
+    GREY,
+    colour_bar,
+    heat_map,
+    hide_box,
+    save_picture,
+)
+from keras_bert.readers.texts import TextSource
 
 _CHARACTERS_AROUND = 16
 
@@ -33,19 +40,19 @@ def words_in_context(model, pairs, *, layers):
         raise InputError("A picture of words in context needs two texts or more.")
     embedder = open_embedder(model, layers=layers, tokens="words-mean")
     found = []
-    texts = GivenTexts([text for text, _ in pairs], need_labels=False)
+    texts = TextSource([text for text, _ in pairs], need_labels=False)
     for (_, word), one in zip(pairs, embedder(texts), strict=True):
         tokens = [token.casefold() for token in one.tokens]
         if word.casefold() not in tokens:
             raise texts.error(one.line, f'it has no word "{word}"; its words are {one.tokens}.')
-        place = tokens.index(word.casefold())
-        label = _around(one.text, int(one.starts[place]), int(one.ends[place]))
-        found.append(WordInContext(one.vectors[place], label))
+        number = tokens.index(word.casefold())
+        label = _around(one.text, int(one.starts[number]), int(one.ends[number]))
+        found.append(WordInContext(one.vectors[number], label))
     return found
 
 
 def _around(text, start, end):
-    """The words before and after a place, as many as fit, cut between words."""
+    """A word with those before and after it, as many as fit."""
     before, after = text[:start], text[end:]
     if len(before) > _CHARACTERS_AROUND:
         before = "…" + before[-_CHARACTERS_AROUND - 1 :].partition(" ")[2]
@@ -69,7 +76,7 @@ def draw_contexts(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        word: the word, which every text has.
+        word: the word, which is in every text.
         texts: the texts, two or more.
         output: the PNG file to write.
         groups: None, or the name of each text's group (its sense of the word), for a colour; up to
@@ -87,8 +94,8 @@ def draw_contexts(
     names = list(dict.fromkeys(groups))
     if len(groups) != len(texts) or len(names) > len(COLOURS):
         raise InputError(
-            f"Each text has its group, and there are {len(COLOURS)} colours for them: "
-            f"{len(texts)} texts and {len(groups)} groups of {len(names)} names cannot be."
+            f"`groups` must have one name per text, and at most {len(COLOURS)} different ones. "
+            f"Received: {len(texts)} texts and {len(groups)} groups of {len(names)} names."
         )
     found = words_in_context(model, [(text, word) for text in texts], layers=layers)
     points, fractions = project(np.stack([one.vector for one in found]))
@@ -99,13 +106,12 @@ def draw_contexts(
         figure.subplots_adjust(left=0.05, right=0.97, bottom=0.07, top=0.88)
         axis.scatter(*points.T, c=colours, s=34, zorder=3)
         axis.margins(0.16, 0.07)
-        for name, fraction, place in zip(("x", "y"), fractions, ("across", "up"), strict=True):
-            label = f"{percent(fraction, decimals=0)} of the differences lie {place}"
-            getattr(axis, f"set_{name}label")(label, fontsize=8)
+        across, up = (f"{percent(x, decimals=0)} of the variance" for x in fractions)
+        axis.set_xlabel(across, fontsize=8)
+        axis.set_ylabel(up, fontsize=8)
         axis.set_xticks([])
         axis.set_yticks([])
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
+        hide_box(axis)
         figure.suptitle(f'"{word}" in {len(texts)} contexts', x=0.05, ha="left", fontsize=11)
         for number, name in enumerate(names):
             if name:
@@ -121,10 +127,10 @@ def draw_contexts(
 
 
 def project(vectors):
-    """The plane that shows most of the differences between vectors, and how much that is.
+    """The first two principal components of vectors.
 
-    Shapes: vectors (N, D), N at least 2 -> points (N, 2), shares of the variance (2,). The signs,
-    which are free, are such that the point farthest out on each axis lies on its positive side.
+    Shapes: vectors (N, D), N at least 2 -> points (N, 2), fractions of the variance (2,). The point
+    farthest out on each axis is on its positive side, which fixes the signs.
     """
     centred = vectors.astype(np.float64) - vectors.mean(axis=0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
@@ -136,8 +142,8 @@ def project(vectors):
 
 
 def _write_labels(figure, axis, points, labels):
-    """Writes each label where it covers least of the other labels and points."""
-    figure.draw_without_rendering()  # settles the axes' limits, and so where points lie
+    """Writes each label where it overlaps least with the other labels and points."""
+    figure.draw_without_rendering()  # sets the axes' limits, and so the offsets of the points
     renderer = figure.canvas.get_renderer()
     inside = axis.get_window_extent(renderer)
     pixels = axis.transData.transform(points)
@@ -162,13 +168,13 @@ def _write_labels(figure, axis, points, labels):
 
 
 def _overlap(a, b):
-    """The area that two boxes (left, bottom, right, top) share."""
+    """The area that two boxes (left, bottom, right, top) have in common."""
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])
     return max(width, 0) * max(height, 0)
 
 
-# With more words than this the numbers in the fields would be too small to read.
+# With more words than this, the numbers in the cells would be too small to read.
 _MOST_NUMBERS = 16
 
 
@@ -183,7 +189,7 @@ def draw_similarity(
 
     Args:
         model: a model folder, or a pair of an encoder and its tokenizer.
-        pairs: (text, word) for each row, two or more; the word stands in the text.
+        pairs: (text, word) for each row, two or more; the word is in the text.
         output: the PNG file to write.
         layers: which layers make a vector (see `Embedder`).
 
@@ -198,25 +204,16 @@ def draw_similarity(
 
     def draw(figure):
         axis = figure.subplots()
-        lowest = min(0.0, float(values.min()))
-        image = axis.imshow(values, cmap="Blues", vmin=lowest, vmax=1)
-        places = range(len(labels))
-        axis.set_xticks(places, labels, rotation=45, ha="right", rotation_mode="anchor")
-        axis.set_yticks(places, labels)
-        for side in axis.spines.values():
-            side.set_visible(False)
-        if len(labels) <= _MOST_NUMBERS:
-            for (row, column), value in np.ndenumerate(values):
-                colour = "white" if value > lowest + 0.6 * (1 - lowest) else INK
-                axis.text(
-                    column,
-                    row,
-                    f"{value:.2f}",
-                    ha="center",
-                    va="center",
-                    color=colour,
-                    fontsize=7.5,
-                )
+        texts = np.vectorize("{:.2f}".format, otypes=[object])(values)
+        image = heat_map(
+            axis,
+            values,
+            texts=texts if len(labels) <= _MOST_NUMBERS else None,
+            size=7.5,
+            lowest=min(0.0, float(values.min())),
+        )
+        axis.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
+        axis.set_yticks(range(len(labels)), labels)
         axis.set_title("Cosine between words in context", loc="left", fontsize=11)
         colour_bar(axis, image, label="cosine")
 

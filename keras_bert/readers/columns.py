@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import listed, quoted
+from keras_bert.base.formatting import counted, listed, quoted
 from keras_bert.readers.labels import parsed_number
 
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
-# The names of a pair's two texts and, where they go with no other, of its label.
+# The names of a pair's two texts and, where they are used with no other, of its label.
 PAIR_NAMES = (
     ("text_a", "text_b"),
     ("text1", "text2"),
@@ -23,34 +23,65 @@ PAIR_NAMES = (
     ("question", "sentence"),
     ("#1 string", "#2 string"),
 )
+# Names by which the first line of a CSV is detected.
+HEADER_NAMES = (*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair))
 PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
-# A header of unknown names is believed in only where this many rows follow it.
-_ROWS_TO_TELL_A_HEADER = 10
+# A header of unknown names is detected only where this many rows follow it.
+_MIN_ROWS_FOR_A_HEADER = 10
 # A first line with one of these in place of a score, or a number in another form, is no header.
 _NO_SCORES = ("na", "n/a", "nan", "null", "none", "inf", "-", "?")
 # With fewer rows than this, a column of different values may still be the label.
-_ROWS_TO_DOUBT_A_LABEL = 20
+_MIN_ROWS_TO_DOUBT_A_LABEL = 20
+
+
+def parse_fields(text, *, known):
+    """`a=x,b=y` as a dictionary; {} for None.
+
+    Raises InputError where a part is not NAME=COLUMN, or its name is not one of `known`.
+    """
+    fields = {}
+    for part in text.split(",") if text is not None else ():
+        name, equals, column = (word.strip() for word in part.partition("="))
+        if not (name and equals and column):
+            raise InputError(
+                f'`fields` has the part "{part}"; it should be NAME=COLUMN, as in '
+                f"{','.join(f'{one}=…' for one in known)}."
+            )
+        if name not in known:
+            raise InputError(f'`fields` names "{name}"; it should be {listed(known)}.')
+        if name in fields:
+            raise InputError(f'`fields` names "{name}" twice.')
+        fields[name] = column
+    return fields
+
+
+def column_index(source, column, *, names=None, width):
+    """The index from 0 of a column that the user gave by its name or its number from 1.
+
+    Raises InputError where the table of `width` columns does not have it.
+    """
+    if names and str(column) in names:
+        return names.index(str(column))
+    if str(column).isdigit() and 1 <= int(column) <= width:
+        return int(column) - 1
+    known = quoted(names) if names else f"1 to {width}"
+    raise InputError(f'{source.name} has no column "{column}"; its columns are {known}.')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Where texts and label stand in the rows of a file.
+    """Where the texts and the label are in the records of a source.
 
-    `texts` (one or two) and `label` are keys of JSON objects, or indices from 0 of cells; `label`
-    is None in an unlabelled file. `names` are the header's, None without one.
+    `texts` (one or two) and `label` are keys of dictionaries, or indices from 0 of cells; `label`
+    is None in an unlabelled source. `names` are the header's, None without one.
     """
 
     texts: tuple[int | str, ...]
     label: int | str | None
     names: tuple[str, ...] | None = None
 
-    @property
-    def text(self):
-        """The column of the only or the first text."""
-        return self.texts[0]
-
     def describe(self, column):
-        """A column as a person finds it: by its name, or by its number from 1."""
+        """A column by its name, or by its number from 1."""
         if isinstance(column, str):
             return f'"{column}"'
         return f'"{self.names[column]}"' if self.names else f"column {column + 1}"
@@ -58,22 +89,22 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is looked for in a table, and what the user has said of it.
+    """What is looked for in a table, and the columns that the user has given.
 
     Attributes:
         texts: the names of the texts: ("text",), or ("text_a", "text_b").
         given: {one of those names, or "label": column}, a name or a number from 1.
-        said_with: how the user says a column: {its name: the argument}, for messages.
+        arguments: {its name: the argument by which the user gives its column}, for messages.
         header: whether there is one; None leaves it to the content.
         labels: those that a model knows, or None.
         need_labels: whether a table without labels is an error.
         scores: labels are numbers.
-        several: a row may have several labels.
+        several: a record may have several labels.
     """
 
     texts: tuple[str, ...]
     given: dict[str, str]
-    said_with: dict[str, str]
+    arguments: dict[str, str]
     header: bool | None = None
     labels: tuple[str, ...] | None = None
     need_labels: bool = True
@@ -91,18 +122,28 @@ class Wanted:
         groups = PAIR_NAMES if len(self.texts) > 1 else [(name,) for name in TEXT_NAMES]
         return next((group for group in groups if set(group) <= set(lower)), None)
 
+    def argument(self, name):
+        """How the user gives the column of a text or the label."""
+        argument = self.arguments[name]
+        return f"`{argument}`" if argument != "fields" else f"`fields`, {name}=…"
+
 
 def choose_columns(table, wanted):
     """The `Columns` of `table`, by the header's names and else by the content of its sample.
 
-    Raises InputError where they cannot be told, or are not as the user says.
+    Raises InputError where they cannot be detected, or are not those that the user has given.
     """
-    if table.kind in ("jsonl", "tfds"):
+    if table.width is None:
         return _keys(table, wanted)
     line, first = table.sample[0]
     several = len(wanted.texts) > 1
     if table.width < len(wanted.texts) + wanted.need_labels and (wanted.need_labels or several):
-        raise table.error(line, _TOO_NARROW[several])
+        what, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
+        raise InputError(
+            f"Could not read {table.name} as {what}: line {line} has "
+            f"{counted(table.width, 'column')}. Expected CSV, TSV or JSON Lines with "
+            f"{texts} and a label."
+        )
     if table.kind == "lines":
         return Columns(texts=(0,), label=None)
     body = [row for _, row in table.sample]
@@ -113,27 +154,22 @@ def choose_columns(table, wanted):
         if len(set(names)) < len(names):
             raise table.error(line, "two columns of the header have the same name.")
         if not body:
-            raise InputError(f"{table.name} holds a header line and nothing else.")
+            raise InputError(f"{table.name} has a header line and nothing else.")
     lower = [name.casefold() for name in names or ()]
-    given = {name: _given(table, column, names) for name, column in wanted.given.items()}
+    given = {
+        name: column_index(table, column, names=names, width=table.width)
+        for name, column in wanted.given.items()
+    }
     taken = {given[name] for name in wanted.texts if name in given}
     label = given.get("label")
     if label is None:
         label = _label_column(table, body, lower, wanted, taken=taken)
-    texts = _text_columns(table, body, names, wanted, given, label)
+    find_texts = _pair_columns if several else _text_column
+    texts = find_texts(table, body, names, wanted, given, label)
     if label in texts or len(set(texts)) < len(texts):
         what = "two texts and label" if several else "text and label"
         raise InputError(f"{table.name}: {what} cannot be the same column.")
     return Columns(texts=texts, label=label, names=names)
-
-
-# By whether there are two texts.
-_TOO_NARROW = (
-    "no TAB; a labelled file has a text and its label parted by a TAB, "
-    'or JSON Lines with "text" and "label".',
-    "too few columns; a file of pairs has two texts and their label parted by TABs, "
-    'or JSON Lines with "text_a", "text_b" and "label".',
-)
 
 
 def _keys(table, wanted):
@@ -149,24 +185,19 @@ def _keys(table, wanted):
             raise table.error(
                 line,
                 f'no "{keys[name]}" among the {table.calls_columns} ({listed(first)}); '
-                f"say which one holds the {name} with {_said(name, wanted)}.",
+                f"give the one with the {name} as {wanted.argument(name)}.",
             )
     texts = tuple(keys[name] for name in wanted.texts)
     return Columns(texts=texts, label=keys["label"] if keys["label"] in first else None)
 
 
-def _said(name, wanted):
-    argument = wanted.said_with[name]
-    return f"`{argument}`" if argument != "fields" else f"`fields`, {name}=…"
-
-
 def _has_header(first, rest, wanted):
-    """True where the first line names the columns instead of being a row."""
+    """True where the first line names the columns instead of being a record."""
     if wanted.header is not None:
         return wanted.header
     if any(not str(column).isdigit() for column in wanted.given.values()):
-        return True  # a column given by name can only stand in a header
-    rest = [row for row in rest if row != first]  # a header may stand there twice
+        return True  # a column given by name can only be in a header
+    rest = [row for row in rest if row != first]  # a header may be repeated
     below = [{row[column] for row in rest} for column in range(len(first))]
     if any(cell in values for cell, values in zip(first, below, strict=True) if cell):
         return False
@@ -184,20 +215,10 @@ def _has_header(first, rest, wanted):
     below = [values for is_name, values in zip(names, below, strict=True) if is_name]
     if wanted.scores:
         return any(_fraction_of_numbers(values) > 0.5 for values in below)
-    # A label column: few values, each of them again and again, but never the first line's.
-    return len(rest) >= _ROWS_TO_TELL_A_HEADER and any(
+    # A label column: few values, each of them many times, but never the first line's.
+    return len(rest) >= _MIN_ROWS_FOR_A_HEADER and any(
         2 <= len(values) <= len(rest) / 4 for values in below
     )
-
-
-def _given(table, column, names):
-    """The index of a column that the user gave by name or by number from 1."""
-    if names and str(column) in names:
-        return names.index(str(column))
-    if str(column).isdigit() and 1 <= int(column) <= table.width:
-        return int(column) - 1
-    known = quoted(names) if names else f"1 to {table.width}"
-    raise InputError(f'{table.name} has no column "{column}"; its columns are {known}.')
 
 
 def _label_column(table, body, lower, wanted, *, taken):
@@ -207,15 +228,13 @@ def _label_column(table, body, lower, wanted, *, taken):
     free = [column for column in range(table.width) if column not in taken]
     if label is None and wanted.labels is not None:
         label = _column_of_known_labels(free, body, wanted.labels)
-    if label is None and (wanted.need_labels or wanted.scores):
-        # Labels that the model does not know are told when they are reached, by their lines.
-        # So are those few that are no scores; where none are needed, such a column is not one.
-        least = 0.5 if wanted.need_labels else 1
-        label = (
-            _column_of_numbers(free, body, least=least)
-            if wanted.scores
-            else _column_of_few_values(free, body)
-        )
+    if label is None and wanted.scores:
+        # The few cells that are no scores are reported by their lines when they are reached. Where
+        # scores are not needed, a column with such cells is not the score.
+        label = _column_of_numbers(free, body, least=0.5 if wanted.need_labels else 1)
+    elif label is None and wanted.need_labels:
+        # Labels that the model does not know are reported by their lines, too.
+        label = _column_of_few_values(free, body)
     if label is None and wanted.need_labels:
         known = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
         looks = (
@@ -224,8 +243,8 @@ def _label_column(table, body, lower, wanted, *, taken):
             else "a label (few different values, each many times)"
         )
         raise InputError(
-            f"{table.name}: no column looks like {looks}{known}; say which one it is with "
-            f"{_said('label', wanted)}."
+            f"{table.name}: no column looks like {looks}{known}; give it as "
+            f"{wanted.argument('label')}."
         )
     return label
 
@@ -242,72 +261,70 @@ def _column_of_few_values(free, body):
     distinct = {column: len({row[column] for row in body}) for column in free}
 
     def order(column):
-        # A label comes back. A column of a single value ("en") tells nothing, but is more like one
-        # than a column whose values are all different.
+        # A label is repeated. A column of a single value ("en") is more like one than a column
+        # whose values are all different, and less than any other.
         unlike = 2 if distinct[column] == len(body) > 1 else int(distinct[column] == 1)
         return unlike, distinct[column], _length(body, column), -column
 
     best = min(distinct, key=order, default=None)
-    if best is None or len(body) >= _ROWS_TO_DOUBT_A_LABEL and distinct[best] > len(body) / 2:
+    if best is None or len(body) >= _MIN_ROWS_TO_DOUBT_A_LABEL and distinct[best] > len(body) / 2:
         return None
     return best
 
 
 def _column_of_numbers(free, body, *, least):
-    """The column of numbers that come back most often, or None.
+    """The column of numbers with the fewest values, or None.
 
-    At least so many of its different cells that are not empty are numbers, a fraction.
+    At least the fraction `least` of its different non-empty cells are numbers.
     """
-    found = {column: {row[column] for row in body} for column in free}
+    cells = {column: {row[column] for row in body} for column in free}
     numbers = {
-        column: len(cells)
-        for column, cells in found.items()
-        if _fraction_of_numbers(cells) >= least
+        column: len(values)
+        for column, values in cells.items()
+        if _fraction_of_numbers(values) >= least
     }
     return min(numbers, key=numbers.get, default=None)
 
 
-def _text_columns(table, body, names, wanted, given, label):
-    """The indices of the texts' columns, in order."""
+def _text_column(table, body, names, wanted, given, label):
+    """A tuple of the index of the only text's column."""
+    (role,) = wanted.texts
+    if role in given:
+        return (given[role],)
     lower = [name.casefold() for name in names or ()]
-    if len(wanted.texts) == 1:
-        (role,) = wanted.texts
-        if role in given:
-            return (given[role],)
-        named = (lower.index(name) for name in TEXT_NAMES if name in lower)
-        column = next((column for column in named if column != label), None)
-        if column is None:
-            column = _column_of_texts(table, body, names, wanted, taken=label)
+    named = (lower.index(name) for name in TEXT_NAMES if name in lower)
+    column = next((column for column in named if column != label), None)
+    if column is not None:
         return (column,)
-    found = [given.get(role) for role in wanted.texts]
+    lengths = {column: _length(body, column) for column in range(table.width) if column != label}
+    best = max(lengths, key=lengths.get)
+    for column, length in lengths.items():
+        has_words = fmean(" " in row[column] for row in body) > 0.5
+        if column != best and has_words and length > lengths[best] / 2:
+            describe = Columns(texts=(best,), label=None, names=names).describe
+            raise InputError(
+                f"{table.name} has text in {describe(min(best, column))} and in "
+                f"{describe(max(best, column))}; give the right one as {wanted.argument('text')}."
+            )
+    return (best,)
+
+
+def _pair_columns(table, body, names, wanted, given, label):
+    """The indices of the columns of two texts."""
+    lower = [name.casefold() for name in names or ()]
     pair = wanted.text_names(lower)
     if pair is not None and not given.keys() & set(wanted.texts):
         return tuple(lower.index(name) for name in pair)
+    found = [given.get(role) for role in wanted.texts]
     free = [c for c in range(table.width) if c != label and c not in found]
     longest = sorted(free, key=lambda column: -_length(body, column))[: found.count(None)]
     rest = iter(sorted(longest))
     if len(longest) < found.count(None):
         raise InputError(
-            f"{table.name} has no two columns of texts; say which they are with `fields`, "
+            f"{table.name} does not have two columns of texts; give them as `fields`, "
             "text_a=…,text_b=…."
         )
     return tuple(next(rest) if column is None else column for column in found)
-
-
-def _column_of_texts(table, body, names, wanted, *, taken):
-    """The column with the longest texts; of two about as long the user tells which is meant."""
-    lengths = {column: _length(body, column) for column in range(table.width) if column != taken}
-    best = max(lengths, key=lengths.get)
-    for column, length in lengths.items():
-        of_words = fmean(" " in row[column] for row in body) > 0.5
-        if column != best and of_words and length > lengths[best] / 2:
-            found = Columns(texts=(best,), label=None, names=names)
-            raise InputError(
-                f"{table.name} has text in {found.describe(min(best, column))} and in "
-                f"{found.describe(max(best, column))}; say which one is meant with "
-                f"{_said('text', wanted)}."
-            )
-    return best
 
 
 def _length(body, column):
@@ -315,13 +332,13 @@ def _length(body, column):
 
 
 def _fraction_of_numbers(cells):
-    """How many of the cells that are not empty are numbers; 0 where all are empty."""
+    """The fraction of the non-empty cells that are numbers; 0 where all are empty."""
     filled = [cell for cell in cells if cell.strip()]
     return fmean(map(_is_number, filled)) if filled else 0
 
 
 def _replaces_score(cell):
-    """Whether a cell that is no number is where somebody meant one."""
+    """Whether a cell that is no number is in place of one."""
     return cell.casefold() in _NO_SCORES or cell[:1].isdecimal()
 
 

@@ -1,8 +1,12 @@
-"""CoNLL: a word a line, its columns parted by tabs or spaces, sentences parted by empty lines.
+"""CoNLL and CoNLL-U: one word per line, in columns; sentences are separated by empty lines.
 
-A line that holds nothing but white space is empty, too; `-DOCSTART-` in any column begins a
-document, and a line that begins a sentence with a bare "#" and has not the file's columns is a
-comment.
+Columns of CoNLL are separated by tabs or spaces. A line of white space alone is empty, too;
+`-DOCSTART-` in any column begins a document, and a line that begins a sentence with a bare "#" and
+does not have the file's columns is a comment.
+
+CoNLL-U has ten columns (universaldependencies.org/format). Its words are the syntactic ones: the
+line of a multi-word token ("1-2") only names what the next lines hold, and that of an empty node
+("5.1") is not a word of the sentence.
 """
 
 import re
@@ -10,19 +14,25 @@ from dataclasses import dataclass
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.columns import column_index
 
 _DOCUMENT = "-DOCSTART-"
 _BLANKS = re.compile(r"[ \t]+")  # not what Unicode calls white space: a word may hold it
 # B-PER, I-NP, S-LOC, … or O: what tags of chunks look like, in any of their schemes.
 _CHUNK_TAG = re.compile(r"O|[BIOESLUMW]-.+|[BIES]")
 
+CONLLU_COLUMNS = (
+    *("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"),
+)
+_CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConllColumns:
     """How the lines of a CoNLL file are read.
 
-    `word` and `tag` count from 0; `tag` is None in a file without tags. `width` is how many there
-    are, `tabs` whether single tabs part them or else any run of spaces and tabs.
+    `word` and `tag` count from 0; `tag` is None in a file without tags. `width` is the number of
+    columns, `tabs` whether single tabs separate them or else any run of spaces and tabs.
     """
 
     word: int
@@ -38,15 +48,12 @@ class ConllColumns:
 
 
 def looks_like_conll(sample, *, labels):
-    """Whether lines without a tab, of which nothing is known, are CoNLL rather than plain text.
+    """Whether lines without a tab, of (line number, line), are CoNLL rather than plain text.
 
-    They are where a document begins; where every line holds one word, sentences apart; or where
-    several have the same number of columns and one of those holds tags. Where no tags are known,
-    one that is the same in all lines is none: sentences begin with "I" or "E-mail", too.
-
-    Args:
-        sample: a list of (line number, line).
-        labels: the tags that a model knows, or None.
+    They are where a document begins; where every line has one word, with empty lines between; or
+    where several have the same number of columns and one of those has tags. Where a model's
+    `labels` are not known, a column with the same value in all lines has none: sentences begin with
+    "I" or "E-mail", too.
     """
     rows = [cells for _, line in sample if (cells := _cells(line, tabs=False))]
     if any(row[0] == _DOCUMENT for row in rows):
@@ -64,51 +71,47 @@ def looks_like_conll(sample, *, labels):
 
 
 def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
-    """The `ConllColumns` of a file, by its content where the user does not say.
+    """The `ConllColumns` of a file, by its content where the user has not given them.
 
-    Tags are in the column that holds tags of chunks or those that a model knows, in the last of
-    several, and else in the last column of few values; words are in the one with most values.
-
-    Args:
-        sample: a list of (line number, line).
-        source: the `TextFile`, for messages.
-        word, tag: numbers of columns from 1, or None.
-        labels: the tags that a model knows, or None.
-        need_tags: whether a file without tags is an error.
+    Tags are in the column with tags of chunks or with a model's `labels`, in the last of several,
+    and else in the last column of few values; words are in the one with most values.
     """
     tabs = any("\t" in line.strip() for _, line in sample)
-    found = [(number, _cells(line, tabs=tabs)) for number, line in sample]
-    found = [(number, cells) for number, cells in found if cells and not _is_comment(cells)]
-    found = [(number, cells) for number, cells in found if not _begins_document(cells)]
-    if not found:
-        raise InputError(f"{source.name} holds no word; CoNLL has a word a line.")
-    first, width = found[0][0], len(found[0][1])
-    columns = list(zip(*(cells for _, cells in found if len(cells) == width), strict=True))
-    word, tag = (_given(source, column, width) for column in (word, tag))
+    rows = [(number, _cells(line, tabs=tabs)) for number, line in sample]
+    rows = [(number, cells) for number, cells in rows if cells and not _is_comment(cells)]
+    rows = [(number, cells) for number, cells in rows if not _begins_document(cells)]
+    if not rows:
+        raise InputError(f"{source.name} has no words; CoNLL has one word per line.")
+    first, width = rows[0][0], len(rows[0][1])
+    columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
+    word, tag = (
+        None if column is None else column_index(source, column, width=width)
+        for column in (word, tag)
+    )
     if tag is None:
         tag = _tag_column(columns, taken=word, labels=labels, need_tags=need_tags)
     if word is None:
         word = _word_column(columns, taken=tag)
     if word is None or (need_tags and tag is None):
-        raise source.error(
-            first,
-            "one column; a labelled file has a word and its tag on each line, parted by a tab or "
-            'by spaces, or is JSON Lines with "words" and "tags".',
+        raise InputError(
+            f"Could not read {source.name} as tagged words: line {first} has one column. Expected "
+            'a word and its tag per line, separated by a tab or spaces, or JSON Lines with "words" '
+            'and "tags".'
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
-    _reject_texts(found, source, word=word, width=width)
+    _reject_texts(rows, source, word=word, width=width)
     return ConllColumns(word=word, tag=tag, width=width, tabs=tabs)
 
 
-def _reject_texts(found, source, *, word, width):
-    """Raises `InputError` where most words have spaces: a file of labelled texts looks like CoNLL.
+def _reject_texts(rows, source, *, word, width):
+    """Raises InputError where most words have spaces: a file of labelled texts looks like CoNLL.
 
     A few words of some treebanks have them.
     """
-    rows = [(number, cells[word]) for number, cells in found if len(cells) == width]
-    texts = [(number, text) for number, text in rows if " " in text]
-    if 2 * len(texts) > len(rows):
+    words = [(number, cells[word]) for number, cells in rows if len(cells) == width]
+    texts = [(number, text) for number, text in words if " " in text]
+    if 2 * len(texts) > len(words):
         number, text = texts[0]
         raise source.error(
             number,
@@ -117,52 +120,62 @@ def _reject_texts(found, source, *, word, width):
         )
 
 
-def conll_sentences(lines, source, columns):
-    """Yields (words, tags or None, line of each word, number of the document) a sentence.
+class _Sentences:
+    """Collects the words of a sentence, and counts the documents.
 
-    Args:
-        lines: an iterable of (line number, line).
-        source: the `TextFile`, for messages.
-        columns: `ConllColumns`.
-
-    Raises:
-        InputError: a line has another number of columns, or an empty word or tag.
+    `untagged` is the tag of every word in a sentence without tags.
     """
-    document, has_sentences = 0, False
-    words, tags, places = [], [], []
 
-    def sentence():
-        labels = None if columns.tag is None else tuple(tags)
-        return tuple(words), labels, tuple(places), document
+    def __init__(self, untagged):
+        self._untagged = untagged
+        self.document, self.words, self.tags, self.lines = 0, [], [], []
+        self._has_sentences = False
 
+    def add(self, word, tag, number):
+        self.words.append(word)
+        self.tags.append(tag)
+        self.lines.append(number)
+
+    def finish(self):
+        """Yields the sentence, as `conll_sentences` does, if it has words."""
+        if self.words:
+            tags = None if set(self.tags) == {self._untagged} else tuple(self.tags)
+            yield tuple(self.words), tags, tuple(self.lines), self.document
+            self.words, self.tags, self.lines, self._has_sentences = [], [], [], True
+
+    def begin_document(self):
+        if self._has_sentences:
+            self.document, self._has_sentences = self.document + 1, False
+
+
+def conll_sentences(lines, source, columns):
+    """Yields (words, tags or None, line of each word, number of the document) of every sentence.
+
+    `source` makes the InputErrors for lines, which are (line number, line).
+    """
+    sentences = _Sentences(untagged=None)
     for number, line in lines:
         cells = _cells(line, tabs=columns.tabs)
-        begins_document = _begins_document(cells)
-        if not cells or begins_document:
-            if words:
-                yield sentence()
-                words, tags, places, has_sentences = [], [], [], True
-            if begins_document and has_sentences:
-                document, has_sentences = document + 1, False
-            continue
-        if not words and _is_comment(cells) and len(cells) != columns.width:
+        if not cells or _begins_document(cells):
+            yield from sentences.finish()
+            if cells:
+                sentences.begin_document()
             continue
         if len(cells) != columns.width:
+            if not sentences.words and _is_comment(cells):
+                continue
             split = "single tabs" if columns.tabs else "spaces"
             raise source.error(
                 number,
                 f"{counted(len(cells), 'column')}, but the first word's line has {columns.width}; "
-                f"every line needs the same number of columns, parted by {split}.",
+                f"every line needs the same number of columns, separated by {split}.",
             )
         for what, column in (("word", columns.word), ("tag", columns.tag)):
             if column is not None and not cells[column]:
                 raise source.error(number, f"no {what} in column {column + 1}.")
-        words.append(cells[columns.word])
-        if columns.tag is not None:
-            tags.append(cells[columns.tag])
-        places.append(number)
-    if words:
-        yield sentence()
+        tag = None if columns.tag is None else cells[columns.tag]
+        sentences.add(cells[columns.word], tag, number)
+    yield from sentences.finish()
 
 
 def _cells(line, *, tabs):
@@ -175,23 +188,12 @@ def _cells(line, *, tabs):
 
 
 def _begins_document(cells):
-    # In whichever column words stand; some files name the document behind it.
+    # In whichever column the words are; some files name the document behind it.
     return any(cell.partition(" ")[0] == _DOCUMENT for cell in cells)
 
 
 def _is_comment(cells):
     return cells[0] == "#" or cells[0].startswith("# ")
-
-
-def _given(source, column, width):
-    """The place of a column that the user gave by its number from 1; None for None."""
-    if column is None:
-        return None
-    if str(column).isdigit() and 1 <= int(column) <= width:
-        return int(column) - 1
-    raise InputError(
-        f'{source.name} has no column "{column}"; its columns have no names and are 1 to {width}.'
-    )
 
 
 def _tag_column(columns, *, taken, labels, need_tags):
@@ -201,7 +203,7 @@ def _tag_column(columns, *, taken, labels, need_tags):
         return tags[-1]
     if labels is not None and not need_tags:
         return None  # other columns than those that the model was trained on
-    # A tag comes back; the words are those with the most values.
+    # A tag is repeated; the words are those with the most values.
     words = taken if taken is not None else _word_column(columns, taken=None)
     rest = [number for number in others if number != words]
     few = [number for number in rest if 2 * len(set(columns[number])) <= len(columns[number])]
@@ -216,10 +218,53 @@ def _is_tags(column, labels):
 
 
 def _word_column(columns, *, taken):
-    """The column with the most values that are no numbers; the first of several."""
-    others = [number for number in range(len(columns)) if number != taken]
+    """The column with the most values that are not numbers; the first of several."""
     values = {
-        number: len({value for value in columns[number] if not value.isdecimal()})
-        for number in others
+        number: len({value for value in column if not value.isdecimal()})
+        for number, column in enumerate(columns)
+        if number != taken
     }
     return max(values, key=values.get, default=None)
+
+
+def looks_like_conllu(line):
+    """Whether the first line that is not a comment is one of CoNLL-U."""
+    cells = line.split("\t")
+    return len(cells) == len(CONLLU_COLUMNS) and _CONLLU_ID.fullmatch(cells[0]) is not None
+
+
+def conllu_sentences(lines, source, *, word, tag, need_tags=True):
+    """As `conll_sentences`; `word` and `tag` are indices of columns.
+
+    Unless `need_tags`, a sentence that is yet to be tagged, with `_` at every word, has None.
+    """
+    sentences = _Sentences(untagged=None if need_tags else "_")
+    for number, line in lines:
+        if not line.strip():
+            yield from sentences.finish()
+            continue
+        if line.startswith("#") and not sentences.words:
+            if line[1:].split()[:1] == ["newdoc"]:
+                sentences.begin_document()
+            continue
+        cells = line.split("\t")
+        if len(cells) != len(CONLLU_COLUMNS):
+            raise source.error(
+                number,
+                f"{counted(len(cells), 'column')}; a word of CoNLL-U has {len(CONLLU_COLUMNS)}, "
+                "separated by single tabs.",
+            )
+        id = _CONLLU_ID.fullmatch(cells[0])
+        if id is None:
+            raise source.error(
+                number, f'the ID is "{cells[0]}"; it should be a number such as 3, 3-4 or 3.1.'
+            )
+        if id[1]:
+            continue
+        for column in (word, tag):
+            if not cells[column]:
+                raise source.error(
+                    number, f"{CONLLU_COLUMNS[column]} is empty; write _ for nothing."
+                )
+        sentences.add(cells[word], cells[tag], number)
+    yield from sentences.finish()

@@ -1,4 +1,4 @@
-"""GLUE (Wang et al. 2018): its files, columns, labels and figures, and what is handed in.
+"""GLUE (Wang et al. 2018): its files, columns, labels and metrics, and its submission files.
 
 The files are those of gluebenchmark.com as they are unpacked: FOLDER/CoLA/train.tsv and so on.
 """
@@ -17,7 +17,7 @@ _THREE_WAY = ("entailment", "neutral", "contradiction")
 _ZERO_OR_ONE = ("0", "1")
 _SENTENCES = ("sentence1", "sentence2")
 _HEADER = "index\tprediction"
-# What `official_metrics` calls a figure -> what GLUE does.
+# The names of metrics in `official_metrics` -> GLUE's.
 _METRICS = {
     "accuracy": "Accuracy",
     "f1": "F1",
@@ -32,17 +32,16 @@ class GlueTask:
     """One task of GLUE.
 
     Attributes:
-        name: as GLUE calls it.
+        name: GLUE's name.
         kind: our kind of task.
         texts: the columns of the one or two texts.
         label: the column of the label.
-        labels: their names, in the files and in what is handed in; () where it is a score.
-        metrics: the official figures, by their names in what `official_metrics` gives.
-        metric: what a run keeps the best epoch by: the figure, or the mean of the two.
-        folders: where the files lie under GLUE's folder, the usual place first.
+        labels: their names, in the files and in submissions; () where it is a score.
+        metrics: the official metrics, by their names in `official_metrics`.
+        folders: where the files are under GLUE's folder, the usual folder first.
         train, dev, test: the files; None where there is none.
-        without_header: of a file that has none, the columns of the text and the label, from 0.
-        hands_in: the name of the file to hand in.
+        without_header: of a file without a header, the columns of the text and the label, from 0.
+        submission: the name of the submission file; None is NAME.tsv.
     """
 
     name: str
@@ -51,13 +50,17 @@ class GlueTask:
     label: str = "label"
     labels: tuple[str, ...] = _ZERO_OR_ONE
     metrics: tuple[str, ...] = ("accuracy",)
-    metric: str = "accuracy"
     folders: tuple[str, ...]
     train: str | None = "train.tsv"
     dev: str | None = "dev.tsv"
     test: str = "test.tsv"
     without_header: tuple[int, int] | None = None
-    hands_in: str
+    submission: str | None = None
+
+    @property
+    def metric(self):
+        """What selects the best epoch of a run: the metric, or the mean of the two."""
+        return "_and_".join(sorted(self.metrics))
 
     def file(self, path, *, labelled):
         """`path`, or where that is a folder, the dev file in it (or the test file, unlabelled)."""
@@ -73,14 +76,13 @@ class GlueTask:
         file = getattr(self, which)
         if file is None:
             raise InputError(f"GLUE's {self.name} has no {which} file with labels.")
-        places = [Path(folder) / under / file for under in (*self.folders, ".")]
-        for place in places:
-            if place.exists():
-                return str(place)
-        raise InputError(
-            f"GLUE's {self.name} has no {file} in {folder}; it should be {places[0]} or "
-            f"{places[-1]}."
-        )
+        paths = [Path(folder) / under / file for under in (*self.folders, ".")]
+        path = next((path for path in paths if path.exists()), None)
+        if path is None:
+            raise InputError(
+                f"GLUE's {self.name} has no {file} in {folder}; expected {paths[0]} or {paths[-1]}."
+            )
+        return str(path)
 
 
 def _mnli(name, part, **changes):
@@ -101,26 +103,16 @@ _TASKS = (
         kind="classifier",
         texts=("sentence",),
         metrics=("matthews",),
-        metric="matthews",
         folders=("CoLA",),
         without_header=(3, 1),
-        hands_in="CoLA.tsv",
     ),
-    GlueTask(
-        name="SST-2",
-        kind="classifier",
-        texts=("sentence",),
-        folders=("SST-2",),
-        hands_in="SST-2.tsv",
-    ),
+    GlueTask(name="SST-2", kind="classifier", texts=("sentence",), folders=("SST-2",)),
     GlueTask(
         name="MRPC",
         texts=("#1 String", "#2 String"),
         label="Quality",
         metrics=("f1", "accuracy"),
-        metric="accuracy_and_f1",
         folders=("MRPC",),
-        hands_in="MRPC.tsv",
     ),
     GlueTask(
         name="STS-B",
@@ -128,40 +120,28 @@ _TASKS = (
         label="score",
         labels=(),
         metrics=("pearson", "spearman"),
-        metric="pearson_and_spearman",
         folders=("STS-B",),
-        hands_in="STS-B.tsv",
     ),
     GlueTask(
         name="QQP",
         texts=("question1", "question2"),
         label="is_duplicate",
         metrics=("f1", "accuracy"),
-        metric="accuracy_and_f1",
         folders=("QQP",),
-        hands_in="QQP.tsv",
     ),
-    _mnli("MNLI", "matched", hands_in="MNLI-m.tsv"),
-    _mnli("MNLI-mm", "mismatched", train=None, hands_in="MNLI-mm.tsv"),
-    GlueTask(
-        name="QNLI",
-        texts=("question", "sentence"),
-        labels=_ENTAILMENT,
-        folders=("QNLI",),
-        hands_in="QNLI.tsv",
-    ),
-    GlueTask(name="RTE", labels=_ENTAILMENT, folders=("RTE",), hands_in="RTE.tsv"),
-    GlueTask(name="WNLI", folders=("WNLI",), hands_in="WNLI.tsv"),
+    _mnli("MNLI", "matched", submission="MNLI-m.tsv"),
+    _mnli("MNLI-mm", "mismatched", train=None),
+    GlueTask(name="QNLI", texts=("question", "sentence"), labels=_ENTAILMENT, folders=("QNLI",)),
+    GlueTask(name="RTE", labels=_ENTAILMENT, folders=("RTE",)),
+    GlueTask(name="WNLI", folders=("WNLI",)),
     GlueTask(
         name="AX",
         labels=_THREE_WAY,
         metrics=("matthews",),
-        metric="matthews",
         folders=("diagnostic", "AX", "MNLI"),
         train=None,
         dev=None,
         test="diagnostic.tsv",
-        hands_in="AX.tsv",
     ),
 )
 GLUE = {task.name: task for task in _TASKS}
@@ -177,7 +157,7 @@ def glue_task(name):
 
 
 def glue_settings(name, folder):
-    """What `keras_bert.finetune` takes for a task of GLUE, beside the model and the output.
+    """What `keras_bert.finetune` takes for a task of GLUE, besides the model and the output.
 
         kb.finetune(**glue_settings("CoLA", "glue_data"), model="runs/a/model", output="runs/cola")
 
@@ -186,12 +166,12 @@ def glue_settings(name, folder):
         folder: GLUE's folder, or the task's own folder in it.
 
     Raises:
-        InputError: there is no such task or file, or it has nothing to train on.
+        InputError: there is no such task or file, or it has no training file.
     """
     task = glue_task(name)
     if task.train is None:
         raise InputError(
-            f"GLUE's {task.name} has nothing to train on: train on MNLI, and give `glue` to "
+            f"GLUE's {task.name} has no training file; train on MNLI, and give `glue` to "
             "evaluate and predict."
         )
     return {
@@ -206,7 +186,7 @@ def glue_settings(name, folder):
 def glue_columns(table, task, *, labelled):
     """The `Columns` of a file of GLUE; None of JSON Lines and tfds, which have their own names.
 
-    Raises InputError where it is another file, which has not the columns of the task.
+    Raises InputError where it is another file, without the columns of the task.
     """
     if table.width is None:
         return None
@@ -216,8 +196,7 @@ def glue_columns(table, task, *, labelled):
         text, label = task.without_header
         if table.width > max(text, label):
             return Columns(texts=(text,), label=label)
-    needed = (*task.texts, *((task.label,) if labelled else ()))
-    for name in needed:
+    for name in (*task.texts, *((task.label,) if labelled else ())):
         if name not in names:
             raise table.error(
                 line,
@@ -229,17 +208,17 @@ def glue_columns(table, task, *, labelled):
 
 
 def glue_metrics(name, measures):
-    """GLUE's own figures of a task by the names that GLUE has for them.
+    """GLUE's own metrics of a task, by GLUE's names.
 
     Args:
         name: the task's.
-        measures: what `official_metrics` of a model gives on a file of the task.
+        measures: the `official_metrics` of a model on a file of the task.
 
     Returns:
-        A dictionary: `task`, the figures, and `score`, their mean, which GLUE's average is of.
+        A dictionary: `task`, the metrics, and `score`, their mean, which is averaged over tasks.
 
     Raises:
-        InputError: a figure is not among them, since the model is for another task.
+        InputError: a metric is not among them, since the model is for another task.
     """
     task = glue_task(name)
     missing = [metric for metric in task.metrics if metric not in measures]
@@ -252,37 +231,48 @@ def glue_metrics(name, measures):
     return {"task": task.name, **metrics, "score": fmean(metrics.values())}
 
 
-def glue_submission(name, answers):
-    """Yields the lines of the file to hand in: a header, then "index TAB prediction" each.
+def glue_submission(name, predictions):
+    """Yields the lines of the submission file: a header, then "index TAB prediction" each.
 
     Args:
         name: the task's.
-        answers: the answers to all rows of its test file, in order.
+        predictions: of all records of its test file, in order.
 
     Raises:
-        InputError: an answer is none of the task's labels, or no score where it needs one.
+        InputError: a prediction is not one of the task's labels, or not a score where it needs one.
     """
     task = glue_task(name)
     yield _HEADER
-    for index, answer in enumerate(answers):
-        yield f"{index}\t{_handed_in(task, answer)}"
+    for index, prediction in enumerate(predictions):
+        label = prediction.get("label")
+        if not task.labels:
+            if "label" in prediction:
+                raise InputError(f"GLUE's {task.name} needs scores; this model predicts labels.")
+            label = f"{min(5.0, max(0.0, prediction['score'])):.3f}"
+        elif label not in task.labels:
+            predicted = "no labels" if label is None else f'"{label}"'
+            raise InputError(
+                f"The model predicts {predicted}; the labels of GLUE's {task.name} are "
+                f"{quoted(task.labels)}. Train it on the files of GLUE."
+            )
+        yield f"{index}\t{label}"
 
 
-def write_submission(name, answers, folder):
-    """Writes the file to hand in into a folder, under the name that GLUE wants; returns its path.
+def write_submission(name, predictions, folder):
+    """Writes the submission file into a folder, under the name that GLUE wants; returns its path.
 
     Args:
         name: the task's.
-        answers: see `glue_submission`; they are asked for when the place is known to be free.
-        folder: where the files to hand in are to be; one of this task that was written before is
-            replaced.
+        predictions: see `glue_submission`; they are computed when the path is known to be free.
+        folder: where the submission files are to be; an earlier one of this task is replaced.
 
     Raises:
         InputError: see `glue_submission`; or another file has the name.
     """
-    path = Path(folder) / glue_task(name).hands_in
+    task = glue_task(name)
+    path = Path(folder) / (task.submission or f"{task.name}.tsv")
     check_output_file(path, is_ours=_is_submission, force=True)
-    write_text(path, "".join(f"{line}\n" for line in glue_submission(name, answers)))
+    write_text(path, "".join(f"{line}\n" for line in glue_submission(name, predictions)))
     return path
 
 
@@ -291,43 +281,28 @@ def _is_submission(path):
         return file.readline(100).rstrip(b"\r\n") == _HEADER.encode()
 
 
-def _handed_in(task, answer):
-    if not task.labels:
-        if "label" in answer:
-            raise InputError(f"GLUE's {task.name} needs scores; this model gives labels.")
-        return f"{min(5.0, max(0.0, answer['score'])):.3f}"
-    label = answer.get("label")
-    if label not in task.labels:
-        said = "no labels" if label is None else f'"{label}"'
-        raise InputError(
-            f"The model says {said}; the labels of GLUE's {task.name} are {quoted(task.labels)}. "
-            "Train it on the files of GLUE."
-        )
-    return label
-
-
 def glue_average(metrics, *, with_wnli):
-    """GLUE's score: the mean over the tasks of the mean of each task's figures.
+    """GLUE's score: the mean over the tasks of the mean of each task's metrics.
 
     Args:
-        metrics: {task: its official figure, or a list of them}; those of MNLI are both accuracies,
-            matched and mismatched, of which the other may also stand under MNLI-mm. AX is no part
-            of the score.
+        metrics: {task: its official metric, or a list of them}; those of MNLI are both accuracies,
+            matched and mismatched, of which the other may also be under MNLI-mm. AX is not part of
+            the score.
         with_wnli: False leaves WNLI out, as the BERT paper does.
 
     Raises:
-        InputError: a task is missing, or is none of GLUE's.
+        InputError: a task is missing, or is not one of GLUE's.
     """
-    counted = [name for name in GLUE if name not in ("AX", "MNLI-mm")]
+    averaged = [name for name in GLUE if name not in ("AX", "MNLI-mm")]
     if not with_wnli:
-        counted.remove("WNLI")
+        averaged.remove("WNLI")
     each = {
         glue_task(name).name: [value] if isinstance(value, int | float) else list(value)
         for name, value in metrics.items()
     }
-    missing = [name for name in counted if name not in each]
+    missing = [name for name in averaged if name not in each]
     if missing:
         raise InputError(f"GLUE's average needs {listed(missing)}, too.")
     if "MNLI-mm" in each:
         each["MNLI"] = [each["MNLI"][0], *each["MNLI-mm"]]
-    return fmean(fmean(each[name]) for name in counted)
+    return fmean(fmean(each[name]) for name in averaged)

@@ -1,7 +1,8 @@
-"""Labels as files give them, and what is odd among labelled texts but no error.
+"""Labels as files give them, and notes on labelled texts that are unusual but no error.
 
-A label is a word, several words, or a score. Each form takes a cell of a table or a value of a JSON
-object and gives the label, or None where there is none; ValueError says what it cannot be.
+A label is a word, several words, or a score. Each type is a function from a cell of a table or a
+value of a JSON object to the label, or to None where there is none. It raises ValueError for a
+value of another type.
 """
 
 import contextlib
@@ -11,11 +12,11 @@ import re
 from collections import Counter
 
 from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.sources import first_location, is_text
 
-# JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
-is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BETWEEN_LABELS = "|"
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_QUOTES = "\"'"
 
 
 def one_label(value):
@@ -28,12 +29,12 @@ def one_label(value):
 
 
 def missing_label(value):
-    """What is wrong with a value of which `one_label` makes none, as a part of a message."""
+    """What is wrong with a value for which `one_label` gives None, as a part of a message."""
     if value is None or isinstance(value, str):
         return "no label"
     if isinstance(value, list):
         return f"the label {value!r} is a list (`multi_label=True` reads several labels)"
-    return f"the label {value!r} is no text and no whole number"
+    return f"the label {value!r} is neither a text nor a whole number"
 
 
 def several_labels(value):
@@ -48,7 +49,7 @@ def several_labels(value):
 
 
 def score(value):
-    """The number; an empty cell is no score, and not zero."""
+    """The number; an empty cell has no score, which is not zero."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     number = math.nan
@@ -59,35 +60,30 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(
-            f"the score {shown} is not a number such as 1.5 (an empty cell is no score)"
-        )
+        raise ValueError(f"the score {shown} is not a number such as 1.5 (leave it empty for none)")
     return number
 
 
 def parsed_number(text):
-    """The number that a cell holds, as JSON would write it; nan where it holds none.
+    """The number in a cell, as JSON would write it; nan where there is none.
 
     Python's own `float` also reads 1_000 and digits of other scripts.
     """
     return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
 
 
-_QUOTES = "\"'"
-
-
 def warnings(examples):
-    """Lines for the user on `LabelledText`s: how many are odd, and where the first one stands."""
+    """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
     empty = [example for example in examples if not all(text.strip() for text in example.texts)]
     in_quotes = [example for example in examples if _is_quoted(example.label)]
     lines = []
     if empty:
-        lines.append(f"{_where(empty)}: {counted(len(empty), 'text')} without a word.")
+        lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
     if in_quotes:
         label = in_quotes[0].label
         lines.append(
-            f"{_where(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. A quote is a "
-            f"character like any other here, so {label} is another label than {label[1:-1]}."
+            f"{first_location(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. Quotes "
+            f"are ordinary characters here: {label} and {label[1:-1]} are different labels."
         )
     lines += _labels_alike(examples)
     lines += _contradictions(examples)
@@ -95,30 +91,27 @@ def warnings(examples):
 
 
 def _labels_alike(examples):
-    """A line for labels that a person would take for one, and a model takes for several."""
+    """A line for labels that a person would read as one, and a model reads as several."""
     labels = Counter()
     for example in examples:
         labels.update(example.label if isinstance(example.label, tuple) else [example.label])
     alike = {}
     for label in labels:
         if isinstance(label, str):
-            alike.setdefault(_plain(label), []).append(label)
-    for found in alike.values():
-        if len(found) > 1:
-            each = listed(f'"{label}" ({labels[label]:,})' for label in sorted(found))
+            number = parsed_number(label)
+            plain = "".join(label.split()).casefold() if math.isnan(number) else number
+            alike.setdefault(plain, []).append(label)
+    for group in alike.values():
+        if len(group) > 1:
+            each = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
             yield (
-                f"{examples[0].source.name}: the labels {each} differ in case, spaces or the form "
-                "of a number alone, and are different labels here."
+                f"{examples[0].source.name}: the labels {each} differ only in case, spaces or the "
+                "form of a number, and are different labels here."
             )
 
 
-def _plain(label):
-    number = parsed_number(label)
-    return "".join(label.split()).casefold() if math.isnan(number) else number
-
-
 def _contradictions(examples):
-    """A line for texts that come back with another label."""
+    """A line for texts that are repeated with another label."""
     first_with, others = {}, []
     for example in examples:
         first = first_with.setdefault(example.texts, example)
@@ -127,20 +120,15 @@ def _contradictions(examples):
     if others:
         first, example = others[0]
         yield (
-            f"{_where([example for _, example in others])}: {counted(len(others), 'example')} with "
-            f"the text of an earlier one (line {first.line}) and another "
+            f"{first_location([example for _, example in others])}: "
+            f"{counted(len(others), 'example')} with the text of an earlier one (line "
+            f"{first.line}) and another "
             f"{'score' if isinstance(example.label, float) else 'label'}."
         )
 
 
 def _as_set(label):
     return frozenset(label) if isinstance(label, tuple) else label
-
-
-def _where(examples):
-    first = examples[0]
-    from_here = " and later" if len(examples) > 1 else ""
-    return f"{first.source.name}, line {first.line}{from_here}"
 
 
 def _is_quoted(label):

@@ -1,12 +1,12 @@
-"""How tags name chunks: BIO (IOB2), BIOES, and the older IOB1; pure functions over one sentence.
+"""Tagging schemes: BIO (IOB2), BIOES, and the older IOB1; pure functions over one sentence.
 
 A tag is O, outside of every chunk, or a letter and the kind of the chunk: B-PER begins one, I-PER
-goes on. BIOES has E- for a chunk's last word and S- for one of a single word; BILOU, BMES and BMEWO
-are BIOES in other letters. IOB1 has B- only where a chunk follows another of its kind, and I-
+continues it. BIOES has E- for a chunk's last word and S- for one of a single word; BILOU, BMES and
+BMEWO are BIOES in other letters. IOB1 has B- only where a chunk follows another of its kind, and I-
 everywhere else. (Tjong Kim Sang and Veenstra 1999; Ramshaw and Marcus 1995; Ratinov and Roth 2009.)
 
-Spans are read leniently, as conlleval does: what cannot follow begins a new chunk, so that any
-sequence of tags has a reading. `strict_spans` reads whole chunks alone.
+Spans are read leniently, as conlleval does: a tag that cannot follow begins a new chunk, so that
+any sequence of tags has a reading. `strict_spans` reads whole chunks alone.
 """
 
 import re
@@ -42,23 +42,22 @@ def split_tag(tag):
 
 
 def join_tag(letter, kind):
-    """`split_tag`, undone."""
+    """The inverse of `split_tag`."""
     return f"{letter}-{kind}" if kind else letter
 
 
 def name_chunks(tags):
-    """Whether all tags are such as name chunks."""
+    """Whether all tags are tags of chunks."""
     return any(all(map(form.fullmatch, tags)) for form in _FORMS)
 
 
 def scheme_of(sequences):
-    """The scheme of a file's tags, by what is in it; None where they name no chunks.
+    """The scheme of a file's tags; None where they are not tags of chunks, or all O.
 
-    A file is IOB1 where no chunk begins with B- but next to another of its kind. One whose tags are
-    all O has no scheme, since nothing can be told.
+    A file is IOB1 where no chunk begins with B- but next to another of its kind.
 
     Args:
-        sequences: an iterable of the tags of a sentence each.
+        sequences: an iterable of the tags of each sentence.
     """
     letters, first_b = set(), False
     for tags in sequences:
@@ -77,14 +76,14 @@ def scheme_of(sequences):
 
 
 def scheme_of_labels(labels):
-    """The scheme that a model's labels are of, None where they name no chunks."""
+    """The scheme of a model's labels; None where they are not tags of chunks."""
     if OUTSIDE not in labels or len(labels) < 2 or not name_chunks(labels):
         return None
     return _scheme_with({split_tag(label)[0] for label in labels} - {OUTSIDE})
 
 
 def labels_of(kinds, scheme):
-    """All tags of a scheme for some kinds of chunks: O, then by the kind."""
+    """All tags of a scheme for some kinds of chunks: O, then those of each kind."""
     letters = dict.fromkeys(_LETTERS[scheme])
     return [OUTSIDE, *(join_tag(letter, kind) for kind in sorted(kinds) for letter in letters)]
 
@@ -93,36 +92,36 @@ def spans_of(tags):
     """The `Span`s of a sentence's tags in order, by conlleval's rules, whatever the scheme."""
     spans, start = [], None
     before = (OUTSIDE, "")
-    for place, tag in enumerate([*tags, OUTSIDE]):
+    for position, tag in enumerate([*tags, OUTSIDE]):
         letter, kind = _role(tag)
         begins = letter != OUTSIDE and (
             letter in "BS" or before[0] in (OUTSIDE, "E", "S") or before[1] != kind
         )
         if start is not None and (begins or letter == OUTSIDE):
-            spans.append(Span(start, place, before[1]))
+            spans.append(Span(start, position, before[1]))
             start = None
         if begins:
-            start = place
+            start = position
         before = (letter, kind)
     return spans
 
 
 def strict_spans(tags, scheme):
-    """The `Span`s that are written out as the scheme asks for; anything else is none."""
+    """The `Span`s whose tags are exactly those of the scheme."""
     spans, start, kind = [], None, None
-    for place, tag in enumerate([*tags, OUTSIDE]):
+    for position, tag in enumerate([*tags, OUTSIDE]):
         letter, its_kind = _role(tag)
-        goes_on = start is not None and letter in ("I", "E") and its_kind == kind
-        if start is not None and not goes_on:
+        continues = start is not None and letter in ("I", "E") and its_kind == kind
+        if start is not None and not continues:
             if scheme == BIO:
-                spans.append(Span(start, place, kind))
+                spans.append(Span(start, position, kind))
             start = None
         if letter == "B":
-            start, kind = place, its_kind
+            start, kind = position, its_kind
         elif letter == "S":
-            spans.append(Span(place, place + 1, its_kind))
-        elif letter == "E" and goes_on:
-            spans.append(Span(start, place + 1, kind))
+            spans.append(Span(position, position + 1, its_kind))
+        elif letter == "E" and continues:
+            spans.append(Span(start, position + 1, kind))
             start = None
     return spans
 
@@ -143,19 +142,19 @@ def tags_of(spans, length, scheme):
 
 
 def converted(tags, scheme):
-    """The same chunks in a scheme; of broken tags, the chunks that conlleval reads."""
+    """The same chunks in a scheme; of invalid tags, the chunks that conlleval reads."""
     return tags_of(spans_of(tags), len(tags), scheme)
 
 
-def broken_places(tags, scheme):
-    """The numbers of those words whose tag is not the one that its scheme has for the chunks."""
-    right = converted(tags, scheme)
-    return [place for place, pair in enumerate(zip(tags, right, strict=True)) if pair[0] != pair[1]]
+def invalid_positions(tags, scheme):
+    """The numbers of the words whose tag is not that of its scheme for the chunks."""
+    pairs = enumerate(zip(tags, converted(tags, scheme), strict=True))
+    return [position for position, (tag, expected) in pairs if tag != expected]
 
 
 class Transitions(NamedTuple):
-    """Which of C labels may follow which: `between` bool (C, C) from row to column, and where a
-    sentence may begin and end: `start`, `end` bool (C,)."""
+    """Which of C labels may follow which: `between` bool (C, C) from row to column; which may begin
+    and end a sentence: `start`, `end` bool (C,)."""
 
     between: np.ndarray
     start: np.ndarray
@@ -171,11 +170,9 @@ def transitions(labels, scheme):
 
     def may_follow(before, after):
         (last, kind), (next_, next_kind) = before, after
-        inside = next_ in ("I", "E")
-        must_go_on = scheme != BIO and last in ("B", "I")
-        if inside:
+        if next_ in ("I", "E"):
             return last in ("B", "I") and kind == next_kind
-        return not must_go_on
+        return scheme == BIO or last not in ("B", "I")
 
     outside = (OUTSIDE, "")
     tags = [_role(label) for label in labels]
@@ -192,13 +189,13 @@ def _scheme_with(letters):
 
 
 def _role(tag):
-    """As `split_tag`, the letter that of BIOES."""
+    """As `split_tag`, with the letter of BIOES."""
     letter, kind = split_tag(tag)
     return _ROLES.get(letter, letter), kind
 
 
-class BrokenTags:
-    """What the tags of a source come to that its scheme does not have where they stand.
+class InvalidTags:
+    """Counts the tags of a source that are invalid in its scheme.
 
     Args:
         reject: whether the first one is an error.
@@ -208,31 +205,28 @@ class BrokenTags:
         self._reject = reject
         self._count, self._first, self._scheme = 0, None, None
 
-    def look_at(self, sentence, scheme):
-        """Counts those of a `TaggedWords`.
-
-        Raises InputError, with the place, where they are refused.
-        """
-        places = broken_places(sentence.tags or (), scheme)
-        if places and self._reject:
-            word = places[0]
+    def count(self, sentence, scheme):
+        """Counts those of a `TaggedWords`; InputError, with the location, where they are errors."""
+        positions = invalid_positions(sentence.tags or (), scheme)
+        if positions and self._reject:
+            word = positions[0]
             raise sentence.error(
-                f'the tag {sentence.tags[word]} of "{sentence.words[word]}" cannot stand there in '
+                f'the tag {sentence.tags[word]} of "{sentence.words[word]}" is invalid there in '
                 f"the scheme {scheme}.",
                 word=word,
             )
-        if places and self._first is None:
-            self._first, self._scheme = (sentence, places[0]), scheme
-        self._count += len(places)
+        if positions and self._first is None:
+            self._first, self._scheme = (sentence, positions[0]), scheme
+        self._count += len(positions)
 
     def notes(self):
-        """Lines for the user on those so far."""
+        """Lines for the user on those counted so far."""
         if not self._count:
             return []
         sentence, word = self._first
         return [
-            f"{sentence.source.name}: {counted(self._count, 'tag')} that the scheme {self._scheme} "
-            f"does not have there, the first one in line {sentence.line_of(word)} "
+            f"{sentence.source.name}: {counted(self._count, 'tag')} invalid in the scheme "
+            f"{self._scheme}, the first one in line {sentence.line_of(word)} "
             f'({sentence.tags[word]} at "{sentence.words[word]}"); the chunks are read as '
             "conlleval reads them."
         ]

@@ -1,8 +1,9 @@
-"""Texts with labelled spans, which may lie in one another: from JSON Lines, CoNLL or tfds.
+"""Texts with labelled spans, which may be nested, and pairs of spans with a label each.
 
-In JSON they are `{"words": […], "spans": [[0, 2, "label"], …]}`.
-With "words", spans count words; with "text" alone, characters. A span may also be an object with
-"start", "end" and "label". An end is the first word, or character, after the span.
+JSON objects are `{"words": […], "spans": [[0, 2, "label"], …]}`, and of pairs `{"words": […],
+"head": [0, 2], "tail": [4, 5], "label": …}`. With "words", spans count words; with "text" alone,
+characters. A span may also be an object with "start", "end" and "label". An end is the first word,
+or character, after the span.
 """
 
 import json
@@ -12,10 +13,20 @@ from typing import Any, NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.schemes import BrokenTags, scheme_of, spans_of
-from keras_bert.readers.sentences import TAG_KEYS, TaggedFile, TaggedTfds, is_text
+from keras_bert.readers.columns import parse_fields
+from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
+from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
 from keras_bert.readers.settings import ERROR, REPAIR
-from keras_bert.readers.tfds import PREFIX
+from keras_bert.readers.sources import (
+    Example,
+    ExampleSource,
+    is_text,
+    open_records,
+    records_of_columns,
+)
+
+_BETWEEN_COLUMNS = "|"
+_TAG = re.compile(r"O|[BIESLUMW](-.+)?")
 
 
 class LabelledSpan(NamedTuple):
@@ -26,9 +37,20 @@ class LabelledSpan(NamedTuple):
     label: str | None = None
 
 
+class _Spanned(Example):
+    __slots__ = ()
+
+    @property
+    def ends(self):
+        """The first character after each word; None without words."""
+        if self.words is None:
+            return None
+        return tuple(start + len(word) for start, word in zip(self.starts, self.words, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
-class SpannedWords:
-    """An example: a text, its words, and the spans that a person labelled in it.
+class SpannedWords(_Spanned):
+    """A text, its words, and the spans that a person labelled in it.
 
     Attributes:
         line: where it begins in its `source`, from 1.
@@ -48,108 +70,190 @@ class SpannedWords:
     document: int = 0
     source: Any = field(default=None, compare=False, repr=False)
 
-    @property
-    def ends(self):
-        """The first character after each word; None without words."""
-        if self.words is None:
-            return None
-        return tuple(start + len(word) for start, word in zip(self.starts, self.words, strict=True))
 
-    def error(self, message):
-        """The InputError that names the example's place."""
-        return self.source.error(self.line, message)
+@dataclass(frozen=True, slots=True)
+class SpanPair(_Spanned):
+    """A text with two marked spans, and how they are related or None.
 
+    `head` and `tail` count words, or characters where `words` is None; see `SpannedWords`, which
+    has the other attributes.
+    """
 
-def ends_of(words, starts):
-    """The first character after each of the words that begin at `starts`; None for None."""
-    if words is None:
-        return None
-    return tuple(start + len(word) for start, word in zip(starts, words, strict=True))
-
-
-def joined(words):
-    """Words -> the text that joins them by spaces, and where each begins in it."""
-    starts, at = [], 0
-    for word in words:
-        starts.append(at)
-        at += len(word) + 1
-    return " ".join(words), tuple(starts)
+    line: int
+    text: str
+    words: tuple[str, ...] | None
+    starts: tuple[int, ...] | None
+    head: LabelledSpan
+    tail: LabelledSpan
+    label: str | None = None
+    source: Any = field(default=None, compare=False, repr=False)
 
 
-def found_in(text, words):
-    """Where each of some words begins in the text, one after the other; None if one is missing."""
-    starts, at = [], 0
-    for word in words:
-        start = text.find(word, at)
-        if start < 0:
-            return None
-        starts.append(start)
-        at = start + len(word)
-    return tuple(starts)
+class SpanSource(TaggedSource):
+    """The `SpannedWords` of a source.
 
-
-def spanned_words(row, line, *, source, need_spans):
-    """The `SpannedWords` of a JSON object.
+    Tags of CoNLL, or of objects with "words" and "tags", are those of spans that do not overlap
+    (`spans_of_tags`); plain lines have no spans and are split by a tokenizer later. The items of a
+    sequence are strings, lists of words, or dictionaries like the objects of JSON Lines.
 
     Args:
-        row: the object, as a dictionary.
-        line: where it stands in `source`, which makes the errors.
-        need_spans: whether an object without "spans" is an error.
+        data: see `ExampleSource`.
+        need_spans: whether a text without spans is an error.
+        word_column, tag_column, schema: see `TaggedSource`.
+        invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
+            looked for in the whole file before its first example where they are an error or spans
+            are needed.
 
-    Raises:
-        InputError: the object has no words and no text, or a span cannot be in it.
+    Attributes are those of `TaggedSource`.
     """
-    text, words, starts = words_of(row, line, source=source)
-    spans = row.get("spans")
+
+    ITEM = "text"
+
+    def __init__(self, data, *, need_spans=True, invalid_tags=REPAIR, **columns):
+        self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
+        self._checks_tags = need_spans or invalid_tags == ERROR
+        self._has_tags = True
+        super().__init__(data, need_tags=need_spans, **columns)
+
+    def notes(self):
+        return self._invalid_tags.notes()
+
+    def _of_objects(self, records, sample, *, word, tag):
+        keys = sample[0][1] if sample else {}
+        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
+        if self.kind == "given":
+            self.labelled = any(record.get("spans") is not None for _, record in sample)
+        elif not self.labelled and (self.kind == "tfds" or (tag or TAG_KEYS[0]) in keys):
+            return super()._of_objects(records, sample, word=word, tag=tag)
+        else:
+            for name, column in (("word_column", word), ("tag_column", tag)):
+                if column is not None:
+                    raise InputError(
+                        f'`{name}` is for files with tags; spans have "words" or "text", and '
+                        '"spans".'
+                    )
+            words = "words" if "words" in keys else "text, split by the tokenizer"
+            spans = "spans" if self.labelled else "no spans"
+            self.description = f"{self.name}: {self._records.format}, {words}, {spans}"
+        self._has_tags = False
+        return self._of_spans(records)
+
+    def _of_spans(self, records):
+        for number, record in records:
+            if "spans/start" in record:  # of tfds
+                columns = {
+                    part: record[f"spans/{part}"]
+                    for part in ("start", "end", "label")
+                    if f"spans/{part}" in record
+                }
+                spans = records_of_columns(columns)
+                if spans is None:
+                    raise self.error(number, "its spans do not have as many starts as ends.")
+                record = {**record, "spans": spans}
+            yield spanned_words(record, number, source=self, need_spans=self._need_tags)
+
+    def _set_examples(self, examples):
+        super()._set_examples(self._of_tagged(examples) if self._has_tags else examples)
+
+    def _of_tagged(self, examples):
+        if self._checks_tags:
+            examples = list(examples)  # all tags of a file together tell its scheme
+            scheme = scheme_of(example.tags or () for example in examples)
+            for example in examples if scheme is not None else ():
+                self._invalid_tags.count(example, scheme)
+        for example in examples:
+            spans = None
+            if example.tags is not None:
+                spans = spans_of_tags(
+                    example.tags, error=lambda message, word, e=example: e.error(message, word=word)
+                )
+            text, starts = example.text, example.starts
+            if text is None:
+                text, starts = _joined(example.words)
+            place = {"document": example.document, "source": self}
+            yield SpannedWords(example.line, text, example.words, starts, spans, **place)
+
+    @staticmethod
+    def _as_record(text):
+        if isinstance(text, dict):
+            return text
+        if isinstance(text, str):
+            return {"text": text}
+        if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
+            return {"words": text}
+        raise ValueError(
+            "A text must be a string, a list of words, or a dictionary with one of these and its "
+            f"spans. Received: {text!r}"
+        )
+
+
+def spans_of_tags(tags, *, error):
+    """The `LabelledSpan`s of tags of whatever scheme (see `schemes`), by conlleval's rules.
+
+    `error` makes the error for a tag of another form, from a message and the number of the word.
+    """
+    for number, tag in enumerate(tags):
+        if not _TAG.fullmatch(tag):
+            raise error(f'the tag "{tag}" should be O, B-…, I-…, E-… or S-….', number)
+    return tuple(LabelledSpan(start, end, label or None) for start, end, label in spans_of(tags))
+
+
+def spanned_words(record, line, *, source, need_spans):
+    """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
+    text, words, starts = _words_of(record, line, source)
+    spans = record.get("spans")
     if spans is None and need_spans:
         raise source.error(
             line,
-            f'no "spans" among the keys ({listed(row)}); a text without any has an empty list.',
+            f'no "spans" among the keys ({listed(record)}); a text without any has an empty list.',
         )
     if spans is not None and not isinstance(spans, list | tuple):
         raise source.error(line, '"spans" should be a list.')
     if spans is not None:
-        spans = tuple(
-            labelled_span(span, line, source=source, text=text, words=words) for span in spans
-        )
+        spans = tuple(_labelled_span(span, line, source, text=text, words=words) for span in spans)
     return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
 
 
-def words_of(row, line, *, source):
-    """(text, words, where each word begins in the text) of a JSON object; None, None without words.
-
-    Raises:
-        InputError: it has neither words nor text, or they do not belong together.
-    """
-    words, text = row.get("words"), row.get("text")
+def _words_of(record, line, source):
+    """(text, words or None, where each begins in the text or None) of a dictionary."""
+    words, text = record.get("words"), record.get("text")
     if text is not None and not _is_text(text):
         raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
     if words is None:
         if text is None:
             raise source.error(
-                line, f'no "words" and no "text" among the keys ({listed(row)}); give either.'
+                line, f'no "words" and no "text" among the keys ({listed(record)}); give either.'
             )
         return text, None, None
     if not isinstance(words, list | tuple) or not all(_is_text(word) and word for word in words):
         raise source.error(line, '"words" should be a list of strings, none of them empty.')
     words = tuple(words)
     if text is None:
-        text, starts = joined(words)
+        text, starts = _joined(words)
         return text, words, starts
-    starts = found_in(text, words)
-    if starts is None:
-        raise source.error(line, 'the "words" do not stand in the "text" in this order.')
-    return text, words, starts
+    starts, end = [], 0
+    for word in words:
+        start = text.find(word, end)
+        if start < 0:
+            raise source.error(line, 'the "words" are not in the "text" in this order.')
+        starts.append(start)
+        end = start + len(word)
+    return text, words, tuple(starts)
 
 
-def labelled_span(span, line, *, source, text, words, what="the span"):
-    """The `LabelledSpan` of a JSON list, or of an object, in a text.
+def _joined(words):
+    """Words -> the text that joins them by spaces, and where each begins in it."""
+    starts, end = [], 0
+    for word in words:
+        starts.append(end)
+        end += len(word) + 1
+    return " ".join(words), tuple(starts)
 
-    Args:
-        span: [start, end], [start, end, label], or an object of these; one with "words", [start,
-            end], counts words by these, as our own answers do.
-        text, words: of the example; `words` may be None.
-        what: what messages call it.
+
+def _labelled_span(span, line, source, *, text, words, what="the span"):
+    """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
+
+    One with "words", [start, end], counts words by these, as our own predictions do.
     """
     shown = f"{what} {json.dumps(span, ensure_ascii=False, default=str)}"
     label = None
@@ -165,272 +269,91 @@ def labelled_span(span, line, *, source, text, words, what="the span"):
             line, f'{shown} should be [start, end, "label"], with start and end whole numbers.'
         )
     if not (label is None or _is_text(label) and label.strip()):
-        raise source.error(line, f"{shown} has a label that is no text.")
+        raise source.error(line, f"{shown} has a label that is not a text.")
     start, end = span
     unit, count = ("character", len(text)) if words is None else ("word", len(words))
     if end <= start:
         raise source.error(
             line,
             f"{shown} ends before it begins or is empty; its end is the first {unit} after it, and "
-            f"counts from 0 as its start does.",
+            "counts from 0 as its start does.",
         )
     if start < 0 or end > count:
         raise source.error(
-            line, f"{shown} goes beyond the text, which has {counted(count, unit)}, counted from 0."
+            line,
+            f"{shown} is beyond the text, which has {counted(count, unit)}, counted from 0.",
         )
     return LabelledSpan(start, end, label.strip() if label else None)
 
 
 def _is_text(value):
-    # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
     return isinstance(value, str) and is_text(value)
 
 
-_TAG = re.compile(r"O|[BIESLUMW](-.+)?")
-
-
-def of_tagged(examples, source, *, broken, look):
-    """Yields the `SpannedWords` of `TaggedWords`.
+class SpanPairSource(ExampleSource):
+    """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
 
     Args:
-        examples: an iterable of these.
-        source: what they come from.
-        broken: the `BrokenTags` that looks at their tags.
-        look: whether it does; then all examples are read before the first is given, since what the
-            scheme of a file is, all of its tags tell.
-    """
-    if look:
-        examples = list(examples)
-        scheme = scheme_of(example.tags or () for example in examples)
-        for example in examples if scheme is not None else ():
-            broken.look_at(example, scheme)
-    return (_spanned(example, source) for example in examples)
-
-
-def spans_of_tags(tags, *, error):
-    """The `LabelledSpan`s of tags of whatever scheme (see `schemes`), by conlleval's rules.
-
-    Args:
-        tags: a sequence of tags.
-        error: a function of a message and the number of a word to the error to raise for a tag of
-            another form.
-    """
-    for place, tag in enumerate(tags):
-        if not _TAG.fullmatch(tag):
-            raise error(f'the tag "{tag}" is no O, B-…, I-…, E-… or S-….', place)
-    return tuple(LabelledSpan(start, end, label or None) for start, end, label in spans_of(tags))
-
-
-def _spanned(example, source):
-    spans = None
-    if example.tags is not None:
-        spans = spans_of_tags(
-            example.tags, error=lambda message, word: example.error(message, word=word)
-        )
-    text, starts = example.text, example.starts
-    if text is None:
-        text, starts = joined(example.words)
-    return SpannedWords(
-        example.line,
-        text,
-        example.words,
-        starts,
-        spans,
-        document=example.document,
-        source=source,
-    )
-
-
-def open_spanned_words(data, *, need_spans=True, **options):
-    """`SpanFile` of a path (or `-`), `SpanTfds` of `tfds:…`, `GivenSpans` of a sequence.
-
-    `options` are those of `SpanFile`; columns can be said of a file only.
-
-    Raises InputError: see there.
-    """
-    if isinstance(data, str) and data.startswith(PREFIX):
-        names = ("word_column", "tag_column", "invalid_tags")
-        told = {name: options[name] for name in names if name in options}
-        return SpanTfds(data, need_spans=need_spans, **told)
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        return SpanFile(data, need_spans=need_spans, **options)
-    for name in ("word_column", "tag_column"):
-        if options.get(name) is not None:
-            raise InputError(f"`{name}` is for files; the given texts have no columns.")
-    return GivenSpans(data, need_spans=need_spans)
-
-
-class SpanFile(TaggedFile):
-    """One pass over the `SpannedWords` of a file, or of standard input (`-`), streaming.
-
-    JSON Lines are as in `spans_json`; tags of CoNLL, or of JSON Lines with "words" and "tags", are
-    those of spans that do not overlap (`spans_of_tags`); plain lines have no spans and are split by
-    a tokenizer later.
-
-    Args:
-        path: a path, or `-`.
-        need_spans: whether a file without spans is an error.
-        word_column, tag_column, like: as in `TaggedFile`.
-        invalid_tags: "repair" or "error", what becomes of tags that break their scheme. They are
-            looked for, in all of the file before its first example is given, where they are refused
-            or spans are needed.
-
-    Attributes and errors are those of `TaggedFile`.
+        data: see `ExampleSource`.
+        need_labels: whether a pair without a label is an error.
+        fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
+            a span whose start and end have a key each is `head=START|END`.
     """
 
-    def __init__(
-        self,
-        path,
-        *,
-        need_spans=True,
-        word_column=None,
-        tag_column=None,
-        like=None,
-        invalid_tags=REPAIR,
-    ):
-        self._broken = BrokenTags(reject=invalid_tags == ERROR)
-        self._looks = need_spans or invalid_tags == ERROR
-        self._has_tags = True
-        super().__init__(
-            path, word_column=word_column, tag_column=tag_column, like=like, need_tags=need_spans
-        )
-
-    def __iter__(self):
-        """The examples; may be called once."""
-        examples = super().__iter__()
-        if not self._has_tags:
-            return examples
-        return of_tagged(examples, self, broken=self._broken, look=self._looks)
-
-    def notes(self):
-        """Lines for the user on the tags that broke their scheme."""
-        return self._broken.notes()
-
-    def _json_lines(self, first, *, word, tag):
-        number, line = first
-        row = self._json_object(number, line)
-        self.labelled = "spans" in row
-        if not self.labelled and (tag or TAG_KEYS[0]) in row:
-            return super()._json_lines(first, word=word, tag=tag)
-        _reject_columns(word, tag)
-        self._has_tags = False
-        words = "words" if "words" in row else "text, split by the tokenizer"
-        spans = "spans" if self.labelled else "no spans"
-        self.description = f"{self.name}: JSON Lines, {words}, {spans}"
-        return self._of_spans()
-
-    def _of_spans(self):
-        for number, line in self._rest:
-            if line.strip():
-                row = self._json_object(number, line)
-                yield spanned_words(row, number, source=self, need_spans=self._need_tags)
-
-
-class SpanTfds(TaggedTfds):
-    """The `SpannedWords` of `tfds:NAME/CONFIG:SPLIT`.
-
-    Its features are those of JSON Lines: "words" or "text", and "spans", a sequence of "start",
-    "end" and "label"; or words have tags, as in `TaggedTfds`.
-    """
-
-    def __init__(self, name, *, need_spans=True, invalid_tags=REPAIR, **columns):
-        self._broken = BrokenTags(reject=invalid_tags == ERROR)
-        self._looks = need_spans or invalid_tags == ERROR
-        self._has_tags = True
-        super().__init__(name, need_tags=need_spans, **columns)
-
-    def __iter__(self):
-        """The examples; may be called once."""
-        examples = super().__iter__()
-        if not self._has_tags:
-            return examples
-        return of_tagged(examples, self, broken=self._broken, look=self._looks)
-
-    def _open(self, rows, *, word, tag, need_tags, **options):
-        if not {"spans/start", "spans/end"} <= self.sample[0][1].keys():
-            return super()._open(rows, word=word, tag=tag, need_tags=need_tags, **options)
-        _reject_columns(word, tag)
-        self._has_tags = False
-        return _SpanRows(rows, self)
-
-    def notes(self):
-        """Lines for the user on the tags that broke their scheme."""
-        return self._broken.notes()
-
-
-class _SpanRows:
-    """The `SpannedWords` of the rows of a `SpanTfds` that has spans."""
-
-    labelled = True
-    description = "spans"
-
-    def __init__(self, rows, source):
-        self._rows, self._source = rows, source
-
-    def __iter__(self):
-        for number, row in self._rows:
-            starts, ends = row["spans/start"], row["spans/end"]
-            labels = row.get("spans/label", [None] * len(starts))
-            if not len(starts) == len(ends) == len(labels):
-                raise self._source.error(number, "its spans have not as many starts as ends.")
-            spans = [list(span) for span in zip(starts, ends, labels, strict=True)]
-            yield spanned_words(
-                {**row, "spans": spans}, number, source=self._source, need_spans=True
-            )
-
-
-class GivenSpans:
-    """A sequence of texts, with the interface of `SpanFile`.
-
-    A text is a string, a list of words, or a dictionary like the objects of JSON Lines. What a file
-    calls a line is the place in the sequence, from 1.
-
-    Raises:
-        ValueError: an item is nothing of these.
-        InputError: a text has spans that cannot be, or lacks spans that are needed.
-    """
-
-    name = "the given texts"
-    kind = "given"
-    description = ""
-    columns = None
-
-    def __init__(self, texts, *, need_spans=True):
-        self._examples = [
-            spanned_words(_as_object(text), place, source=self, need_spans=need_spans)
-            for place, text in enumerate(texts, start=1)
-        ]
-        self.labelled = any(example.spans is not None for example in self._examples)
-
-    def __iter__(self):
-        return iter(self._examples)
-
-    @staticmethod
-    def notes():
-        """Nothing: spans have no scheme to break."""
-        return []
-
-    def error(self, line, message):
-        """The InputError that says which text is meant."""
-        return InputError(f"Text {line} of those given: {message}")
-
-
-def _reject_columns(word, tag):
-    for name, column in (("word_column", word), ("tag_column", tag)):
-        if column is not None:
+    def __init__(self, data, *, need_labels=True, fields=None):
+        records = open_records(data, item="pair", as_record=_pair_record)
+        super().__init__(records)
+        self._need_labels = need_labels
+        self._fields = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
+        if self.kind == "given":
+            records.reject_columns(fields=fields)
+        else:
+            self.description = f"{self.name}: {records.format}, pairs of spans"
+        if records.width is not None:
             raise InputError(
-                f'`{name}` is for files with tags; spans have "words" or "text", and "spans".'
+                f"Could not read {self.name} as pairs of spans: line {records.sample[0][0]} is not "
+                'a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
+                '"tail": [start, end], "label": "…"}.'
             )
+        self._set_examples(self._read())
+
+    def _read(self):
+        for line, record in self._records:
+            named = {name: self._value(record, line, name) for name in self._fields}
+            yield self._pair({**record, **named}, line)
+
+    def _value(self, record, line, name):
+        """The value under the key, or the values under the keys, that `fields` gives."""
+        columns = [column.strip() for column in self._fields[name].split(_BETWEEN_COLUMNS)]
+        for column in columns:
+            if column not in record and (name != "label" or self._need_labels):
+                raise self.error(
+                    line,
+                    f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
+                    f"({listed(record)}).",
+                )
+        values = [record.get(column) for column in columns]
+        return values if len(values) > 1 else values[0]
+
+    def _pair(self, record, line):
+        text, words, starts = _words_of(record, line, self)
+        spans = []
+        for name in ("head", "tail"):
+            if name not in record:
+                raise self.error(
+                    line, f'no "{name}" among the keys ({listed(record)}); it is [start, end].'
+                )
+            spans.append(
+                _labelled_span(record[name], line, self, text=text, words=words, what=name)
+            )
+        label = record.get("label")
+        if not isinstance(label, str | None) or (self._need_labels and not (label or "").strip()):
+            raise self.error(line, 'no text under "label"; every labelled pair needs one.')
+        label = label.strip() or None if label else None
+        return SpanPair(line, text, words, starts, *spans, label, source=self)
 
 
-def _as_object(text):
-    if isinstance(text, dict):
-        return text
-    if isinstance(text, str):
-        return {"text": text}
-    if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
-        return {"words": text}
-    raise ValueError(
-        "A text must be a string, a list of words, or a dictionary with one of these and its "
-        f"spans. Received: {text!r}"
-    )
+def _pair_record(pair):
+    if not isinstance(pair, dict):
+        raise ValueError(f"Pairs of spans must be dictionaries. Received: {pair!r}")
+    return pair

@@ -6,8 +6,7 @@ A name brings its module in when it is first used: command lines need no numpy.
 from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
-    "DatasetCard": "keras_bert.records.dataset_card",
-    "DataFolder": "keras_bert.records.folder",
+    **dict.fromkeys(("DataFolder", "DatasetCard"), "keras_bert.records.folder"),
     **dict.fromkeys(("COMPACT", "FeatureSpec", "compact", "padded"), "keras_bert.records.specs"),
 }
 

@@ -1,12 +1,38 @@
-"""The folder that a data job leaves: shards, a dataset card, and COMPLETED, written last."""
+"""The folder that a data job writes: shards, a dataset card, and COMPLETED, written last."""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping
 
 from keras_bert.base.errors import InputError
-from keras_bert.records.dataset_card import SPLITS, DatasetCard
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.objectives import PAIRED
+from keras_bert.records.masking import Masker, most_predictions
+from keras_bert.records.specs import compact, padded
+from keras_bert.text.template import BERT_TEMPLATE, Template
+from keras_bert.text.vocabulary import BERT_TOKENS, SpecialTokens
 from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 NAME = "pretraining_data"
 CARD = "dataset_card.json"
 COMPLETED = "COMPLETED"
+FORMAT_VERSION = 1
+SPLITS = ("train", "eval")
+
+# Key in the card -> name of the setting, where the two differ.
+SETTING_OF_KEY = {
+    "masked_rate": "mlm_probability",
+    "short_rate": "short_seq_prob",
+    "item_bytes": "shard_bytes",
+}
+# What a card counts, and what does not change how the examples are made.
+_COUNTED = {
+    *("made_by", "input", "splits", "counters"),
+    *("length_histogram", "unigram_entropy", "unigram_counts"),
+}
+_AGAIN = "Run keras-bert pretraining-data again."
 
 
 def shard_name(split, index, count, compression=None):
@@ -15,11 +41,250 @@ def shard_name(split, index, count, compression=None):
     return f"{NAME}-{split}.tfrecord-{index:05d}-of-{count:05d}{ending}"
 
 
-class DataFolder:
-    """A finished folder of pre-training rows.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CardVocabulary:
+    """The vocabulary of the examples: a hash of its tokens, and their number."""
 
-    `path` is the folder, `card` its `DatasetCard`, `spec` the `FeatureSpec` of the rows. Use
-    `DataFolder.open`.
+    sha256: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CardSettings:
+    """The settings of `make_pretraining_data`; None where the card has none.
+
+    Names differ as `SETTING_OF_KEY` has them. `replacement_counts` is the source of the counts that
+    static replacements are drawn by, "vocabulary" or "text". `reading` has the `Reading` settings.
+    """
+
+    mask_unit: str
+    replacement: str = "uniform"
+    replacement_counts: str | None = None
+    masked_rate: float
+    short_rate: float | None = None
+    dupe_factor: int | None = None
+    eval_fraction: float | None = None
+    item_bytes: int | None = None
+    reading: Mapping | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CardSplit:
+    """The numbers of shards, examples (`instances`; `shard_instances` per shard) and tokens.
+
+    `counters` has all other counts by name: `predictions`, `random_pairs` or `swapped_pairs`,
+    `documents`, `bytes` … What was not counted is 0.
+    """
+
+    shards: int
+    instances: int
+    tokens: int
+    shard_instances: tuple[int, ...]
+    counters: Counter
+
+    @classmethod
+    def from_counts(cls, counts):
+        """A split from the flat mapping name -> number in the JSON."""
+        counters = dict(counts)
+        numbers = {name: counters.pop(name, 0) for name in ("shards", "instances", "tokens")}
+        shard_instances = tuple(counters.pop("shard_instances", ()))
+        return cls(**numbers, shard_instances=shard_instances, counters=Counter(counters))
+
+    def to_counts(self):
+        """The inverse of `from_counts`."""
+        counts = {**vars(self), "shard_instances": list(self.shard_instances)}
+        return counts | dict(counts.pop("counters"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class DatasetCard:
+    """A dataset card: what the examples of a data folder are, and how they were made.
+
+    The fields are those of `dataset_card.json`, in the same order. `rows` is the kind of the
+    `FeatureSpec`, "compact" or "padded"; `compression` is None or "gzip". `special_tokens` and
+    `template` are BERT's where an older card has none. `length_histogram` (S + 1,) counts the train
+    split's examples by their tokens. `unigram_counts` (V,) counts the tokens of the train split's
+    text, each text once, and `unigram_entropy` is the entropy of its ordinary tokens in nats/token:
+    the loss of the unigram baseline.
+    """
+
+    made_by: str = ""
+    input: tuple[str, ...] = ()
+    objective: str
+    masking: str
+    rows: str
+    compression: str | None = None
+    max_length: int
+    max_predictions: int
+    seed: int
+    lowercase: bool
+    vocabulary: CardVocabulary
+    special_tokens: SpecialTokens = BERT_TOKENS
+    template: Template = BERT_TEMPLATE
+    settings: CardSettings
+    splits: Mapping[str, CardSplit]
+    counters: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    length_histogram: tuple[int, ...] = ()
+    unigram_entropy: float | None = None
+    unigram_counts: tuple[int, ...] = ()
+
+    @classmethod
+    def parse(cls, text, path):
+        """The card of a JSON text (str or bytes) that was read from `path`.
+
+        Raises `InputError` for a text that is not a complete card of this format version.
+        """
+        try:
+            values = parse_json(text)
+        except NotJson as error:
+            raise InputError(f"Could not read the dataset card {path}: {error}.") from None
+        if not isinstance(values, dict) or "format_version" not in values:
+            raise InputError(f"{path} is not a dataset card: it has no format_version.")
+        if values["format_version"] != FORMAT_VERSION:
+            raise InputError(
+                f"{path} has format version {values['format_version']}, but this version of "
+                f"keras-bert reads {FORMAT_VERSION}. Make the data again, or use the version of "
+                "keras-bert that made it."
+            )
+        missing = [
+            field.name
+            for field in dataclasses.fields(cls)
+            if dataclasses.MISSING is field.default is field.default_factory
+            and field.name not in values
+        ]
+        if missing:
+            raise InputError(f"{path} is an incomplete dataset card: it has no {listed(missing)}.")
+        try:
+            return cls(**_known(cls, values) | _typed(values))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{path} is an incomplete dataset card: {error}.") from None
+
+    def to_dict(self):
+        """The card as JSON values."""
+        return {
+            "format_version": FORMAT_VERSION,
+            **vars(self),
+            "input": list(self.input),
+            "vocabulary": vars(self.vocabulary),
+            "special_tokens": self.special_tokens.to_dict(),
+            "template": self.template.to_dict(),
+            "settings": dict(vars(self.settings)),
+            "splits": {name: split.to_counts() for name, split in self.splits.items()},
+            "length_histogram": list(self.length_histogram),
+            "unigram_counts": list(self.unigram_counts),
+        }
+
+    def to_json(self):
+        """The text of `dataset_card.json`."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+    @property
+    def described(self):
+        """The examples in one line."""
+        train, held_out = (self.splits[name] for name in SPLITS)
+        return (
+            f"{train.instances:,} training examples and {held_out.instances:,} held-out examples, "
+            f"{self.objective}, {self.masking} masks, up to {self.max_length} tokens, "
+            f"vocabulary of {self.vocabulary.size:,} tokens, {self._case}"
+        )
+
+    @property
+    def _case(self):
+        return "uncased" if self.lowercase else "cased"
+
+    def __repr__(self):
+        return f"DatasetCard({self.described})"
+
+    def _repr_html_(self):
+        entropy = self.unigram_entropy
+        rows = [
+            ("objective", self.objective),
+            ("masks", f"{self.masking}, {self.settings.mask_unit}"),
+            ("tokens per example", f"up to {self.max_length}"),
+            ("predictions per example", f"up to {self.max_predictions}"),
+            ("vocabulary", f"{self.vocabulary.size:,} tokens"),
+            ("case", self._case),
+            ("unigram entropy", "" if entropy is None else f"{entropy:.3f} nats/token"),
+        ]
+        for name, split in self.splits.items():
+            rows.append((name, f"{split.instances:,} examples, {split.tokens:,} tokens"))
+        return html_table(rows, caption=f"Examples from {listed(self.input, most=3)}")
+
+    @property
+    def spec(self):
+        """The `FeatureSpec` of the examples."""
+        if self.rows == "padded":
+            return padded(
+                objective=self.objective,
+                max_length=self.max_length,
+                max_predictions=self.max_predictions,
+            )
+        return compact(objective=self.objective, masking=self.masking)
+
+    @property
+    def has_pairs(self):
+        """Whether an example has two segments, and a label of how they belong together."""
+        return self.objective in PAIRED
+
+    def most_predictions(self, lengths):
+        """The maximum number of predictions by number of tokens: int (…) -> int64 (…)."""
+        return most_predictions(
+            lengths, rate=self.settings.masked_rate, max_predictions=self.max_predictions
+        )
+
+    def masker(self, vocabulary):
+        """The `Masker` that training masks the examples with; None where they are stored masked."""
+        if self.masking == "static":
+            return None
+        by_counts = self.settings.replacement == "unigram"
+        return Masker(
+            vocabulary=vocabulary,
+            unit=self.settings.mask_unit,
+            rate=self.settings.masked_rate,
+            max_predictions=self.max_predictions,
+            unigram_counts=self.unigram_counts if by_counts else None,
+        )
+
+    def difference(self, other):
+        """The first key that another job's card has a different value for, or None.
+
+        Counts, the version of keras-bert and the names of the input do not matter.
+        """
+        mine, others = self.to_dict(), other.to_dict()
+        for key in ("settings", "reading"):  # each is nested in the one above it
+            for card in (mine, others):
+                card |= card.pop(key) or {}
+        names = (name for name in mine | others if name not in _COUNTED)
+        return next((name for name in names if mine.get(name) != others.get(name)), None)
+
+
+def _known(cls, values):
+    """The values for fields of a dataclass: cards of later versions may have more."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {name: value for name, value in values.items() if name in names}
+
+
+def _typed(values):
+    special, template = values.get("special_tokens"), values.get("template")
+    return {
+        "input": tuple(values.get("input", ())),
+        "vocabulary": CardVocabulary(**_known(CardVocabulary, values["vocabulary"])),
+        "special_tokens": BERT_TOKENS if special is None else SpecialTokens.from_dict(special),
+        "template": BERT_TEMPLATE if template is None else Template.from_dict(template),
+        "settings": CardSettings(**_known(CardSettings, values["settings"])),
+        "splits": {split: CardSplit.from_counts(values["splits"][split]) for split in SPLITS},
+        "length_histogram": tuple(values.get("length_histogram", ())),
+        "unigram_counts": tuple(values.get("unigram_counts", ())),
+    }
+
+
+class DataFolder:
+    """A finished folder of pre-training examples; use `DataFolder.open`.
+
+    Attributes:
+        path: the folder.
+        card: its `DatasetCard`.
+        spec: the `FeatureSpec` of the examples.
     """
 
     def __init__(self, *, path, card):
@@ -43,25 +308,25 @@ class DataFolder:
         path = str(path)
         if not _gfile().isdir(path):
             raise InputError(
-                f"there is no data folder {path}: make one with keras-bert pretraining-data"
+                f"There is no data folder {path}. Make one with keras-bert pretraining-data."
             )
         if not _gfile().exists(_join(path, COMPLETED)):
             raise InputError(
-                f"{path} holds no file {COMPLETED}: its job did not finish, or it is not a folder "
-                "that keras-bert pretraining-data wrote; run the job again"
+                f"{path} has no file {COMPLETED}: its job did not finish, or it is not a folder "
+                f"that keras-bert pretraining-data wrote. {_AGAIN}"
             )
         card = _join(path, CARD)
         return cls(path=path, card=DatasetCard.parse(_read(card), card))
 
     @property
     def compression(self):
-        """The `compression_type` that `tf.data.TFRecordDataset` takes: "" or "GZIP"."""
+        """The `compression_type` for `tf.data.TFRecordDataset`: "" or "GZIP"."""
         return "GZIP" if self.card.compression == "gzip" else ""
 
     def shards(self, split):
-        """The paths of a split's shards ("train" or "eval") in order; [] if it has no rows.
+        """The paths of a split's shards ("train" or "eval") in order.
 
-        Raises `InputError` where a shard of the card is not there.
+        Raises `InputError` where a shard of the card is missing.
         """
         if split not in SPLITS:
             raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}")
@@ -74,39 +339,36 @@ class DataFolder:
             if not _gfile().exists(shard):
                 raise InputError(
                     f"{shard} is missing: {_join(self.path, CARD)} counts {count} shards of the "
-                    f"{split} split; run keras-bert pretraining-data again"
+                    f"{split} split. {_AGAIN}"
                 )
         return paths
 
     def vocabulary(self):
-        """The `Vocabulary` that made the rows: a copy lies in the folder."""
+        """The `Vocabulary` that made the examples: the folder has a copy."""
         contents = {
             name: _read(_join(self.path, name))
             for name in VOCABULARY_FILES
             if _gfile().exists(_join(self.path, name))
         }
         if not contents:
-            raise InputError(
-                f"there is no vocabulary in {self.path}: run keras-bert pretraining-data again"
-            )
+            raise InputError(f"There is no vocabulary in {self.path}. {_AGAIN}")
         return parse_vocabulary(contents, folder=self.path, special_tokens=self.card.special_tokens)
 
     def check_vocabulary(self, vocabulary):
-        """Raises `InputError` unless these rows were made with this vocabulary."""
+        """Raises `InputError` unless the examples were made with this vocabulary."""
         expected = self.card.vocabulary
         if expected.sha256 != vocabulary.sha256:
             raise InputError(
-                f"the rows of {self.path} were made with another vocabulary ({expected.size} "
-                f"pieces, sha256 {expected.sha256[:12]}…) than the one given "
-                f"({len(vocabulary)} pieces, sha256 {vocabulary.sha256[:12]}…): give the "
-                "vocabulary that made the rows, or make them again with this one"
+                f"The examples of {self.path} were made with another vocabulary ({expected.size} "
+                f"tokens, sha256 {expected.sha256[:12]}…) than the one received "
+                f"({len(vocabulary)} tokens, sha256 {vocabulary.sha256[:12]}…). Use the vocabulary "
+                "that made the examples, or make them again with this one."
             )
 
 
 def _read(path):
-    """The bytes of a file of the folder."""
     if not _gfile().exists(path):
-        raise InputError(f"there is no {path}: run keras-bert pretraining-data again")
+        raise InputError(f"There is no {path}. {_AGAIN}")
     with _gfile().GFile(path, "rb") as file:
         return file.read()
 

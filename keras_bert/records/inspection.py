@@ -1,4 +1,4 @@
-"""Rows as a person reads them: pieces, what was masked, spans, segments, labels."""
+"""Examples as a person reads them: tokens, what was masked, spans, segments, labels."""
 
 import html
 from os import PathLike
@@ -7,20 +7,19 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.records.dataset_card import SPLITS
-from keras_bert.records.folder import DataFolder
-from keras_bert.records.rows import read_examples
+from keras_bert.records.examples import read_examples
+from keras_bert.records.folder import SPLITS, DataFolder
 
 
-class Piece(NamedTuple):
+class Token(NamedTuple):
     """A token of an instance.
 
-    `text` is what the model sees, `original` what stood there if the token was chosen for
-    prediction (also where it was left as it is), else None; both without the marks of where in a
-    word a piece is, and `text` may be empty (byte-pair encoding has a piece for the end of a word).
-    `word_start` is True where a word of the original begins. `segment` is 0 or 1, and None for a
-    special token that the text does not hold. `span` numbers the span of a masked token from 1 (0:
-    in no span); `boundary` is True for the tokens just outside of spans.
+    `text` is the model's input, `original` the token before masking if it was chosen for prediction
+    (also where it was kept), else None; both without the vocabulary's marks of word boundaries, and
+    `text` may be empty (byte-pair encoding has a token for the end of a word). `word_start` is True
+    where a word of the original begins. `segment` is 0 or 1, and None for a special token of the
+    template. `span` numbers the span of a masked token from 1 (0: not in a span); `boundary` is
+    True for the tokens just outside spans.
     """
 
     text: str
@@ -32,14 +31,15 @@ class Piece(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A row: `is_next` tells whether the second segment stands in the text after the first.
+    """An example of a shard.
 
-    It is None where the objective has no second segment.
+    `is_next` is whether the second segment follows the first in the text, and None where the
+    objective has one segment.
     """
 
     number: int
     shard: str
-    tokens: tuple[Piece, ...]
+    tokens: tuple[Token, ...]
     is_next: bool | None
 
 
@@ -50,39 +50,41 @@ def read_instances(folder, shards, *, count):
     special = {vocabulary.id(token) for token in folder.card.template.special_tokens}
     number = 0
     for shard in shards:
-        for rows in read_examples(folder, shard):
-            for row in range(len(rows.lengths)):
+        for examples in read_examples(folder, shard):
+            for index in range(len(examples.lengths)):
                 if number == count:
                     return
-                yield _instance(rows, row, number, vocabulary, special)
+                yield _instance(examples, index, number, vocabulary, special)
                 number += 1
 
 
-def _instance(rows, row, number, vocabulary, special):
-    ids = rows.input_ids[row, : rows.lengths[row]].tolist()
-    chosen = rows.prediction_counts[row]
-    predictions = {name: values[row, :chosen].tolist() for name, values in rows.predictions.items()}
+def _instance(examples, index, number, vocabulary, special):
+    ids = examples.input_ids[index, : examples.lengths[index]].tolist()
+    chosen = examples.prediction_counts[index]
+    predictions = {
+        name: values[index, :chosen].tolist() for name, values in examples.predictions.items()
+    }
     positions = predictions.get("masked_lm_positions", [])
     originals = dict(zip(positions, predictions.get("masked_lm_ids", []), strict=True))
-    spans, boundaries = {}, set()
     lefts = predictions.get("span_left", [])
-    for position, left in zip(positions if lefts else [], lefts, strict=True):
-        if left not in boundaries:
-            boundaries.add(left)
-        spans[position] = sum(1 for start in set(lefts) if start <= left)
-    boundaries |= set(predictions.get("span_right", []))
-    first = int(rows.segment_lengths[row, 0])
+    numbers = {left: rank for rank, left in enumerate(sorted(set(lefts)), 1)}
+    spans = {
+        position: numbers[left]
+        for position, left in zip(positions if lefts else [], lefts, strict=True)
+    }
+    boundaries = {*lefts, *predictions.get("span_right", [])}
+    first = int(examples.segment_lengths[index, 0])
     word_starts = vocabulary.word_starts([originals.get(at, token) for at, token in enumerate(ids)])
     tokens = []
     for position, token in enumerate(ids):
         original = originals.get(position)
         text = vocabulary.token_text(token)
         if original is not None:
-            # What stands for the end of a word alone has to be seen here.
+            # A token that is only the end of a word has no text, and must be visible here.
             text = text or vocabulary.token_name(token)
             original = vocabulary.token_text(original) or vocabulary.token_name(original)
         tokens.append(
-            Piece(
+            Token(
                 text=text,
                 original=original,
                 word_start=bool(word_starts[position]),
@@ -91,11 +93,12 @@ def _instance(rows, row, number, vocabulary, special):
                 boundary=position in boundaries,
             )
         )
-    label = None if rows.next_sentence_labels is None else rows.next_sentence_labels[row] == 0
-    return Instance(number, rows.shard, tuple(tokens), None if label is None else bool(label))
+    labels = examples.next_sentence_labels
+    is_next = None if labels is None else bool(labels[index] == 0)
+    return Instance(number, examples.shard, tuple(tokens), is_next)
 
 
-# What a word for the second segment is, by objective: where it follows, and where it does not.
+# What the second segment is called, by objective: where it follows the first, and where not.
 SEGMENT_LABELS = {"mlm-nsp": ("is next", "random"), "mlm-sop": ("in order", "swapped")}
 
 _HIDDEN = "background:#ffe3a3;color:#1f2430;border-radius:3px;padding:0 3px"
@@ -106,8 +109,8 @@ _SPAN = "outline:1px solid #b98900;border-radius:3px"
 class ShownExamples(list):
     """A list of `Instance`s, which a notebook shows as text.
 
-    What was chosen for prediction stands on a ground of its own: what the model sees, and behind it
-    what stood there. Spans have a frame, and their boundaries a line below.
+    Tokens that were chosen for prediction are highlighted: the model's input, followed by the
+    original. Spans are outlined, and their boundaries underlined.
     """
 
     def __init__(self, instances, *, labels):
@@ -116,31 +119,31 @@ class ShownExamples(list):
 
     def __repr__(self):
         texts = [" ".join(_plain(token) for token in one.tokens) for one in self]
-        return "\n".join([f"ShownRows({counted(len(self), 'row')})", *texts])
+        return "\n".join([f"ShownExamples({counted(len(self), 'example')})", *texts])
 
     def _repr_html_(self):
         return "\n".join(_paragraph(one, self._labels) for one in self)
 
 
 def inspect(path: str | PathLike[str], *, split: str = "train", count: int = 5) -> list[Instance]:
-    """The first rows of a folder of pre-training rows, as a person reads them.
+    """The first examples of a folder of pre-training data, in readable form.
 
-        kb.inspect("data", count=2)  # shown as text, what is masked marked
+        kb.inspect("data", count=2)  # shown as text, with the masked tokens marked
 
     Args:
         path: a folder that a data job made, or a shard in one.
         split: "train" or "eval".
-        count: how many rows.
+        count: the number of examples.
 
     Returns:
-        A list of `keras_bert.records.inspection.Instance`: a row's pieces, each with what the model
-        sees, what stood there where it was chosen, its segment, span and whether it is a boundary.
+        A list of `keras_bert.records.inspection.Instance`: the tokens of an example, each with the
+        model's input, the original where it is masked, its segment and its span.
 
     Raises:
         InputError: there is no such folder, or it is not finished.
     """
     if split not in SPLITS:
-        raise InputError(f"`split` is {split!r}; it should be {' or '.join(SPLITS)}.")
+        raise InputError(f"Invalid `split` {split!r}. Choose from: {', '.join(SPLITS)}.")
     path = Path(path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
     shards = [str(path)] if path.is_file() else folder.shards(split)
@@ -153,9 +156,9 @@ def _plain(token):
 
 
 def _paragraph(instance, labels):
-    said = ""
+    label = ""
     if instance.is_next is not None:
-        said = f" <i>{labels[0] if instance.is_next else labels[1]}</i>"
+        label = f" <i>{labels[0] if instance.is_next else labels[1]}</i>"
     parts, span = [], 0
     for token in instance.tokens:
         if span and token.span != span:
@@ -165,7 +168,7 @@ def _paragraph(instance, labels):
             parts.append(f'<span style="{_SPAN}">')
         span = token.span
         parts.append(_shown(token))
-    return f"<p><b>{instance.number}</b>{said} {''.join(parts)}</p>"
+    return f"<p><b>{instance.number}</b>{label} {''.join(parts)}</p>"
 
 
 def _shown(token):

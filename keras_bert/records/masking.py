@@ -1,12 +1,12 @@
-"""Masking for masked language models: one law, for the data jobs and for training.
+"""Masking for masked language models: one function, for the data jobs and for training.
 
-The jobs mask rows once, as they write them (static); training masks whole batches afresh in each
-epoch (dynamic), through `tf.numpy_function`. Both call `Masker.mask`. All random numbers are a
-function of an example's key, which `example_keys` makes from the example itself, the seed and the
-epoch: an example gets the same masks in every batch and in every process.
+The jobs mask examples once, as they write them (static); training masks whole batches afresh in
+each epoch (dynamic), through `tf.numpy_function`. All random numbers are a function of an example's
+key, which `example_keys` derives from its tokens, the seed and the epoch: an example gets the same
+masks in every batch and in every process.
 
-Legend of shapes: R rows, S length of a row, W words of a row, N predictions of all rows together.
-Numpy alone.
+Legend of shapes: R examples, S length of an example, W words of an example, N predictions of all
+examples together. Numpy only.
 """
 
 import dataclasses
@@ -17,30 +17,30 @@ from keras_bert.base.errors import InputError
 
 UNITS = ("token", "whole-word", "span")
 
-# Of the chosen tokens 80 % become [MASK], 10 % stay, 10 % become another (Devlin et al. 2019, 3.1).
+# 80 % of the chosen tokens become [MASK], 10 % are kept, 10 % replaced (Devlin et al. 2019, 3.1).
 _MASKED, _KEPT = 0.8, 0.9
 
-# SpanBERT (Joshi et al. 2019, 3.1): span lengths are geometric with p = 0.2, at most 10 words. Cut
-# off at 10 and scaled up to 1 again, their mean is the 3.8 words of the paper.
+# SpanBERT (Joshi et al. 2019, 3.1): span lengths are geometric with p = 0.2, at most 10 words. With
+# the probabilities up to 10 scaled to sum to 1, their mean is the 3.8 words of the paper.
 SPAN_P, SPAN_WORDS = 0.2, 10
 _SPAN_FRACTIONS = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
 _SPAN_LIMITS = np.cumsum(_SPAN_FRACTIONS / _SPAN_FRACTIONS.sum())[:-1]
 
-# What a random number is for: draws for different purposes are independent.
+# The purposes of random numbers: draws for different purposes are independent.
 _CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT = range(4)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_POSITION_BITS = np.uint64(20)  # rows are shorter than 2**20 tokens
+_POSITION_BITS = np.uint64(20)  # examples are shorter than 2**20 tokens
 
 
 @dataclasses.dataclass(frozen=True)
 class Masked:
-    """Masked rows. A pair (values (N,), lengths (R,)) holds the rows' values one after another.
+    """Masked examples. A pair (values (N,), counts (R,)) has all values, one example after another.
 
-    `input_ids` (R, S) is what the model sees, `positions` and `ids` are pairs: where tokens were
-    chosen, in rising order, and what stood there. `span_left`, `span_right` and `span_offset` are
-    pairs for the unit "span" and None for others: the positions of the tokens just outside the
-    span of each chosen token (never masked themselves), and its place in the span, from 1.
+    `input_ids` (R, S) is the model's input. `positions` and `ids` are pairs: the positions of the
+    chosen tokens in ascending order, and the original tokens. `span_left`, `span_right` and
+    `span_offset` are pairs for the unit "span", else None: the positions of the tokens just outside
+    the span of each chosen token (never masked themselves), and its offset in the span, from 1.
     """
 
     input_ids: np.ndarray
@@ -52,18 +52,19 @@ class Masked:
 
 
 class Masker:
-    """Chooses tokens and hides them, 80/10/10, in batches of rows.
+    """Chooses tokens and masks them, 80/10/10, in batches of examples.
 
-    - `vocabulary` gives `mask_id`, `special_ids` (never chosen and never drawn as a replacement)
-      and `word_starts` (ids (R, S) -> bool (R, S), where words are masked whole).
-    - `unit`: "token" draws single tokens; "whole-word" draws words, skipping those that no longer
-      fit into the number of predictions, as google-research/bert does; "span" draws runs of whole
-      words as SpanBERT does, with one 80/10/10 draw a span, at least one word apart. A word of
-      which a token cannot be chosen (an unknown character is [UNK]) is not chosen at all.
-    - `rate`: of `n` tokens of a row, special ones counted in, `round(n * rate)` are chosen: at
-      least one, at most `max_predictions` (`most_predictions`). Where only whole words can be
-      chosen it may be fewer.
-    - `unigram_counts` (V,): replacements are drawn in proportion to them; None draws uniformly.
+    Args:
+        vocabulary: has `mask_id`, `special_ids` (never chosen, never drawn as a replacement) and,
+            for whole words, `word_starts` (ids (R, S) -> bool (R, S)).
+        unit: "token" draws single tokens; "whole-word" draws words, and skips those that exceed the
+            number of predictions, as google-research/bert does; "span" draws runs of whole words as
+            SpanBERT does, with one 80/10/10 draw per span, at least one word apart. A word with a
+            token that cannot be chosen (an unknown character is [UNK]) is never chosen.
+        rate: of `n` tokens of an example, special ones included, `round(n * rate)` are chosen: at
+            least one, at most `max_predictions`. With whole words there may be fewer.
+        max_predictions: the maximum number of chosen tokens per example.
+        unigram_counts: (V,), replacements are drawn in proportion to them; None draws uniformly.
     """
 
     def __init__(self, *, vocabulary, unit, rate, max_predictions, unigram_counts=None):
@@ -79,55 +80,50 @@ class Masker:
         self._mask_id = vocabulary.mask_id
         if self._mask_id is None:
             raise InputError(
-                "Masked tokens need a mask token, which the tokenizer does not have; give a "
-                "vocabulary with one, such as [MASK]."
+                "The tokenizer has no mask token. Masked language modeling needs a vocabulary with "
+                "one, such as [MASK]."
             )
         self._word_starts = vocabulary.word_starts
         self._special = np.zeros(len(vocabulary), bool)
         self._special[vocabulary.special_ids] = True
         self._ordinary = np.flatnonzero(~self._special).astype(np.int32)
         if not len(self._ordinary):
-            raise ValueError("The vocabulary must hold a piece that is not special.")
+            raise ValueError("The vocabulary must have a token that is not special.")
         self._limits = None
         if unigram_counts is not None:
             fractions = np.asarray(unigram_counts, np.float64)[self._ordinary]
             if not fractions.sum() > 0:
-                raise ValueError("`unigram_counts` must count an ordinary piece.")
+                raise ValueError("`unigram_counts` must count an ordinary token.")
             self._limits = np.cumsum(fractions / fractions.sum())[:-1]
 
     def mask(self, input_ids, lengths, keys):
         """Masks a batch.
 
-        Shapes: int `input_ids` (R, S), of which the first `lengths` (R,) tokens of each row are
+        Shapes: int `input_ids` (R, S), of which the first `lengths` (R,) tokens per example are
         text and special tokens and the rest padding; uint64 `keys` (R,) from `example_keys`.
-        Returns `Masked`; the input is left as it is.
+        Returns `Masked`; the input is not changed.
         """
         inside = np.arange(input_ids.shape[1]) < np.asarray(lengths)[:, None]
         candidates = inside & ~self._special[input_ids]  # (R, S)
         budgets = most_predictions(lengths, rate=self.rate, max_predictions=self.max_predictions)
         starts = ends = None
         if self.unit == "token":
-            rows, positions = np.nonzero(_choose_tokens(candidates, budgets, keys))
+            examples, positions = np.nonzero(_choose_tokens(candidates, budgets, keys))
         else:
             first = self._word_starts(input_ids)
             words = _Words(_whole(candidates, first), first)
             if self.unit == "whole-word":
-                rows, positions = np.nonzero(_choose_words(words, budgets, keys))
+                examples, positions = np.nonzero(_choose_words(words, budgets, keys))
             else:
-                rows, positions, starts, ends = _choose_spans(words, budgets, keys)
-        # Rows and positions (N,); positions rise within a row.
-        counts = np.bincount(rows, minlength=len(input_ids))
-        # The place of the draw that decides: of the token itself, or of the start of its span.
+                examples, positions, starts, ends = _choose_spans(words, budgets, keys)
+        # examples and positions (N,), positions in ascending order within an example
+        counts = np.bincount(examples, minlength=len(input_ids))
+        originals = input_ids[examples, positions]
+        # All tokens of a span have the outcome that is drawn for its start.
         decisive = positions if starts is None else starts
         masked = np.array(input_ids)
-        masked[rows, positions] = self._hide(
-            input_ids[rows, positions], keys[rows], positions, decisive
-        )
-        result = Masked(
-            input_ids=masked,
-            positions=(positions, counts),
-            ids=(input_ids[rows, positions], counts),
-        )
+        masked[examples, positions] = self._hide(originals, keys[examples], positions, decisive)
+        result = Masked(input_ids=masked, positions=(positions, counts), ids=(originals, counts))
         if starts is None:
             return result
         return dataclasses.replace(
@@ -138,7 +134,7 @@ class Masker:
         )
 
     def _hide(self, ids, keys, positions, decisive):
-        """What the model sees in place of `ids` (N,)."""
+        """The model's input in place of `ids` (N,)."""
         outcome = _uniform(_bits(keys, _OUTCOME, decisive))
         draw = _uniform(_bits(keys, _REPLACEMENT, positions))
         if self._limits is None:
@@ -151,19 +147,18 @@ class Masker:
 
 
 def most_predictions(lengths, *, rate, max_predictions):
-    """How many tokens of a row are masked, or where words are masked whole, at most.
+    """The number of tokens to mask; with whole words the maximum.
 
-    Shapes: int (…), tokens of rows, special ones counted in -> int64 (…).
+    Shapes: int (…), tokens of examples, special ones included -> int64 (…).
     """
     return np.rint(np.asarray(lengths) * rate).astype(np.int64).clip(1, max_predictions)
 
 
 def example_keys(input_ids, lengths, *, seed, epoch):
-    """Keys of rows, uint64 (R,): a hash of each row's tokens, the seed and the epoch.
+    """Keys of examples, uint64 (R,): a hash of the tokens of each, the seed and the epoch.
 
-    `input_ids` (R, S) as `Masker.mask` takes them, before masking; padding does not count. `epoch`
-    is the number of the epoch, or in a job that writes several copies the number of the copy: one
-    for all rows, or (R,).
+    `input_ids` (R, S) and `lengths` (R,) as `Masker.mask` takes them, before masking. `epoch` is
+    the number of the epoch, or in a job the number of the copy: one for all examples, or (R,).
     """
     inside = np.arange(input_ids.shape[1]) < np.asarray(lengths)[:, None]
     position = np.arange(input_ids.shape[1], dtype=np.uint64) << np.uint64(32)
@@ -176,7 +171,7 @@ def example_keys(input_ids, lengths, *, seed, epoch):
 
 
 def unmask(input_ids, positions, ids):
-    """The original of masked rows: (R, S) from the fields of `Masked`."""
+    """The original `input_ids` (R, S) of masked examples, from the fields of `Masked`."""
     values, counts = positions
     original = np.array(input_ids)
     original[np.repeat(np.arange(len(input_ids)), counts), values] = ids[0]
@@ -184,26 +179,26 @@ def unmask(input_ids, positions, ids):
 
 
 def _whole(candidates, first):
-    """Leaves those candidates (R, S) of whose word every token is one; `first` (R, S) starts it."""
+    """The candidates (R, S) in words all of whose tokens are candidates; `first` starts words."""
     torn = ~first[:, 1:] & (candidates[:, 1:] != candidates[:, :-1])
-    rows = np.flatnonzero(torn.any(axis=1))
-    if not len(rows):  # always so with WordPiece, where an unknown word is one [UNK]
+    examples = np.flatnonzero(torn.any(axis=1))
+    if not len(examples):  # always so with WordPiece, where an unknown word is one [UNK]
         return candidates
-    starts = np.flatnonzero(first[rows])
-    tokens = candidates[rows].ravel()
+    starts = np.flatnonzero(first[examples])
+    tokens = candidates[examples].ravel()
     whole = np.repeat(np.logical_and.reduceat(tokens, starts), np.diff(starts, append=len(tokens)))
     result = np.array(candidates)
-    result[rows] = whole.reshape(len(rows), -1)
+    result[examples] = whole.reshape(len(examples), -1)
     return result
 
 
 class _Words:
-    """The words of a batch of rows: runs of candidates that are one word each.
+    """The words of a batch of examples: runs of candidates, each a whole word.
 
-    `candidates` (R, S) has every token of a word or none, `first` (R, S) starts words. `of_token`
-    (R, S) numbers the words of a row from 0 (-1: not a candidate), `starts` and `ends` (R, W) are
-    their first position and the one after their last, `runs` (R, W) number the stretches without a
-    special token, `counts` (R,) tells how many there are.
+    `of_token` (R, S) is the number of each token's word in its example, from 0 (-1: not a
+    candidate). `starts` and `ends` (R, W) are the first position of a word and the one after its
+    last; `runs` (R, W) numbers the stretches without a special token; `counts` (R,) are the numbers
+    of words.
     """
 
     def __init__(self, candidates, first):
@@ -218,16 +213,16 @@ class _Words:
         self.starts = np.zeros(shape, np.int64)
         self.ends = np.zeros(shape, np.int64)
         self.runs = np.full(shape, -1)
-        rows, positions = np.nonzero(first)
-        numbers = self.of_token[rows, positions]
-        self.starts[rows, numbers] = positions
-        self.runs[rows, numbers] = np.cumsum(candidates & ~before, axis=1)[rows, positions]
-        rows, positions = np.nonzero(candidates & after)
-        self.ends[rows, self.of_token[rows, positions]] = positions + 1
+        at = examples, positions = np.nonzero(first)
+        numbers = self.of_token[at]
+        self.starts[examples, numbers] = positions
+        self.runs[examples, numbers] = np.cumsum(candidates & ~before, axis=1)[at]
+        at = examples, positions = np.nonzero(candidates & after)
+        self.ends[examples, self.of_token[at]] = positions + 1
 
 
 def _choose_tokens(candidates, budgets, keys):
-    """Marks `budgets` (R,) candidates of each row, all sets being equally likely."""
+    """Marks `budgets` (R,) random candidates per example."""
     noise = _noise(keys, candidates)  # (R, S)
     ranked = np.sort(noise, axis=1)
     wanted = np.minimum(budgets, candidates.sum(axis=1))
@@ -236,20 +231,20 @@ def _choose_tokens(candidates, budgets, keys):
 
 
 def _choose_words(words, budgets, keys):
-    """Marks words in random order, each if it still fits into its row's budget."""
-    rows, width = words.starts.shape
-    order = np.argsort(_noise(keys, np.arange(width) < words.counts[:, None]), axis=1)
+    """Marks words in random order, each if it still fits into the budget of its example."""
+    count, most = words.starts.shape
+    order = np.argsort(_noise(keys, np.arange(most) < words.counts[:, None]), axis=1)
     sizes = np.take_along_axis(words.ends - words.starts, order, axis=1)  # (R, W)
-    chosen = np.zeros((rows, width + 1), bool)  # the last column is for tokens of no word
+    chosen = np.zeros((count, most + 1), bool)  # the last column is for tokens outside words
     left = np.array(budgets)
     active = np.flatnonzero(words.counts)
-    for rank in range(width):
+    for rank in range(most):
         size = sizes[active, rank]
         fits = size <= left[active]
         taking = active[fits]
         chosen[taking, order[taking, rank]] = True
         left[taking] -= size[fits]
-        # Most rows have spent their budget after the first twenty words.
+        # Most examples have spent their budget after the first twenty words.
         active = active[(left[active] > 0) & (rank + 1 < words.counts[active])]
         if not len(active):
             break
@@ -257,25 +252,25 @@ def _choose_words(words, budgets, keys):
 
 
 def _choose_spans(words, budgets, keys):
-    """Chooses spans of whole words until each row's budget is spent.
+    """Chooses spans of whole words until the budget of each example is spent.
 
-    In each round every row that is not done draws a length and a word to start at. A span ends
-    early at a special token, a word before another span, or where the budget ends (with a whole
-    word); one that cannot start is given up. Returns for each token of the spans its row, its
-    position, the first position of its span and the one after its last, (N,) each, by row and
+    In each round every example with a budget left draws a length and a first word. A span ends
+    early at a special token, one word before another span, or where the budget ends (with a whole
+    word); one that cannot start is skipped. Returns for each token of the spans its example, its
+    position, the first position of its span and the one after its last, (N,) each, by example and
     position.
     """
-    rows, width = words.starts.shape
-    closed = np.zeros((rows, width + SPAN_WORDS), bool)  # in a span or beside one
-    closed[:, :width] = np.arange(width) >= words.counts[:, None]
-    closed[:, width:] = True
+    count, most = words.starts.shape
+    closed = np.zeros((count, most + SPAN_WORDS), bool)  # in a span or next to one
+    closed[:, :most] = np.arange(most) >= words.counts[:, None]
+    closed[:, most:] = True
     runs = np.pad(words.runs, ((0, 0), (0, SPAN_WORDS)), constant_values=-1)
     word_ends = np.pad(words.ends, ((0, 0), (0, SPAN_WORDS)))
     left = np.array(budgets)
-    steps, columns = np.arange(SPAN_WORDS), np.arange(width)
+    steps, columns = np.arange(SPAN_WORDS), np.arange(most)
     active = np.flatnonzero(words.counts)
-    found = [np.zeros((3, 0), np.int64)]  # rows, first positions and ends of spans
-    # A row of 20 predictions needs about 5 spans; a row whose rest no word fits gives up here.
+    found = [np.zeros((3, 0), np.int64)]  # examples, first positions and ends of spans
+    # 20 predictions need about 5 spans; an example whose rest fits no word ends here.
     for attempt in range(4 * int(budgets.max(initial=0)) + 8):
         if not len(active):
             break
@@ -292,32 +287,31 @@ def _choose_spans(words, budgets, keys):
         fits &= steps < length[:, None]
         size = np.logical_and.accumulate(fits, axis=1).sum(axis=1)  # words of the span
         starts = size > 0
-        row, first, size, begin = active[starts], first[starts], size[starts], begin[starts]
-        end = words.ends[row, first + size - 1]
-        beside = (columns >= first[:, None] - 1) & (columns <= (first + size)[:, None])
-        closed[row, :width] |= beside
-        left[row] -= end - begin
-        found.append(np.stack([row, begin, end]))
+        example, first, size, begin = active[starts], first[starts], size[starts], begin[starts]
+        end = words.ends[example, first + size - 1]
+        near = (columns >= first[:, None] - 1) & (columns <= (first + size)[:, None])
+        closed[example, :most] |= near
+        left[example] -= end - begin
+        found.append(np.stack([example, begin, end]))
         active = active[left[active] > 0]
-    row, begin, end = np.concatenate(found, axis=1)
-    order = np.lexsort((begin, row))
-    row, begin, end = row[order], begin[order], end[order]
+    spans = np.concatenate(found, axis=1)
+    example, begin, end = spans[:, np.lexsort((spans[1], spans[0]))]
     sizes = end - begin
-    token = np.repeat(np.arange(len(row)), sizes)
+    token = np.repeat(np.arange(len(sizes)), sizes)
     positions = np.arange(len(token)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + begin[token]
-    return row[token], positions, begin[token], end[token]
+    return example[token], positions, begin[token], end[token]
 
 
 def _noise(keys, allowed):
     """Different random numbers (R, n) where `allowed` (R, n), and the highest where not."""
     positions = np.arange(allowed.shape[1], dtype=np.uint64)
     noise = _bits(keys[:, None], _CHOICE, positions)
-    noise = (noise >> _POSITION_BITS << _POSITION_BITS) | positions  # no two alike in a row
+    noise = (noise >> _POSITION_BITS << _POSITION_BITS) | positions  # no ties
     return np.where(allowed, noise, np.uint64(2**64 - 1))
 
 
 def _bits(keys, purpose, positions):
-    """64 random bits for each key and place."""
+    """64 random bits for each key and position."""
     with np.errstate(over="ignore"):
         counter = (np.asarray(positions).astype(np.uint64) << np.uint64(8)) + np.uint64(purpose + 1)
         return _mix(keys + counter * _GOLDEN)

@@ -1,14 +1,13 @@
-"""The features of a row, for the job that writes it and the pipeline that reads it.
+"""The features of a serialized example, for the job that writes it and the pipeline that reads it.
 
-Two kinds of row hold the same instance. A *compact* row has no padding; a *padded* one has the
-fixed-length features of google-research/bert's `create_pretraining_data.py`, under its names, so
-that its input function and the TF Model Garden's read them. `keras_bert.records.padding` is the one
-way from the first to the second. Legend of shapes: B rows, S length of a row, P predictions.
+A *compact* example has no padding. A *padded* one has the fixed-length features of
+google-research/bert's `create_pretraining_data.py`, under its names, so that its input function and
+the TF Model Garden's read them. `keras_bert.records.padding` makes the second from the first.
+Legend of shapes: B examples, S length of an example, P predictions.
 
-Batches are serialized straight from numpy arrays: building each row as a protocol buffer costs more
-than making it. Here the numbers of a whole batch become bytes at once, and a row is put together
-from slices of them. The wire format is that of
-https://protobuf.dev/programming-guides/encoding; `tf.io.parse_example` is the judge in the tests.
+Batches are serialized straight from numpy arrays, since a protocol buffer per example takes longer
+than everything else. The wire format is https://protobuf.dev/programming-guides/encoding; the tests
+compare it with `tf.io.parse_example`.
 """
 
 import dataclasses
@@ -19,70 +18,170 @@ import numpy as np
 
 from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
 
-# Fields 1 to 3 of tf.train's feature.proto and example.proto, of the wire type "bytes follow".
+SPAN_FEATURES = ("span_left", "span_right", "span_offset")
+PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSpec:
+    """The features of an example by name: how many values each has, and of which type.
+
+    `kind` is "compact" or "padded". `lengths` maps a name to its number of values, or to None where
+    that varies. `floats` names the float32 features; the others are int64 in the file and int32 in
+    a batch.
+    """
+
+    kind: str
+    lengths: Mapping[str, int | None]
+    floats: frozenset[str] = frozenset()
+
+    def encode(self, columns):
+        """Serializes a batch of examples.
+
+        `columns` maps each feature's name to a numpy array: (B, length) where the length is
+        fixed, else a pair (values (N,), number of values per example (B,)). Returns a list of B
+        serialized `tf.train.Example`, whose bytes depend on the values alone. Integers must not
+        be negative.
+        """
+        if set(columns) != set(self.lengths):
+            raise ValueError(
+                f"A {self.kind} example has the features {sorted(self.lengths)}. "
+                f"Received: {sorted(columns)}"
+            )
+        features = []
+        for name, length in self.lengths.items():
+            values, sizes = self._flat(name, length, columns[name])
+            encode = _encode_floats if name in self.floats else _encode_integers
+            features.append(encode(name, values, sizes))
+        examples = []
+        for parts in zip(*features, strict=True):
+            body = b"".join(parts)
+            examples.append(_prefix(_FIRST, len(body)) + body)
+        return examples
+
+    def parse(self, serialized):
+        """Parses a vector of serialized examples, eagerly or in a graph.
+
+        Shape: string (B,) -> for each feature (B, length) where its length is fixed, else a
+        `tf.RaggedTensor` (B, None); int32, or float32 for `floats`. `tf.io.parse_example` raises
+        its error where a feature of fixed length is missing.
+        """
+        import tensorflow as tf  # the jobs describe examples without it
+
+        features = {}
+        for name, length in self.lengths.items():
+            dtype = tf.float32 if name in self.floats else tf.int64
+            if length is None:
+                features[name] = tf.io.RaggedFeature(dtype)
+            else:
+                features[name] = tf.io.FixedLenFeature([length], dtype)
+        parsed = tf.io.parse_example(serialized, features)
+        return {
+            name: value if name in self.floats else tf.cast(value, tf.int32)
+            for name, value in parsed.items()
+        }
+
+    def _flat(self, name, length, column):
+        """A column as its values (N,) and the number of them per example, (B,) or an int."""
+        if length is None:
+            return column
+        if column.ndim != 2 or column.shape[1] != length:
+            raise ValueError(
+                f"`{name}` must have the shape (examples, {length}). Received: {column.shape}"
+            )
+        return column.reshape(-1), length
+
+
+def compact(*, objective, masking):
+    """The spec of examples without padding.
+
+    - `input_ids`: the tokens, special tokens included.
+    - `segment_lengths`: the number of tokens per segment (two segments for mlm-nsp and mlm-sop,
+      else one), special tokens included.
+    - `next_sentence_labels`: for mlm-nsp 1 where the second segment is a random one, else 0, as in
+      BERT; for mlm-sop 1 where the segments were swapped, else 0. ALBERT's reader takes the order
+      from this feature, too.
+    - `masked_lm_positions`, `masked_lm_ids` (static masks): the positions chosen for prediction in
+      ascending order, and the original tokens there.
+    - `span_left`, `span_right`, `span_offset` (span, static masks): for each masked position the
+      positions of the tokens just outside its span, and its offset in the span, from 1.
+    """
+    _check(objective, masking)
+    lengths = {"input_ids": None, "segment_lengths": 2 if objective in PAIRED else 1}
+    if objective in PAIRED:
+        lengths["next_sentence_labels"] = 1
+    if masking == "static":
+        lengths |= dict.fromkeys(PREDICTION_FEATURES)
+        if objective == "span":
+            lengths |= dict.fromkeys(SPAN_FEATURES)
+    return FeatureSpec(kind="compact", lengths=lengths)
+
+
+def padded(*, objective, max_length, max_predictions):
+    """The spec of fixed-length examples with static masks: google-research/bert's seven features.
+
+    `masked_lm_weights` is 1.0 for a prediction and 0.0 for padding. Objectives of one segment
+    have 0 in `next_sentence_labels`, since every reader of this format expects the feature.
+    Examples of the objective "span" have three more features of `max_predictions` values.
+    """
+    _check(objective, "static")
+    lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_length)
+    lengths |= dict.fromkeys((*PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
+    lengths["next_sentence_labels"] = 1
+    if objective == "span":
+        lengths |= dict.fromkeys(SPAN_FEATURES, max_predictions)
+    return FeatureSpec(kind="padded", lengths=lengths, floats=frozenset({"masked_lm_weights"}))
+
+
+def _check(objective, masking):
+    if objective not in OBJECTIVES:
+        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
+    if masking not in MASKINGS:
+        raise ValueError(f"`masking` must be one of {MASKINGS}. Received: {masking!r}")
+
+
+COMPACT = compact(objective="mlm-nsp", masking="static")
+
+# Fields 1 to 3 of tf.train's feature.proto and example.proto, all length-delimited.
 _FIRST, _SECOND, _THIRD = b"\x0a", b"\x12", b"\x1a"
 
 
-def encode_integers(name, values, sizes):
-    """One feature of a batch as a list of B byte strings, one a row.
-
-    `values` (N,) holds the rows one after another, `sizes` is the number of values a row: (B,), or
-    one number for all rows. Values must not be negative.
-    """
+def _encode_integers(name, values, sizes):
+    """One feature of a batch as a list of B byte strings; `sizes` is (B,) or an int for all."""
     data, value_bytes = _varints(values)
-    if value_bytes is None:
-        ends = _row_ends(values, sizes)
-    else:
-        ends = np.concatenate([[0], np.cumsum(value_bytes, dtype=np.int64)])[
-            np.concatenate([[0], _row_ends(values, sizes)])
-        ][1:]
-    return _entries(name, _THIRD, data.tobytes(), ends)
+    ends = _ends(values, sizes)
+    if value_bytes is not None:
+        ends = np.concatenate([[0], np.cumsum(value_bytes, dtype=np.int64)])[ends]
+    return _cut(name, _THIRD, data.tobytes(), ends)
 
 
-def encode_floats(name, values, sizes):
-    """As `encode_integers`, for float32 values."""
+def _encode_floats(name, values, sizes):
     data = np.ascontiguousarray(values, dtype="<f4")
-    return _entries(name, _SECOND, data.tobytes(), _row_ends(data, sizes) * 4)
+    return _cut(name, _SECOND, data.tobytes(), _ends(data, sizes) * 4)
 
 
-def frame(features):
-    """Joins the features of each row into a serialized `tf.train.Example`.
-
-    Takes a list of what `encode_…` returned, one for each feature; returns a list of B `bytes`.
-    """
-    rows = []
-    for entries in zip(*features, strict=True):
-        body = b"".join(entries)
-        rows.append(_prefix(_FIRST, len(body)) + body)
-    return rows
-
-
-def _row_ends(values, sizes):
-    """Where in `values` each row ends, (B,)."""
+def _ends(values, sizes):
+    """Where in `values` each example ends, (B,)."""
     if isinstance(sizes, int):
         return np.arange(sizes, len(values) + 1, sizes)
     ends = np.cumsum(sizes, dtype=np.int64)
     total = ends[-1] if len(ends) else 0
     if total != len(values):
-        raise ValueError(f"The row lengths must sum to {len(values)}. Received: {total}")
+        raise ValueError(f"The lengths must sum to {len(values)}. Received: {total}")
     return ends
 
 
-def _entries(name, list_field, data, ends):
-    """Cuts packed `data` at `ends`, and puts before each piece what makes it a named feature."""
-    prefixes = functools.partial(_entry_prefix, name, list_field)
-    rows, start = [], 0
+def _cut(name, list_field, data, ends):
+    """Cuts packed `data` at `ends` and makes each part a named feature."""
+    features, start = [], 0
     for end in ends.tolist():
-        rows.append(prefixes(end - start) + data[start:end])
+        features.append(_feature_prefix(name, list_field, end - start) + data[start:end])
         start = end
-    return rows
+    return features
 
 
 def _varints(values):
-    """Every value as a base-128 varint.
-
-    Returns the bytes, and how many of them each value takes (None: one each).
-    """
+    """Every value as a base-128 varint: the bytes, and bytes per value (None: one each)."""
     if len(values) and values.min() < 0:
         raise ValueError(f"Values must not be negative. Received: {values.min()}")
     highest = int(values.max(initial=0))
@@ -103,141 +202,19 @@ def _varints(values):
 
 @functools.cache
 def _prefix(field, size):
-    """The tag of a field and the size of what follows, of `size` bytes."""
+    """The tag of a field and the size of its content, `size` bytes."""
     varint, _ = _varints(np.array([size]))
     return field + varint.tobytes()
 
 
 @functools.cache
-def _entry_prefix(name, list_field, size):
-    """What stands before `size` bytes of packed values: map entry, key, feature, list, values.
+def _feature_prefix(name, list_field, size):
+    """What precedes `size` bytes of packed values: map entry, key, feature, list, values.
 
-    Depends on the name and the size alone, and rows have few different sizes.
+    Cached: it depends on name and size alone, and examples have few different sizes.
     """
     key = _prefix(_FIRST, len(name)) + name.encode()
     values = _prefix(_FIRST, size) if size else b""
     feature = _prefix(list_field, len(values) + size) + values
     value = _prefix(_SECOND, len(feature) + size) + feature
     return _prefix(_FIRST, len(key) + len(value) + size) + key + value
-
-
-SPAN_FEATURES = ("span_left", "span_right", "span_offset")
-
-PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")
-
-
-@dataclasses.dataclass(frozen=True)
-class FeatureSpec:
-    """The features of a row by name: how many values each has, and of which kind.
-
-    `kind` is "compact" or "padded". `lengths` maps a name to the number of its values in every
-    row, or to None where it differs from row to row; `floats` names the features that hold float32
-    (the rest hold int64 in the file and int32 in a batch).
-    """
-
-    kind: str
-    lengths: Mapping[str, int | None]
-    floats: frozenset[str] = frozenset()
-
-    def encode(self, columns):
-        """Serializes a batch of rows.
-
-        `columns` maps each feature's name to a numpy array: (B, length) where the length is
-        fixed, and a pair (values (N,), row lengths (B,)) where it is not. Returns a list of B
-        serialized `tf.train.Example`, whose bytes depend on the values alone. Integers must not
-        be negative.
-        """
-        if set(columns) != set(self.lengths):
-            raise ValueError(
-                f"A {self.kind} row has the features {sorted(self.lengths)}. "
-                f"Received: {sorted(columns)}"
-            )
-        encoded = []
-        for name, length in self.lengths.items():
-            values, sizes = self._flat(name, length, columns[name])
-            encode = encode_floats if name in self.floats else encode_integers
-            encoded.append(encode(name, values, sizes))
-        return frame(encoded)
-
-    def parse(self, serialized):
-        """Parses a vector of serialized rows, eagerly or in a graph.
-
-        Shape: string (B,) -> for each feature (B, length) where its length is fixed and a
-        `tf.RaggedTensor` (B, None) where it is not; int32, or float32 for `floats`. A row that
-        lacks a feature of fixed length is an error of `tf.io.parse_example`.
-        """
-        import tensorflow as tf  # the jobs describe rows without it
-
-        features = {}
-        for name, length in self.lengths.items():
-            dtype = tf.float32 if name in self.floats else tf.int64
-            if length is None:
-                features[name] = tf.io.RaggedFeature(dtype)
-            else:
-                features[name] = tf.io.FixedLenFeature([length], dtype)
-        parsed = tf.io.parse_example(serialized, features)
-        return {
-            name: value if name in self.floats else tf.cast(value, tf.int32)
-            for name, value in parsed.items()
-        }
-
-    def _flat(self, name, length, column):
-        """A column as its values (N,) and the number of them in each row (B,)."""
-        if length is None:
-            return column
-        if column.ndim != 2 or column.shape[1] != length:
-            raise ValueError(
-                f"`{name}` must have the shape (rows, {length}). Received: {column.shape}"
-            )
-        return column.reshape(-1), length
-
-
-def compact(*, objective, masking):
-    """The spec of rows without padding.
-
-    - `input_ids`: the tokens, [CLS] and [SEP] among them.
-    - `segment_lengths`: one number a segment (two for mlm-nsp and mlm-sop, else one): its tokens,
-      with the special ones counted in, so that they sum to the length of the row.
-    - `next_sentence_labels` (mlm-nsp): 0 where the second segment follows the first, 1 where it is
-      a random one, as in BERT. For mlm-sop: 0 where the two stand as in the text, 1 where they were
-      swapped; ALBERT's reader takes the order from this feature, too.
-    - `masked_lm_positions`, `masked_lm_ids` (static masks): where `input_ids` was changed, in
-      rising order, and what stood there.
-    - `span_left`, `span_right`, `span_offset` (span, static masks): for each masked position the
-      positions of the tokens just outside its span, and its place in the span, from 1.
-    """
-    _check(objective, masking)
-    lengths = {"input_ids": None, "segment_lengths": 2 if objective in PAIRED else 1}
-    if objective in PAIRED:
-        lengths["next_sentence_labels"] = 1
-    if masking == "static":
-        lengths |= dict.fromkeys(PREDICTION_FEATURES)
-        if objective == "span":
-            lengths |= dict.fromkeys(SPAN_FEATURES)
-    return FeatureSpec(kind="compact", lengths=lengths)
-
-
-def padded(*, objective, max_length, max_predictions):
-    """The spec of fixed-length rows with static masks: google-research/bert's seven features.
-
-    `masked_lm_weights` is 1.0 for a prediction and 0.0 for padding. Objectives of one segment
-    hold 0 in `next_sentence_labels`, as every reader of these rows wants the feature.
-    Rows of the objective "span" have three more features of `max_predictions` values.
-    """
-    _check(objective, "static")
-    lengths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), max_length)
-    lengths |= dict.fromkeys((*PREDICTION_FEATURES, "masked_lm_weights"), max_predictions)
-    lengths["next_sentence_labels"] = 1
-    if objective == "span":
-        lengths |= dict.fromkeys(SPAN_FEATURES, max_predictions)
-    return FeatureSpec(kind="padded", lengths=lengths, floats=frozenset({"masked_lm_weights"}))
-
-
-def _check(objective, masking):
-    if objective not in OBJECTIVES:
-        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
-    if masking not in MASKINGS:
-        raise ValueError(f"`masking` must be one of {MASKINGS}. Received: {masking!r}")
-
-
-COMPACT = compact(objective="mlm-nsp", masking="static")

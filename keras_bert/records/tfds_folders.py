@@ -1,6 +1,6 @@
-"""How prepared TensorFlow Datasets lie on disk: NAME/CONFIG/VERSION/, shards beside their info.
+"""How prepared TensorFlow Datasets are stored: NAME/CONFIG/VERSION/ with shards and their info.
 
-What reads them (the data jobs by Beam's file systems, labelled examples from disk) shares this.
+Shared by the data jobs, which read them by Beam's file systems, and the labelled examples.
 """
 
 import os
@@ -14,10 +14,10 @@ INFO = "dataset_info.json"
 
 
 class TfdsName(NamedTuple):
-    """What `tfds:NAME/CONFIG:SPLIT` or `tfds:NAME/CONFIG:VERSION:SPLIT` says.
+    """The parts of `tfds:NAME/CONFIG:SPLIT` or `tfds:NAME/CONFIG:VERSION:SPLIT`.
 
-    `folder` is where the dataset's versions lie: where TFDS_DATA_DIR says, or in
-    ~/tensorflow_datasets, as for tfds itself. `version` is None for the latest prepared one.
+    `folder` has the dataset's versions; it is in TFDS_DATA_DIR or ~/tensorflow_datasets, as for
+    tfds itself. `version` is None for the latest prepared one.
     """
 
     folder: str
@@ -26,10 +26,10 @@ class TfdsName(NamedTuple):
 
 
 def parse_tfds_name(name):
-    """The `TfdsName`; InputError where the name is of another form."""
+    """The `TfdsName`; InputError for a name of another format."""
     parts = name.removeprefix(PREFIX).split(":")
     if len(parts) not in (2, 3) or not all(parts):
-        raise InputError(f"{name} does not name a dataset: write tfds:NAME/CONFIG:SPLIT")
+        raise InputError(f"Invalid dataset name {name}. Expected tfds:NAME/CONFIG:SPLIT.")
     root = os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets")
     version = parts[1] if len(parts) == 3 else None
     return TfdsName(f"{root.rstrip('/')}/{parts[0]}", version, parts[-1])
@@ -42,28 +42,28 @@ def latest_version(names):
 
 
 def not_prepared(name, folder):
-    """The InputError of a dataset that is not there."""
+    """The InputError for a dataset that is missing."""
     return InputError(
-        f"{name} is not prepared: there is no {folder}/VERSION/{INFO}; prepare it with "
-        "tensorflow-datasets, or set TFDS_DATA_DIR to the folder that holds it"
+        f"{name} is not prepared: there is no {folder}/VERSION/{INFO}. Prepare it with "
+        "tensorflow-datasets, or set TFDS_DATA_DIR to its folder."
     )
 
 
 def split_info(info, split, *, folder):
-    """The entry of a split in a dataset's info; InputError where it cannot be read."""
+    """The split of a dataset's info; InputError where it cannot be read."""
     if info.get("fileFormat", "tfrecord") != "tfrecord":
         raise InputError(
-            f"{folder} is stored as {info['fileFormat']}: prepare the dataset with "
-            "file_format=tfrecord"
+            f"{folder} is stored as {info['fileFormat']}. Prepare the dataset with "
+            "file_format=tfrecord."
         )
-    splits = {entry["name"]: entry for entry in info.get("splits", [])}
+    splits = {each["name"]: each for each in info.get("splits", [])}
     if split not in splits:
-        raise InputError(f"{folder} has no split {split}: it has {', '.join(splits) or 'none'}")
+        raise InputError(f"{folder} has no split {split}: it has {', '.join(splits) or 'none'}.")
     return splits[split]
 
 
 def shard_paths(info, split, *, folder):
-    """The paths of the shards of a split's entry (see `split_info`), in order."""
+    """The paths of the shards of a split (see `split_info`), in order."""
     count = len(split["shardLengths"])
     template = split.get("filepathTemplate") or "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
     return [

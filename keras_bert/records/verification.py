@@ -1,4 +1,4 @@
-"""Checks every row of a data folder against the laws that rows obey."""
+"""Checks every example of a data folder against the invariants of its format."""
 
 from collections import Counter
 
@@ -6,22 +6,21 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
-from keras_bert.records.damage import find_damage
-from keras_bert.records.dataset_card import SPLITS
+from keras_bert.records.examples import find_damage, read_examples
+from keras_bert.records.folder import SPLITS
 from keras_bert.records.masking import SPAN_WORDS
-from keras_bert.records.rows import read_examples, reject_examples
 
-# How far a share may be from the law's, in standard deviations: by chance once in 150,000 folders.
+# How far a fraction may be from its expectation, in standard deviations: by chance once in 150,000
+# folders.
 _DEVIATIONS = 4.5
 
 
 def verify(folder):
-    """Reads all rows of a `DataFolder`; returns what it counted, split -> Counter.
+    """Reads all examples of a `DataFolder`; returns counts, split -> Counter.
 
-    The counters are rows, tokens, predictions, masked, kept and replaced (what became of the
-    predicted tokens), random (second segments) or swapped (pairs of them). Raises `InputError` at
-    the first offence: with file and record number where it is one row's, and with the split where
-    it is a count's.
+    The counters are rows (examples), tokens, predictions, masked, kept and replaced (outcomes of
+    the predicted tokens), random (second segments) or swapped (pairs of them). Raises `InputError`
+    for the first violation: with file and record number for an example, with the split for a count.
     """
     vocabulary = folder.vocabulary()
     folder.check_vocabulary(vocabulary)
@@ -32,162 +31,156 @@ def _verify_split(folder, split, vocabulary):
     counts, lengths = Counter(), np.zeros(folder.card.max_length + 1, np.int64)
     paired = "swapped" if folder.card.objective == "mlm-sop" else "random"
     for shard in folder.shards(split):
-        for rows in read_examples(folder, shard):
-            _Checked(rows, folder.card, vocabulary).all()
-            counts["rows"] += len(rows.lengths)
-            counts["tokens"] += int(rows.lengths.sum())
-            lengths += np.bincount(rows.lengths, minlength=len(lengths))
-            if rows.next_sentence_labels is not None:
-                counts[paired] += int(rows.next_sentence_labels.sum())
-            _count_outcomes(counts, rows, vocabulary)
-    said = folder.card.splits[split]
-    if counts["rows"] != said.instances:
-        error = find_damage(folder, split)  # which of all the shards it is
+        for examples in read_examples(folder, shard):
+            _Checks(examples, folder.card, vocabulary).run()
+            counts["rows"] += len(examples.lengths)
+            counts["tokens"] += int(examples.lengths.sum())
+            lengths += np.bincount(examples.lengths, minlength=len(lengths))
+            if examples.next_sentence_labels is not None:
+                counts[paired] += int(examples.next_sentence_labels.sum())
+            _count_outcomes(counts, examples, vocabulary)
+    card = folder.card.splits[split]
+    if counts["rows"] != card.instances:
+        error = find_damage(folder, split)  # names the shard
         if error is not None:
             raise error
-    for name, number in (
-        ("rows", said.instances),
-        ("tokens", said.tokens),
-        ("predictions", said.counters["predictions"]),
-        (paired, said.counters[f"{paired}_pairs"]),
+    for name, noun, expected in (
+        ("rows", "examples", card.instances),
+        ("tokens", "tokens", card.tokens),
+        ("predictions", "predictions", card.counters["predictions"]),
+        (paired, f"{paired} pairs", card.counters[f"{paired}_pairs"]),
     ):
-        if counts[name] != number:
+        if counts[name] != expected:
             raise InputError(
-                f"the {split} split of {folder.path} has {counts[name]} {name}, and its card "
-                f"says {number}"
+                f"The {split} split of {folder.path} has {counts[name]} {noun}, its dataset card "
+                f"{expected}."
             )
     if split == "train" and tuple(lengths.tolist()) != folder.card.length_histogram:
-        raise InputError(f"the row lengths of {folder.path} are not those that its card counts")
+        raise InputError(f"The lengths of the examples of {folder.path} are not those of its card.")
     _check_fractions(counts, folder, split, vocabulary)
     return counts
 
 
-class _Checked:
-    """The checks of some rows; each raises for the first row that offends."""
+class _Checks:
+    """The checks of some examples; each raises for the first example that violates it."""
 
-    def __init__(self, rows, card, vocabulary):
-        self._rows, self._card, self._vocabulary = rows, card, vocabulary
+    def __init__(self, examples, card, vocabulary):
+        self._examples, self._card, self._vocabulary = examples, card, vocabulary
         self._special = np.zeros(len(vocabulary), bool)
         self._special[vocabulary.special_ids] = True
-        width = rows.input_ids.shape[1]
-        self._inside = np.arange(width) < rows.lengths[:, None]
+        self._inside = np.arange(examples.input_ids.shape[1]) < examples.lengths[:, None]
 
-    def all(self):
-        self._frame()
-        if "masked_lm_ids" in self._rows.predictions:
-            self._predictions()
-            self._whole_words()
-        if "span_left" in self._rows.predictions:
-            self._spans()
+    def run(self):
+        self._check_template()
+        if "masked_lm_ids" in self._examples.predictions:
+            self._check_predictions()
+            if self._card.settings.mask_unit != "token":
+                self._check_words()
+        if "span_left" in self._examples.predictions:
+            self._check_spans()
 
-    def _offend(self, bad, what):
-        reject_examples(self._rows, bad, what)
-
-    def _frame(self):
-        rows, vocabulary = self._rows, self._vocabulary
-        ids, segments = rows.input_ids, rows.segment_lengths
+    def _check_template(self):
+        examples, vocabulary, reject = self._examples, self._vocabulary, self._examples.reject
+        ids, segments = examples.input_ids, examples.segment_lengths
         template, texts = self._card.template, segments.shape[1]
         sizes = segments - template.belonging(texts)  # of the texts alone
         text, row, position = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
         for number, (what, _) in enumerate(template.parts(texts)):
             if isinstance(what, str):
-                where = "a segment does not end in" if number else "it does not begin with"
-                self._offend(ids[row, position] != vocabulary.id(what), f"{where} {what}")
+                where = "a segment does not end with" if number else "it does not begin with"
+                reject(ids[row, position] != vocabulary.id(what), f"{where} {what}")
                 text[row, position] = False
                 position += 1
             else:
                 position += sizes[:, what]
         framing = [vocabulary.id(token) for token in template.special_tokens]
         framing.append(vocabulary.pad_id)
-        self._offend(text & np.isin(ids, framing), "a special token stands inside its text")
-        self._offend(~self._inside & (ids != 0), "there is something in its padding")
+        reject(text & np.isin(ids, framing), "a special token is inside its text")
+        reject(~self._inside & (ids != 0), "its padding is not 0")
         self._text = text
 
-    def _predictions(self):
-        rows, special = self._rows, self._special
-        positions, originals = (
-            rows.predictions[name] for name in ("masked_lm_positions", "masked_lm_ids")
-        )
-        counts, row = rows.prediction_counts, np.arange(len(positions))[:, None]
+    def _check_predictions(self):
+        examples, special, reject = self._examples, self._special, self._examples.reject
+        positions = examples.predictions["masked_lm_positions"]
+        originals = examples.predictions["masked_lm_ids"]
+        counts, row = examples.prediction_counts, np.arange(len(positions))[:, None]
         held = np.arange(positions.shape[1]) < counts[:, None]
-        budget = np.rint(rows.lengths * self._card.settings.masked_rate).clip(1)
-        self._offend(counts > budget, "it has more predictions than the rate of masking allows")
-        rising = np.diff(positions, axis=1) > 0
-        self._offend(held[:, 1:] & ~rising, "its masked positions do not rise")
-        self._offend(held & ~self._text[row, positions * held], "a special token is masked")
-        self._offend(held & special[originals * held], "a masked token is a special one")
-        seen = rows.input_ids[row, positions * held]
+        budget = np.rint(examples.lengths * self._card.settings.masked_rate).clip(1)
+        reject(counts > budget, "it has more predictions than the masking rate allows")
+        ascending = np.diff(positions, axis=1) > 0
+        reject(held[:, 1:] & ~ascending, "its masked positions are not in ascending order")
+        reject(held & ~self._text[row, positions * held], "a special token is masked")
+        reject(held & special[originals * held], "a masked token is a special one")
+        seen = examples.input_ids[row, positions * held]
         bad = special[seen] & (seen != self._vocabulary.mask_id)
-        self._offend(held & bad, "a special token replaces a masked one")
+        reject(held & bad, "a special token replaces a masked one")
         chosen = np.zeros_like(self._inside)
         chosen[np.nonzero(held)[0], positions[held]] = True
-        is_mask = self._inside & (rows.input_ids == self._vocabulary.mask_id)
-        self._offend(is_mask & ~chosen, "[MASK] stands where nothing is to be predicted")
+        is_mask = self._inside & (examples.input_ids == self._vocabulary.mask_id)
+        reject(is_mask & ~chosen, "it has a [MASK] that is not to be predicted")
         self._held, self._chosen = held, chosen
-        self._original = np.array(rows.input_ids)
+        self._original = np.array(examples.input_ids)
         self._original[np.nonzero(held)[0], positions[held]] = originals[held]
         ordinary = self._text & ~special[self._original]
         if self._card.settings.mask_unit == "token":
             due = np.minimum(budget.clip(max=self._card.max_predictions), ordinary.sum(axis=1))
-            self._offend(counts < due, "it has fewer predictions than the rate of masking asks for")
+            reject(counts < due, "it has fewer predictions than the masking rate asks for")
 
-    def _whole_words(self):
-        """Words (and so spans, which are runs of them) are masked whole, but token by token."""
-        if self._card.settings.mask_unit == "token":
-            return
+    def _check_words(self):
+        """Words (and so spans, which are runs of words) are masked whole."""
         self._starts = self._vocabulary.word_starts(self._original)
         inner = ~self._starts[:, 1:] & self._inside[:, 1:]
         torn = self._chosen[:, 1:] != self._chosen[:, :-1]
-        self._offend(inner & torn, "a word is masked in part")
+        self._examples.reject(inner & torn, "a word is masked in part")
 
-    def _spans(self):
-        rows, held = self._rows, self._held
+    def _check_spans(self):
+        examples, held, reject = self._examples, self._held, self._examples.reject
         row = np.arange(len(held))[:, None]
-        position = rows.predictions["masked_lm_positions"]
+        position = examples.predictions["masked_lm_positions"]
         left, right, offset = (
-            rows.predictions[f"span_{name}"] for name in ("left", "right", "offset")
+            examples.predictions[f"span_{name}"] for name in ("left", "right", "offset")
         )
-        self._offend(held & (position - left != offset), "an offset is not the place in its span")
-        beside = self._chosen[row, left * held] | self._chosen[row, right * held]
-        self._offend(held & beside, "a token beside a span is masked")
-        # All tokens of a span are there: masked ones between its ends are as many as its tokens.
-        before = np.cumsum(self._chosen, axis=1)
-        inside = before[row, (right - 1) * held] - before[row, left * held]
-        self._offend(held & (inside != right - left - 1), "a token inside a span is not masked")
-        words = np.cumsum(self._starts, axis=1)
-        words = words[row, (right - 1) * held] - words[row, left * held]
-        self._offend(held & (words > SPAN_WORDS), f"a span has more than {SPAN_WORDS} words")
-        masks = np.cumsum(rows.input_ids == self._vocabulary.mask_id, axis=1)
-        masks = masks[row, (right - 1) * held] - masks[row, left * held]
-        mixed = (masks > 0) & (masks < right - left - 1)
-        self._offend(held & mixed, "a part of a span is [MASK], and a part is not")
+
+        def inside_spans(marked):
+            """How many of the marked tokens (R, S) are in each token's span, (R, P)."""
+            counts = np.cumsum(marked, axis=1)
+            return counts[row, (right - 1) * held] - counts[row, left * held]
+
+        reject(held & (position - left != offset), "an offset is not the offset in its span")
+        boundary = self._chosen[row, left * held] | self._chosen[row, right * held]
+        reject(held & boundary, "a boundary of a span is masked")
+        sizes = right - left - 1
+        missing = inside_spans(self._chosen) != sizes
+        reject(held & missing, "a token inside a span is not masked")
+        long = inside_spans(self._starts) > SPAN_WORDS
+        reject(held & long, f"a span has more than {SPAN_WORDS} words")
+        masks = inside_spans(examples.input_ids == self._vocabulary.mask_id)
+        reject(held & (masks > 0) & (masks < sizes), "only a part of a span is [MASK]")
 
 
-def _count_outcomes(counts, rows, vocabulary):
-    """Counts what became of the tokens to be predicted."""
-    if "masked_lm_ids" not in rows.predictions:
+def _count_outcomes(counts, examples, vocabulary):
+    """Counts the masking outcomes of the predicted tokens."""
+    predictions = examples.predictions
+    if "masked_lm_ids" not in predictions:
         return
-    row, column = np.nonzero(
-        np.arange(rows.predictions["masked_lm_ids"].shape[1]) < rows.prediction_counts[:, None]
-    )
-    positions, originals = (
-        rows.predictions[name][row, column] for name in ("masked_lm_positions", "masked_lm_ids")
-    )
-    seen = rows.input_ids[row, positions]
+    originals = predictions["masked_lm_ids"]
+    held = np.arange(originals.shape[1]) < examples.prediction_counts[:, None]
+    row, originals = np.nonzero(held)[0], originals[held]
+    seen = examples.input_ids[row, predictions["masked_lm_positions"][held]]
     masked, kept = seen == vocabulary.mask_id, seen == originals
     counts["predictions"] += len(row)
     counts["masked"] += int(masked.sum())
     counts["kept"] += int(kept.sum())
     counts["replaced"] += int((~masked & ~kept).sum())
-    # What was drawn once: a token, or a whole span.
-    offsets = rows.predictions.get("span_offset")
-    counts["draws"] += len(row) if offsets is None else int((offsets[row, column] == 1).sum())
+    # A token, or a whole span, has one random outcome.
+    spans = predictions.get("span_offset")
+    counts["draws"] += len(row) if spans is None else int((spans[held] == 1).sum())
 
 
 def _check_fractions(counts, folder, split, vocabulary):
     if not counts["predictions"]:
         return
-    # Words and spans hold several tokens of one fate: fewer draws, wider bounds.
+    # The tokens of a span have one outcome: fewer draws, wider bounds.
     draws = counts["draws"] / (1 if folder.card.objective != "span" else 2)
     # A random replacement may be the token itself.
     again = 0.1 / (len(vocabulary) - len(vocabulary.special_ids))
@@ -202,6 +195,7 @@ def _check_fractions(counts, folder, split, vocabulary):
         bound = _DEVIATIONS * np.sqrt(high * (1 - high) / draws) + 1 / counts["predictions"]
         if not low - bound <= fraction <= high + bound:
             raise InputError(
-                f"of the predicted tokens of the {split} split of {folder.path}, "
-                f"{percent(fraction, decimals=2)} are {name}: {percent(low, decimals=0)} are due"
+                f"Of the predicted tokens of the {split} split of {folder.path}, "
+                f"{percent(fraction, decimals=2)} are {name}. "
+                f"Expected {percent(low, decimals=0)}."
             )

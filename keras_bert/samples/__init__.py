@@ -1,4 +1,4 @@
-"""Text that comes with the package: labelled messages, sentences, questions, and raw text."""
+"""Samples that come with the package: labelled messages, sentences and questions."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ TAGS = {split: _HERE / "tags" / f"{split}.conll" for split in ("train", "dev", "
 # CoNLL for each of train and test: a word, its part of speech, and its name in BIO.
 SENTENCES = {split: _HERE / "sentences" / f"{split}.conll" for split in ("train", "test")}
 
-# JSON Lines with the same sentences: `words` and `spans`, names in names among them.
+# JSON Lines with the same sentences: `words` and `spans`, nested ones among them.
 NAMES = {split: _HERE / "sentences" / f"{split}.jsonl" for split in ("train", "test")}
 
 # SQuAD 2.0 for each of train and test.

@@ -1,7 +1,7 @@
-"""Asks an exported classifier: `python ask.py FOLDER TEXT …` prints one JSON line a text.
+"""Asks an exported classifier: `python ask.py FOLDER TEXT …` prints one JSON object per line.
 
-FOLDER is the version folder of a SavedModel. This needs TensorFlow and TensorFlow Text, and nothing
-of keras-bert.
+FOLDER is the version folder of a SavedModel. This needs TensorFlow and TensorFlow Text, but not
+keras-bert.
 """
 
 import json

@@ -1,12 +1,8 @@
-"""Texts that every installation carries: Python's manual, and docstrings.
+"""English text that is in every installation: Python's manual, and docstrings.
 
 `pydoc_data.topics`, Python's manual, is a dict of name -> text that Sphinx rendered for the
-terminal: prose with hard line breaks, and between it headings, signatures, grammar, tables and
-examples. Only the prose is of use to somebody who wants English.
-
-The manual alone is too little to learn a language from. The docstrings of Python, Keras and NumPy
-are ten times as much, of English that is written for people, in files that are there wherever this
-package is.
+terminal: prose with hard line breaks, headings, signatures, grammar, tables and examples, of which
+the prose is kept. The docstrings of Python, Keras and NumPy are ten times as much prose.
 """
 
 import ast
@@ -31,9 +27,9 @@ _SENTENCE_END = re.compile(r"[.:?!][\"'”’)\]]*$")
 
 
 def write_manual(folder) -> list[Path]:
-    """Writes the manual into `folder`, a topic a file, and returns the paths, sorted.
+    """Writes the manual into `folder`, one file per topic, and returns the paths, sorted.
 
-    The files are UTF-8, with paragraphs parted by blank lines and lines of at most 72 characters
+    The files are UTF-8, with paragraphs separated by blank lines and lines of at most 72 characters
     (unless one word is longer). Raises InputError where Python was installed without its manual.
     """
     try:
@@ -61,8 +57,7 @@ def documents(topics: Mapping[str, str]) -> dict[str, list[str]]:
     """The prose of each topic as a list of paragraphs, without line breaks.
 
     Many topics are a section of a longer one, word for word. A paragraph is kept once, in the
-    longest topic that has it; a topic of which nothing is left is left out. Otherwise the text
-    that a model is tested on would be text that it was trained on.
+    longest topic that has it, so that no held-out text is training text; empty topics are left out.
     """
     seen = set()
     kept = {}
@@ -102,7 +97,7 @@ def prose(text: str) -> list[str]:
 
 
 def _without_term(lines):
-    """The lines of a block without the term that an indented definition stands under."""
+    """The lines of a block without the term above an indented definition."""
     item = _BULLET.match(lines[0].lstrip())
     if len(lines) > 1 and item is None and _indent(lines[1]) > _indent(lines[0]):
         return lines[1:]
@@ -112,7 +107,7 @@ def _without_term(lines):
 def _clean(lines):
     text = "\n".join(line.strip() for line in lines)
     text = _BULLET.sub("", text, count=1) if _BULLET.match(text) else text
-    text = re.sub(r"(?<=\w)-\n(?=\w)", "-", text)  # a compound word parted at the end of a line
+    text = re.sub(r"(?<=\w)-\n(?=\w)", "-", text)  # a compound word split at the end of a line
     text = re.sub(r"\s+", " ", text)
     return _FOOTNOTE_MARK.sub("", _EMPHASIS.sub(r"\2", text))
 
@@ -137,12 +132,12 @@ _NOT_READ = {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo
 
 
 def write_docstrings(folder, packages=PACKAGES) -> list[Path]:
-    """Writes the prose of docstrings into `folder`, a module a file; returns the paths, sorted.
+    """Writes the prose of docstrings into `folder`, one file per module; returns the paths, sorted.
 
-    The files are UTF-8 with paragraphs parted by blank lines, and called `PACKAGE.MODULE.txt`. A
-    paragraph is kept where it stands first, and left out wherever else it stands. "python" is the
-    standard library. Nothing is imported; the tests of packages are left out. Raises InputError for
-    a package that is not installed.
+    The files are UTF-8 with paragraphs separated by blank lines, and called `PACKAGE.MODULE.txt`. A
+    paragraph is kept only where it is first found. "python" is the standard library. Nothing is
+    imported; the tests of packages are left out. Raises InputError for a package that is not
+    installed.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,8 +148,7 @@ def write_docstrings(folder, packages=PACKAGES) -> list[Path]:
             module = source.relative_to(root).with_suffix("").parts
             if not _NOT_READ.isdisjoint(module) or module[-1].endswith("_test"):
                 continue
-            found = [text for text in _docstrings(source) for text in prose(text)]
-            # In order, each once, and none that stands elsewhere.
+            found = [text for docstring in _docstrings(source) for text in prose(docstring)]
             paragraphs = [text for text in dict.fromkeys(found) if text not in seen]
             seen.update(paragraphs)
             if paragraphs:
@@ -168,10 +162,10 @@ def _root(package):
     """The folder of a package's modules."""
     if package == "python":
         return Path(sysconfig.get_paths()["stdlib"])
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise InputError(f"There is no package {package} here, whose docstrings to read.")
-    return Path(found.submodule_search_locations[0])
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"The package {package} is not installed; its docstrings were to be read.")
+    return Path(spec.submodule_search_locations[0])
 
 
 def _docstrings(source):
@@ -185,5 +179,5 @@ def _docstrings(source):
         docstring = ast.get_docstring(node)
         if docstring:
             yield docstring
-        # Not `ast.walk`, which looks at every name and number: it takes longer than to parse.
+        # Not `ast.walk`, which visits every name and number and takes longer than parsing.
         defined += [child for child in reversed(node.body) if isinstance(child, _DEFINITIONS)]

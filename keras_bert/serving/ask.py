@@ -1,4 +1,4 @@
-"""`keras-bert ask`: a model that is served, asked over REST or gRPC."""
+"""`keras-bert ask`: a client of served models, over REST or gRPC."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,36 +7,33 @@ from urllib.parse import urlsplit
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.readers.text_file import TextFile
-from keras_bert.serving.settings import ask_settings, given_names, needs_extra
+from keras_bert.readers.sources import TextFile
+from keras_bert.serving.errors import needs_extra
+from keras_bert.serving.settings import ask_settings, given_names
 
 
-class AskedExamples(TextFile):
-    """The objects of a file of JSON Lines, as they stand there; to be gone through once.
+class _JsonLines(TextFile):
+    """The objects of a file of JSON Lines; to be iterated once.
 
-    Raises `InputError` where the file cannot be read or a line is no object.
+    Raises `InputError` if the file cannot be read or a line is not an object.
     """
 
     def __iter__(self):
-        with self.closed_on_error():
-            for number, line in self._lines():
-                if line.strip():
-                    yield self._json_object(number, line)
-            self._closer.close()
+        for _, example in self.json_objects(self.lines()):
+            yield example
 
 
-# Seconds; many more have no place in the numbers of sockets and of gRPC.
+# Seconds; sockets and gRPC do not take much larger numbers.
 _LONGEST = 1_000_000
 
 
 @takes(ask_settings())
 def ask(**settings) -> Iterator[dict[str, Any]]:
-    """Yields one dictionary an example, in order: what the model on the server says of it.
+    """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. An answer has the outputs of the model's
-    signature. Where one of them is `lengths`, how many words or spans there are, lists of the
-    example that are padded for the company it was computed in are cut to that length, and
-    `lengths` is left out.
+    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
+    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
+    that length, without the padding to the other examples in the batch, and `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -45,8 +42,8 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
         {settings}
 
     Raises:
-        InputError: the address is none, an example is wrong, or (`ServerError`) the server cannot
-            be reached or refuses; at the latest when that example is reached.
+        InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
+            reached or rejects a request; at the latest when that example is reached.
     """
     settings = ask_settings().of(settings)
     with connect(settings.url, timeout=settings.timeout) as client:
@@ -57,11 +54,11 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
             yield {"versions": dict(client.versions(settings.model)), **signature}
             return
         examples = _examples(settings)
-        while some := list(itertools.islice(examples, settings.batch_size)):
-            answers = client.predict(
-                settings.model, some, signature=settings.signature, version=settings.version
+        while batch := list(itertools.islice(examples, settings.batch_size)):
+            predictions = client.predict(
+                settings.model, batch, signature=settings.signature, version=settings.version
             )
-            yield from map(_without_padding, answers)
+            yield from map(_without_padding, predictions)
 
 
 def connect(url, *, timeout):
@@ -69,7 +66,7 @@ def connect(url, *, timeout):
     timeout = min(timeout, _LONGEST)
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as an address of IPv6 without its end
+    except ValueError:  # such as an incomplete IPv6 address
         parts = urlsplit("")
     if parts.scheme in ("http", "https") and parts.hostname:
         with needs_extra("The client"):
@@ -82,27 +79,26 @@ def connect(url, *, timeout):
 
         return GrpcClient(parts.netloc, timeout=timeout)
     raise InputError(
-        f"{url!r} is no address of a server; write http://HOST:PORT for REST (8501 is usual), or "
-        "grpc://HOST:PORT for gRPC (8500)."
+        f"Invalid address {url!r} of a server. Expected http://HOST:PORT for REST (the usual port "
+        "is 8501) or grpc://HOST:PORT for gRPC (8500)."
     )
 
 
 def _examples(settings):
-    """The examples, as dictionaries of inputs by name."""
-    given = {name: getattr(settings, name) for name in given_names()}
-    given = {name: values for name, values in given.items() if values is not None}
-    if given:
-        yield from (dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True))
-        return
-    yield from AskedExamples(settings.data)
+    """An iterator over the examples, as dictionaries of inputs by name."""
+    if settings.data is not None:
+        return iter(_JsonLines(settings.data))
+    texts = {name: getattr(settings, name) for name in given_names()}
+    texts = {name: values for name, values in texts.items() if values is not None}
+    return (dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True))
 
 
-def _without_padding(answer):
-    length = answer.get("lengths")
+def _without_padding(prediction):
+    length = prediction.get("lengths")
     if not isinstance(length, int):
-        return answer
+        return prediction
     return {
         name: value[:length] if isinstance(value, list) else value
-        for name, value in answer.items()
+        for name, value in prediction.items()
         if name != "lengths"
     }

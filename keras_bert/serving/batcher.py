@@ -1,4 +1,4 @@
-"""Requests that wait while others are computed are computed together."""
+"""Batching: requests that wait while others are computed are computed together."""
 
 import asyncio
 import collections
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.serving.request_error import RequestError
+from keras_bert.serving.errors import RequestError
 
-# One long request must not keep all others waiting.
+# Two, so that one long request does not delay all others.
 _SLOTS = 2
 
 
@@ -19,50 +19,53 @@ class _Request:
     version: Any
     signature: str
     inputs: dict
-    rows: int
-    answer: asyncio.Future
+    size: int
+    response: asyncio.Future
 
-    def joins(self, other):
-        """Whether the two can be one batch: the same function, of inputs that differ in rows."""
+    def fits(self, other):
+        """Whether the two can be one batch: the same function, inputs of the same shapes."""
         return (
             self.version is other.version
             and self.signature == other.signature
-            and self.version.may_be_joined(self.signature)
-            and _row_shapes(self.inputs) == _row_shapes(other.inputs)
+            and self.version.can_be_batched(self.signature)
+            and self._shapes() == other._shapes()
         )
+
+    def _shapes(self):
+        return {name: array.shape[1:] for name, array in self.inputs.items()}
 
 
 class Batcher:
-    """Computes what one model is asked.
+    """Computes the requests for one model.
 
-    A request that finds a free lane is computed at once, so that nobody waits for company; those
-    that find none wait, and go together when a lane becomes free: whatever has the same version,
-    signature and shapes, up to `max_rows`. Where a batch fails, each of its requests is computed
-    by itself: nobody has somebody else's error. Answers may be padded as wide as the batch needed.
+    A request that finds a free worker slot is computed at once. Others wait, and are computed
+    together when a slot becomes free: those with the same version, signature and shapes, up to
+    `max_examples`. If a batch fails, its requests are computed one by one, so that each gets its
+    own error. Outputs may be padded to the longest of the batch.
 
-    To be made, used and closed in one event loop.
+    To be created, used and closed in one event loop.
     """
 
-    def __init__(self, *, max_rows):
-        self._max_rows = max_rows
+    def __init__(self, *, max_examples):
+        self._max_examples = max_examples
         self._waiting = collections.deque()
-        self._there = asyncio.Semaphore(0)
+        self._available = asyncio.Semaphore(0)
         self._threads = ThreadPoolExecutor(_SLOTS, thread_name_prefix="batcher")
         self._slots = [asyncio.create_task(self._work()) for _ in range(_SLOTS)]
 
     async def compute(self, version, signature, inputs):
-        """The outputs of a `ModelVersion`, whose inputs have been checked, rows first.
+        """The outputs of a `ModelVersion` for checked inputs, batch first.
 
-        Raises `RequestError`. Who is cancelled while waiting is not computed.
+        Raises `RequestError`. A request that is cancelled while it waits is not computed.
         """
-        rows = max((array.shape[0] for array in inputs.values() if array.ndim), default=0)
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Request(version, signature, inputs, rows, answer))
-        self._there.release()
-        return await answer
+        size = max((array.shape[0] for array in inputs.values() if array.ndim), default=0)
+        response = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Request(version, signature, inputs, size, response))
+        self._available.release()
+        return await response
 
     async def close(self):
-        """Ends the lanes. A computation that has begun runs to its end in its thread."""
+        """Closes the slots. A running computation continues to its end in its thread."""
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
@@ -71,29 +74,28 @@ class Batcher:
     async def _work(self):
         loop = asyncio.get_running_loop()
         while True:
-            await self._there.acquire()
+            await self._available.acquire()
             batch = self._next_batch()
             if not batch:
                 continue
-            found = await loop.run_in_executor(self._threads, _outcomes, batch)
-            for request, outcome in zip(batch, found, strict=True):
-                if request.answer.done():  # the asker has left
+            outcomes = await loop.run_in_executor(self._threads, _outcomes, batch)
+            for request, outcome in zip(batch, outcomes, strict=True):
+                if request.response.done():  # cancelled
                     continue
                 if isinstance(outcome, Exception):
-                    request.answer.set_exception(outcome)
+                    request.response.set_exception(outcome)
                 else:
-                    request.answer.set_result(outcome)
+                    request.response.set_result(outcome)
 
     def _next_batch(self):
-        """Takes the first request that waits, and those after it that may join it."""
-        batch, rest, rows = [], collections.deque(), 0
+        """Takes the first waiting request, and later ones that fit it."""
+        batch, rest, size = [], collections.deque(), 0
         for request in self._waiting:
-            if request.answer.done():
+            if request.response.done():
                 continue
-            fits = not batch or (rows + request.rows <= self._max_rows and request.joins(batch[0]))
-            if fits:
+            if not batch or (size + request.size <= self._max_examples and request.fits(batch[0])):
                 batch.append(request)
-                rows += request.rows
+                size += request.size
             else:
                 rest.append(request)
         self._waiting = rest
@@ -106,17 +108,17 @@ def _outcomes(batch):
         try:
             return _together(batch)
         except Exception:
-            pass  # told to the one who caused it, below
+            pass  # raised again for the request that caused it, below
     return [_alone(request) for request in batch]
 
 
 def _alone(request):
     try:
         return request.version.compute(request.signature, request.inputs)
-    except RequestError as request_error:
-        return request_error
-    except Exception as error:  # a request must not take the lane down
-        return RequestError("INTERNAL", f"{type(error).__name__}: {error}")
+    except RequestError as error:
+        return error
+    except Exception as error:  # the slot must survive
+        return RequestError(f"{type(error).__name__}: {error}", "INTERNAL")
 
 
 def _together(batch):
@@ -125,12 +127,8 @@ def _together(batch):
         name: np.concatenate([request.inputs[name] for request in batch]) for name in first.inputs
     }
     outputs = first.version.compute(first.signature, inputs)
-    ends = np.cumsum([request.rows for request in batch])
+    ends = np.cumsum([request.size for request in batch])
     if any(len(array) != ends[-1] for array in outputs.values()):
-        raise ValueError("an output has not a row for each example")
+        raise ValueError("an output does not have one row per example")
     parts = {name: np.split(array, ends[:-1]) for name, array in outputs.items()}
-    return [{name: parts[name][place] for name in parts} for place in range(len(batch))]
-
-
-def _row_shapes(inputs):
-    return {name: array.shape[1:] for name, array in inputs.items()}
+    return [{name: parts[name][number] for name in parts} for number in range(len(batch))]

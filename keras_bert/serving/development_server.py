@@ -1,4 +1,4 @@
-"""The development server: its models, its two doors, and the look-out for new versions."""
+"""The development server: its models, its REST and gRPC endpoints, and new versions."""
 
 import asyncio
 import contextlib
@@ -11,32 +11,31 @@ import uvicorn
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.serving.bounds import Bounds, Hosts, Places, PromptProtocol
+from keras_bert.serving.bounds import Bounds, Capacity, Hosts, PromptProtocol
 from keras_bert.serving.grpc_services import grpc_server
 from keras_bert.serving.model_server import ModelServer
 from keras_bert.serving.model_version import ServedModel, model_folders
-from keras_bert.serving.page import page_routes
-from keras_bert.serving.rest import rest_application
+from keras_bert.serving.rest import http_application
 from keras_bert.serving.settings import ServeSettings
 
-# Seconds that requests under way have when the server ends, and that refusing the others takes;
-# together less than the ten that `docker stop` waits.
-_LAST_ANSWERS, _LAST_REFUSALS = 8, 1
-# Pages of this machine may show ours in a frame, as a notebook does.
+# Seconds for running requests to be answered, and for others to be rejected, when the server stops;
+# together less than the ten seconds that `docker stop` waits.
+_LAST_ANSWERS, _LAST_REJECTIONS = 8, 1
+# Pages of this machine may show the server's page in a frame, as a notebook does.
 _FRAMES = "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*"
 _HEADERS = [
     ("Content-Security-Policy", f"default-src 'self'; img-src data:; {_FRAMES}"),
-    ("X-Frame-Options", "SAMEORIGIN"),  # for browsers that know no frame-ancestors
+    ("X-Frame-Options", "SAMEORIGIN"),  # for browsers without frame-ancestors
 ]
 
 
 class DevelopmentServer:
-    """The server, in an event loop of the caller's; see `serve`.
+    """The server, in the caller's event loop; see `serve`.
 
     Attributes:
-        rest_port, grpc_port: where it listens, once `started` is set.
-        rest, grpc: its addresses then, as `ask` takes them.
-        started: a `threading.Event`.
+        started: a `threading.Event`, after which the others are set.
+        rest_port, grpc_port: the ports.
+        rest, grpc: the addresses, as `ask` takes them.
     """
 
     def __init__(self, *, report=print, **settings):
@@ -50,7 +49,7 @@ class DevelopmentServer:
         self._server = ModelServer(
             self._models, max_batch=settings.max_batch, timeout=settings.timeout
         )
-        self._grpc_places = Places(self._server, settings.max_requests)
+        self._grpc_capacity = Capacity(self._server, settings.max_requests)
         self._http = None
         self.rest_port = self.grpc_port = self.rest = self.grpc = None
         self.started = threading.Event()
@@ -61,9 +60,7 @@ class DevelopmentServer:
         asyncio.get_running_loop().set_default_executor(_Threads())
         with contextlib.closing(_listen(settings.host, settings.rest_port)) as listening:
             grpc = grpc_server(
-                self._server,
-                max_body=settings.max_body,
-                places=self._grpc_places,
+                self._server, max_body=settings.max_body, capacity=self._grpc_capacity
             )
             self.rest_port = listening.getsockname()[1]
             self.grpc_port = _add_port(grpc, settings.host, settings.grpc_port)
@@ -72,25 +69,28 @@ class DevelopmentServer:
             self._http = _HttpServer(self._http_config(), grpc=grpc, server=self._server)
             self._server.open()
             await grpc.start()
-            looking = asyncio.create_task(self._look_for_versions())
-            self._tell_where()
+            polling = asyncio.create_task(self._poll_versions())
+            self._report("This server is for development. For production, use TensorFlow Serving.")
+            self._report(f"REST   {self.rest}/v1/models/{self._models[0].name}")
+            self._report(f"gRPC   {self.grpc}")
+            self._report(f"Page   {self.rest}/")
             self.started.set()
             try:
                 await self._http.serve(sockets=[listening])
             finally:
-                looking.cancel()
-                await asyncio.gather(looking, grpc.stop(0), return_exceptions=True)
+                polling.cancel()
+                await asyncio.gather(polling, grpc.stop(0), return_exceptions=True)
                 await self._server.close()
 
     def stop(self):
-        """Ends the server; may be called from any thread."""
+        """Stops the server; may be called from any thread."""
         self._http.should_exit = True
 
     def last_words(self):
-        """What became of the requests that were under way when the server was stopped."""
+        """Whether the requests that were running when the server was stopped were answered."""
         unanswered = self._server.unanswered
         if unanswered == 0:
-            return "Stopped. All requests under way were answered."
+            return "Stopped. All running requests were answered."
         return (
             f"Stopped. {counted(unanswered, 'request')} could not be answered in {_LAST_ANSWERS} s."
         )
@@ -98,14 +98,14 @@ class DevelopmentServer:
     def _http_config(self):
         settings = self._settings
         application = Bounds(
-            rest_application(self._server, page_routes(self._server, settings.attention)),
+            http_application(self._server, attention=settings.attention),
             hosts=Hosts(settings.host, settings.allowed_hosts or ()),
-            places=Places(self._server, settings.max_requests),
+            capacity=Capacity(self._server, settings.max_requests),
             max_body=settings.max_body,
         )
         return uvicorn.Config(
             application,
-            # Connections, too, are bounded: most of them may be idle.
+            # Most connections may be idle, but their number is bounded too.
             http=functools.partial(
                 PromptProtocol, timeout=settings.timeout, most=4 * settings.max_requests
             ),
@@ -115,31 +115,25 @@ class DevelopmentServer:
             access_log=False,
             server_header=False,
             headers=_HEADERS,
-            timeout_graceful_shutdown=_LAST_ANSWERS + _LAST_REFUSALS,
+            timeout_graceful_shutdown=_LAST_ANSWERS + _LAST_REJECTIONS,
         )
 
-    async def _look_for_versions(self):
+    async def _poll_versions(self):
         while True:
             await asyncio.sleep(self._settings.poll)
             for model in self._models:
                 line = await asyncio.to_thread(model.refresh)
                 if line is not None:
-                    # Whoever read it may have gone, or cannot read its letters.
+                    # The output may be closed, or in an encoding without these characters.
                     with contextlib.suppress(OSError, ValueError):
                         self._report(line)
 
-    def _tell_where(self):
-        self._report("This server is for development; production is TensorFlow Serving's.")
-        self._report(f"REST   {self.rest}/v1/models/{self._models[0].name}")
-        self._report(f"gRPC   {self.grpc}")
-        self._report(f"Page   {self.rest}/")
-
 
 class _HttpServer(uvicorn.Server):
-    """Uvicorn's server, with which the gRPC server ends.
+    """Uvicorn's server, which stops the gRPC server too.
 
-    Whoever has no answer in time is refused in the words of its interface. Uvicorn alone would
-    cancel the requests, and answer with a status of 500.
+    Requests without an answer in time are rejected with a status. Uvicorn alone would cancel them
+    and respond with status 500.
     """
 
     def __init__(self, config, *, grpc, server):
@@ -156,21 +150,21 @@ class _HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets=None):
         giving_up = self._loop.call_later(_LAST_ANSWERS, self._server.give_up)
-        stopping = asyncio.create_task(self._grpc.stop(_LAST_ANSWERS + _LAST_REFUSALS))
+        stopping = asyncio.create_task(self._grpc.stop(_LAST_ANSWERS + _LAST_REJECTIONS))
         await super().shutdown(sockets)
         await stopping
         giving_up.cancel()
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of an event loop that ends without them: nothing in them can be broken off."""
+    """Threads that an event loop does not wait for: a computation cannot be cancelled."""
 
     def shutdown(self, wait=True, *, cancel_futures=False):
         super().shutdown(wait=False, cancel_futures=True)
 
 
 def _load(model, report):
-    """Loads the newest version that can be; `InputError` where there is none."""
+    """Loads the newest version that loads; `InputError` if none does."""
     lines = list(iter(model.refresh, None))
     if "AVAILABLE" not in {state.state for state in model.states.values()}:
         raise InputError(" ".join(lines))
@@ -183,7 +177,7 @@ def _listen(host, port):
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise InputError(f"Nothing can listen on {host}, port {port}: {error}.") from None
+        raise InputError(f"Cannot listen on {host}, port {port}: {error}.") from None
 
 
 def _add_port(grpc, host, port):
@@ -192,8 +186,8 @@ def _add_port(grpc, host, port):
         return grpc.add_insecure_port(address)
     except RuntimeError:
         raise InputError(
-            f"gRPC cannot listen on {address}, which is taken or not this machine's; give another "
-            "`grpc_port`."
+            f"gRPC cannot listen on {address}: it is in use or not an address of this machine. "
+            "Choose another `grpc_port`."
         ) from None
 
 

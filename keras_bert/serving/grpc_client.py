@@ -12,25 +12,27 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from keras_bert.serving.inputs import array_of_proto
-from keras_bert.serving.request_error import RequestError, ServerError, wrong_count
-from keras_bert.serving.rest_json import bytes_of, json_values
+from keras_bert.serving.errors import (
+    RequestError,
+    ServerError,
+    unexpected_response,
+    unknown_signature,
+    wrong_count,
+)
+from keras_bert.serving.tensors import array_of_proto, bytes_of, json_values
 
-# Answers of many long texts are larger than gRPC's 4 MiB.
-_LARGEST_ANSWER = 256 << 20
+# Responses for many long texts are larger than gRPC's 4 MiB.
+_LARGEST_RESPONSE = 256 << 20
 
 
 class GrpcClient:
-    """Asks the models of a server at `HOST:PORT`; a context manager.
-
-    As `RestClient`, with the same methods, arguments and answers.
-    """
+    """Sends requests to `HOST:PORT`; a context manager with the methods of `RestClient`."""
 
     def __init__(self, address, *, timeout):
         self._address = address
         self._timeout = timeout
         options = [
-            ("grpc.max_receive_message_length", _LARGEST_ANSWER),
+            ("grpc.max_receive_message_length", _LARGEST_RESPONSE),
             ("grpc.enable_http_proxy", 0),
         ]
         self._channel = grpc.insecure_channel(address, options=options)
@@ -47,10 +49,7 @@ class GrpcClient:
         """See `RestClient.signature`."""
         found = self._signatures(model, version)
         if signature not in found:
-            raise ServerError(
-                f"The model {model} has no signature {signature}; it has {', '.join(found)}.",
-                code="INVALID_ARGUMENT",
-            )
+            raise unknown_signature(model, signature, found)
         definition = found[signature]
         return {"inputs": _described(definition.inputs), "outputs": _described(definition.outputs)}
 
@@ -58,11 +57,11 @@ class GrpcClient:
         """See `RestClient.versions`."""
         request = get_model_status_pb2.GetModelStatusRequest()
         request.model_spec.name = model
-        answer = self._ask(self._models.GetModelStatus, request)
+        response = self._call(self._models.GetModelStatus, request)
         states = get_model_status_pb2.ModelVersionStatus.State
         return [
             (status.version, _name_of(states, status.state))
-            for status in answer.model_version_status
+            for status in response.model_version_status
         ]
 
     def predict(self, model, examples, *, signature="serving_default", version=None):
@@ -73,7 +72,7 @@ class GrpcClient:
         request.model_spec.signature_name = signature
         infos = self._signatures(model, version)[signature].inputs if examples else {}
         for name, values in _columns(examples).items():
-            dtype = infos[name].dtype if name in infos else None  # the server says it is unknown
+            dtype = infos[name].dtype if name in infos else None  # the server rejects it
             try:
                 proto = tf.make_tensor_proto(_sendable(values), dtype=dtype)
             except (TypeError, ValueError) as error:
@@ -81,13 +80,13 @@ class GrpcClient:
                     f"The input {name!r} cannot be sent: {error}", code="INVALID_ARGUMENT"
                 ) from None
             request.inputs[name].CopyFrom(proto)
-        answer = self._ask(self._prediction.Predict, request)
+        response = self._call(self._prediction.Predict, request)
         columns = {}
-        for name, proto in sorted(answer.outputs.items()):
+        for name, proto in sorted(response.outputs.items()):
             try:
-                array = array_of_proto(name, proto, max_values=_LARGEST_ANSWER)
+                array = array_of_proto(name, proto, max_values=_LARGEST_RESPONSE)
             except RequestError as error:
-                raise self._odd(str(error)) from None
+                raise unexpected_response(self._address, f"valid tensors ({error})") from None
             rows = len(array) if array.ndim else 0
             if rows != len(examples):
                 raise wrong_count(self._address, rows, len(examples))
@@ -99,31 +98,26 @@ class GrpcClient:
     def _signatures(self, model, version):
         request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
         _fill(request.model_spec, model, version)
-        answer = self._ask(self._prediction.GetModelMetadata, request)
+        response = self._call(self._prediction.GetModelMetadata, request)
         found = get_model_metadata_pb2.SignatureDefMap()
         try:
-            has_signatures = answer.metadata["signature_def"].Unpack(found)
+            has_signatures = response.metadata["signature_def"].Unpack(found)
         except DecodeError:
             has_signatures = False
         if not has_signatures:
-            raise self._odd("The metadata has no signatures.")
+            raise unexpected_response(self._address, "metadata with signatures")
         return found.signature_def
 
-    def _odd(self, what):
-        return ServerError(
-            f"{self._address} does not answer as TensorFlow Serving does. {what}", code="INTERNAL"
-        )
-
-    def _ask(self, method, request):
+    def _call(self, method, request):
         try:
             return method(request, timeout=self._timeout)
         except grpc.RpcError as error:
-            code, said = error.code().name, error.details()
+            code, details = error.code().name, error.details()
         if code == "UNAVAILABLE":
-            message = f"{self._address} cannot be reached, or takes no more requests: {said}"
+            problem = "cannot be reached, or does not take more requests"
         else:
-            message = f"{self._address} refused ({code}): {said}"
-        raise ServerError(message, code=code)
+            problem = f"rejected the request ({code})"
+        raise ServerError(f"{self._address} {problem}: {details}", code=code)
 
 
 def _fill(spec, model, version):
@@ -138,8 +132,8 @@ def _columns(examples):
     for example in examples:
         if set(example) != set(names):
             raise ServerError(
-                f"Of the examples one has the inputs {', '.join(names)} and one has "
-                f"{', '.join(example)}; give all of them the same.",
+                "All examples must have the same inputs. Received: "
+                f"{', '.join(names)} and {', '.join(example)}.",
                 code="INVALID_ARGUMENT",
             )
     return {name: [example[name] for example in examples] for name in names}
@@ -156,12 +150,12 @@ def _described(tensors):
 
 
 def _name_of(enum, number):
-    """The name of a value of an enumeration; its number where it has none, as JSON has it."""
+    """The name of a value of an enumeration; its number if it has none, as in JSON."""
     return enum.Name(number) if number in enum.values() else str(number)
 
 
 def _sendable(value):
-    """A value of JSON as `tf.make_tensor_proto` takes it: with bytes in place of their base64."""
+    """A JSON value as `tf.make_tensor_proto` takes it: with bytes instead of their base64."""
     if isinstance(value, list):
         return [_sendable(inner) for inner in value]
     if isinstance(value, dict) and list(value) == ["b64"]:

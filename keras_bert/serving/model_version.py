@@ -1,4 +1,4 @@
-"""The folders that exports write, and their versions, loaded: what each takes and answers."""
+"""The folders that exports write, and the model versions that are loaded from them."""
 
 import contextlib
 import gc
@@ -8,38 +8,49 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401
+import tensorflow_text  # noqa: F401  (registers the operations of exported tokenizers)
 from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    prediction_log_pb2,
+)
 
 from keras_bert.base.errors import InputError
-from keras_bert.serving.request_error import HTTP_STATUS, RequestError
+from keras_bert.serving.errors import HTTP_STATUS, RequestError
+
+DEFAULT_SIGNATURE = "serving_default"
+SIGNATURES = "signature_def"  # the only kind of metadata
+# Requests in a SavedModel that a server runs before it answers clients.
+_WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
+# Lines of an error about the graph, not about the request.
+_OF_THE_GRAPH = ("Graph execution error", "Detected at node")
 
 
 def model_folders(folders):
     """{name: folder} of the models in some folders.
 
     Raises:
-        InputError: there is none in one of them, or two have the same name.
+        InputError: a folder has no model or an invalid name, or two models have the same name.
     """
     found = {}
     for given in map(Path, folders):
         inside = [given] if version_folders(given) else _models_in(given)
         if not inside:
             raise InputError(
-                f"{given} holds no exported model; give a folder that keras-bert export wrote, "
-                "with versions in it that are numbered up to 2^63 - 1, or one that holds such "
-                "folders."
+                f"No exported model in {given}. Expected a folder that keras-bert export wrote, "
+                "with versions numbered up to 2^63 - 1, or a folder of such folders."
             )
         for folder in inside:
             name = Path(os.path.abspath(folder)).name  # of a link, its own
-            # As REST's addresses have it; the name stands in lines of the log and of metrics, too.
+            # REST paths, log lines and metrics contain the name.
             if not name or ":" in name or not name.isprintable():
                 raise InputError(
-                    f"The folder {str(folder)!r} cannot name a model: a name has no colon and no "
-                    "control characters. Rename the folder."
+                    f"The folder name {str(folder)!r} is not a valid model name: it has a colon "
+                    "or a control character. Rename the folder."
                 )
             if name in found:
-                raise InputError(f"{found[name]} and {folder} would both be called {name}.")
+                raise InputError(f"{found[name]} and {folder} have the same model name {name}.")
             found[name] = folder
     return found
 
@@ -59,17 +70,17 @@ def version_folders(folder):
 
 
 def _is_version(name):
-    """Whether a name is a number that the messages of TensorFlow Serving have room for."""
+    """Whether a name is a version number, which TensorFlow Serving's messages hold in 64 bits."""
     return name.isascii() and name.isdecimal() and int(name) < 2**63
 
 
 def check_files(folder):
-    """Raises OSError where something in a folder, at any depth, is neither a file nor a folder.
+    """Raises OSError if a folder contains something other than files and folders, at any depth.
 
-    Whoever reads a pipe waits for somebody to write to it, and nothing can break that off.
+    Reading from a pipe would wait for a writer, and cannot be interrupted.
     """
     for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # a link to nothing
+        with contextlib.suppress(OSError):  # a broken link
             mode = path.stat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 break
@@ -78,26 +89,15 @@ def check_files(folder):
     raise OSError(f"{path.relative_to(folder)} is not a regular file.")
 
 
-# The operations of exported tokenizers are registered by its import.
-
-
-DEFAULT_SIGNATURE = "serving_default"
-# Where a SavedModel has requests that a server runs before it answers anybody.
-_WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
-# Lines of an error that tell of the graph and not of the request.
-_OF_THE_GRAPH = ("Graph execution error", "Detected at node")
-
-
 class ModelVersion:
     """A SavedModel in a version folder.
 
     Attributes:
         number: the name of its folder.
-        signature_defs: name -> `tensorflow.SignatureDef`, all that the file has, which is what
-            TensorFlow Serving tells of a model.
+        signature_defs: name -> `SignatureDef`, all of the file, as TensorFlow Serving reports them.
 
     Raises:
-        OSError or an error of TensorFlow's: the folder holds none, or not all of one.
+        OSError or an error of TensorFlow: the folder has no complete SavedModel.
     """
 
     def __init__(self, folder):
@@ -107,63 +107,64 @@ class ModelVersion:
         file.ParseFromString((folder / "saved_model.pb").read_bytes())
         self.signature_defs = dict(file.meta_graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder))
-        self._warm_up(folder / _WARMUP_FILE)
+        if (folder / _WARMUP_FILE).is_file():
+            for record in tf.data.TFRecordDataset(str(folder / _WARMUP_FILE)):
+                log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+                request = log.predict_log.request
+                inputs = {name: tf.make_ndarray(tensor) for name, tensor in request.inputs.items()}
+                self.compute(request.model_spec.signature_name, inputs)
 
     def signature_def(self, name):
-        """The `SignatureDef` of a signature that can be asked; "" is the default one.
+        """The `SignatureDef` of a callable signature; "" is the default one.
 
-        Raises `RequestError` where there is none of that name.
+        Raises `RequestError` if there is none of that name.
         """
         name = name or DEFAULT_SIGNATURE
         if name not in self._model.signatures:
             known = ", ".join(sorted(self._model.signatures))
             raise RequestError(
-                "INVALID_ARGUMENT",
-                f'Serving signature name: "{name}" not found in signature def; there are {known}.',
+                f'Serving signature name: "{name}" not found in signature def. Expected: {known}.'
             )
         return self.signature_defs[name]
 
-    def may_be_joined(self, signature):
-        """Whether requests may be computed together: each output has a row for each example."""
+    def reject_method(self, signature, method):
+        """Raises `RequestError`: exports have no signatures for Classify or Regress."""
+        found = self.signature_def(signature).method_name
+        raise RequestError(
+            f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: "
+            f"{found}. Use Predict."
+        )
+
+    def can_be_batched(self, signature):
+        """Whether requests may be computed together: each output has one row per example."""
         outputs = self.signature_def(signature).outputs.values()
         shapes = [output.tensor_shape for output in outputs]
         return all(shape.dim and shape.dim[0].size == -1 for shape in shapes)
 
     def compute(self, signature, inputs):
-        """The outputs of some inputs, both NumPy arrays by name; strings are bytes in objects.
+        """Returns the outputs; inputs and outputs are NumPy arrays by name, strings are bytes.
 
-        Raises `RequestError` where the graph cannot, with what it says.
+        Raises `RequestError` with the message of an error in the graph.
         """
         function = self._model.signatures[signature or DEFAULT_SIGNATURE]
         try:
             outputs = function(**{name: tf.constant(array) for name, array in inputs.items()})
         except tf.errors.OpError as error:
-            raise _refusal(error) from error
+            raise _request_error(error) from error
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
-    def _warm_up(self, path):
-        from tensorflow_serving.apis import prediction_log_pb2
 
-        if not path.is_file():
-            return
-        for record in tf.data.TFRecordDataset(str(path)):
-            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
-            request = log.predict_log.request
-            inputs = {name: tf.make_ndarray(tensor) for name, tensor in request.inputs.items()}
-            self.compute(request.model_spec.signature_name, inputs)
-
-
-def _refusal(error):
-    """What an error of the graph tells the asker: its own words, without the names of nodes."""
+def _request_error(error):
+    """The `RequestError` of an error in the graph: its message, without the names of nodes."""
     code = error_codes_pb2.Code.Name(error.error_code)
-    told = str(error.message).replace("<stack traces unavailable>", "").partition("\n\t [[")[0]
-    lines = [line.strip() for line in told.splitlines()]
-    told = " ".join(line for line in lines if line and not line.startswith(_OF_THE_GRAPH))
-    return RequestError(code if code in HTTP_STATUS else "INTERNAL", told or code)
+    message = str(error.message).replace("<stack traces unavailable>", "").partition("\n\t [[")[0]
+    lines = [line.strip() for line in message.splitlines()]
+    message = " ".join(line for line in lines if line and not line.startswith(_OF_THE_GRAPH))
+    return RequestError(message or code, code if code in HTTP_STATUS else "INTERNAL")
 
 
 class State(NamedTuple):
-    """What became of a version, in the words of TensorFlow Serving's ModelVersionStatus."""
+    """The state of a version, in the terms of TensorFlow Serving's ModelVersionStatus."""
 
     state: str
     code: str = "OK"
@@ -171,13 +172,13 @@ class State(NamedTuple):
 
 
 class ServedModel:
-    """The versions under a folder. The newest one that loads answers; others are let go.
+    """The versions in a folder. The newest one that loads is served; others are unloaded.
 
-    A request keeps the version that it came to, so that none is lost when a new one takes over.
+    A request keeps the version that it started with, so that none is lost when a new one is loaded.
 
     Attributes:
         name: what clients call it.
-        states: {version: `State`} of all that were seen.
+        states: {version: `State`} of all versions since the start.
     """
 
     def __init__(self, name, folder):
@@ -188,12 +189,11 @@ class ServedModel:
         self._failed = {}
 
     def refresh(self):
-        """Looks at the folder; loads what is new and lets it take over.
+        """Loads a version that is new in the folder; returns a message for the user, or None.
 
-        Returns a sentence for the user where something has changed, else None. One call at a time.
-
-        A version that does not load is tried again once its files have changed. Where the folder of
-        the one that answers is gone, the newest of those that are left takes over.
+        A version that does not load is tried again when its files have changed. When the folder of
+        the served version is deleted, the newest of the others is loaded. Not to be called by
+        several threads at once.
         """
         for folder in reversed(version_folders(self._folder)):
             number = int(folder.name)
@@ -205,46 +205,57 @@ class ServedModel:
             self.states[number] = State("LOADING")
             try:
                 version = ModelVersion(folder)
-            except Exception as error:  # whatever is in the folder, the server goes on
+            except Exception as error:  # the server keeps running whatever the folder contains
                 self._failed[number] = files
                 message = " ".join(str(error).split())
                 self.states[number] = State("END", "INTERNAL", message)
-                return f"{self.name}: version {number} does not load: {message}"
+                return f"{self.name}: version {number} could not be loaded: {message}"
             if self._current is not None:
                 self.states[self._current.number] = State("END")
             self._current = version
             self.states[number] = State("AVAILABLE")
-            gc.collect()  # a graph is in circles of its own, and holds its weights
-            return f"{self.name}: version {number} answers."
+            gc.collect()  # graphs have reference cycles, and hold the weights
+            return f"{self.name}: version {number} is served."
         return None
 
     def version(self, number=None):
-        """The `ModelVersion` that answers; `RequestError` where it is not the asked one."""
-        current = self._current  # once: another may take its place meanwhile
+        """The served `ModelVersion`; `RequestError` if another `number` is requested."""
+        current = self._current  # read once: another thread may replace it
         if current is not None and number in (None, current.number):
             return current
         asked = f"Latest({self.name})" if number is None else f"Specific({self.name}, {number})"
-        raise RequestError("NOT_FOUND", f"Servable not found for request: {asked}")
+        raise RequestError(f"Servable not found for request: {asked}", "NOT_FOUND")
 
-    def states_of(self, number=None):
-        """[(version, `State`)], the newest first; `RequestError` where there is none."""
-        found = [
-            (version, state)
-            for version, state in sorted(self.states.items(), reverse=True)
-            if number in (None, version)
-        ]
-        if not found:
+    def metadata(self, number=None):
+        """The `GetModelMetadataResponse` of a version."""
+        version = self.version(number)
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        response.model_spec.name = self.name
+        response.model_spec.version.value = version.number
+        signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=version.signature_defs)
+        response.metadata[SIGNATURES].Pack(signatures)
+        return response
+
+    def status(self, number=None):
+        """The `GetModelStatusResponse` of one or all versions, the newest first."""
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for version, state in sorted(self.states.items(), reverse=True):
+            if number in (None, version):
+                status = response.model_version_status.add(version=version, state=state.state)
+                status.status.error_code = error_codes_pb2.Code.Value(state.code)
+                status.status.error_message = state.message
+        if not response.model_version_status:
             which = "" if number is None else f" with version {number}"
             raise RequestError(
-                "NOT_FOUND", f"Could not find any versions of model {self.name}{which}"
+                f"Could not find any versions of model {self.name}{which}", "NOT_FOUND"
             )
-        return found
+        return response
 
 
 def _files(folder):
-    """What tells whether a folder has changed."""
+    """Names, times and sizes of a folder's files, which show whether it has changed."""
     found = []
-    with contextlib.suppress(OSError):  # something may be taken away while we look
+    with contextlib.suppress(OSError):  # a file may be deleted meanwhile
         for path in folder.rglob("*"):
             status = path.stat()
             found.append((str(path), status.st_mtime_ns, status.st_size))

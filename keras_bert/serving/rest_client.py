@@ -6,10 +6,16 @@ from urllib.parse import quote
 import requests
 
 from keras_bert.base.files import NotJson, parse_json
-from keras_bert.serving.request_error import HTTP_STATUS, ServerError, wrong_count
+from keras_bert.serving.errors import (
+    HTTP_STATUS,
+    ServerError,
+    unexpected_response,
+    unknown_signature,
+    wrong_count,
+)
 
-_CODES = {status: code for code, status in HTTP_STATUS.items()}
-_MORE_CODES = {
+_CODES = {
+    **{status: code for code, status in HTTP_STATUS.items()},
     403: "PERMISSION_DENIED",
     408: "DEADLINE_EXCEEDED",
     413: "RESOURCE_EXHAUSTED",
@@ -18,7 +24,7 @@ _MORE_CODES = {
 
 
 class RestClient:
-    """Asks the models of a server at `http://HOST:PORT` or `https://…`; a context manager.
+    """Sends requests to `http://HOST:PORT` or `https://…`; a context manager.
 
     Raises `ServerError` from every method.
     """
@@ -37,13 +43,10 @@ class RestClient:
 
     def signature(self, model, signature, *, version=None):
         """{"inputs": {name: {"dtype": "DT_STRING", "shape": [-1]}}, "outputs": …}."""
-        answer = self._ask("GET", f"{_path(model, version)}/metadata")
-        found = self._part(answer, "metadata", "signature_def", "signature_def", kind=dict)
+        metadata = self._send("GET", f"{_path(model, version)}/metadata")
+        found = self._part(metadata, "metadata", "signature_def", "signature_def", kind=dict)
         if signature not in found:
-            raise ServerError(
-                f"The model {model} has no signature {signature}; it has {', '.join(found)}.",
-                code="INVALID_ARGUMENT",
-            )
+            raise unknown_signature(model, signature, found)
         return {
             part: self._described(self._part(found, signature, part, kind=dict))
             for part in ("inputs", "outputs")
@@ -51,30 +54,31 @@ class RestClient:
 
     def versions(self, model):
         """[(version, state)], such as (3, "AVAILABLE")."""
-        answer = self._ask("GET", _path(model, None))
+        response = self._send("GET", _path(model, None))
         return [
             (self._integer(status, "version"), self._part(status, "state", kind=str))
-            for status in self._part(answer, "model_version_status", kind=list)
+            for status in self._part(response, "model_version_status", kind=list)
         ]
 
     def predict(self, model, examples, *, signature="serving_default", version=None):
-        """The answers: a dictionary of outputs an example.
+        """The predictions: one dictionary of outputs per example.
 
         `examples` are dictionaries of inputs by name.
         """
         examples = list(examples)
-        asked = {"signature_name": signature, "instances": examples}
-        answer = self._ask("POST", f"{_path(model, version)}:predict", asked)
-        rows = self._part(answer, "predictions", kind=list)
+        body = {"signature_name": signature, "instances": examples}
+        response = self._send("POST", f"{_path(model, version)}:predict", body)
+        rows = self._part(response, "predictions", kind=list)
         if len(rows) != len(examples):
             raise wrong_count(self._url, len(rows), len(examples))
         named = [isinstance(row, dict) and list(row) != ["b64"] for row in rows]
         if all(named):
             return rows
-        # Of one output the name is left out.
+        # The name of a single output is left out.
         names = list(self.signature(model, signature, version=version)["outputs"])
         if any(named) or len(names) != 1:
-            raise self._odd(f"predictions with the outputs {', '.join(names)}")
+            expected = f"predictions with the outputs {', '.join(names)}"
+            raise unexpected_response(self._url, expected)
         return [{names[0]: row} for row in rows]
 
     def _described(self, tensors):
@@ -89,38 +93,33 @@ class RestClient:
             for name in sorted(tensors)
         }
 
-    def _part(self, answer, *keys, kind):
-        """What an answer holds under some keys. Raises `ServerError` where it is not a `kind`."""
+    def _part(self, value, *keys, kind):
+        """The value of a response under some keys. Raises `ServerError` if it is not a `kind`."""
         for key in keys:
-            answer = answer.get(key) if isinstance(answer, dict) else None
-        if not isinstance(answer, kind):
-            called = {dict: "an object", list: "a list"}.get(kind, "a value")
-            raise self._odd(f"{called} under {'.'.join(keys)}")
-        return answer
+            value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            kind_name = {dict: "an object", list: "a list"}.get(kind, "a value")
+            raise unexpected_response(self._url, f"{kind_name} under {'.'.join(keys)}")
+        return value
 
-    def _integer(self, answer, key):
+    def _integer(self, value, key):
         """A number of 64 bits, which protobuf's JSON writes as a string."""
         try:
-            return int(self._part(answer, key, kind=str | int))
+            return int(self._part(value, key, kind=str | int))
         except ValueError:
-            raise self._odd(f"a whole number under {key}") from None
+            raise unexpected_response(self._url, f"a whole number under {key}") from None
 
-    def _odd(self, expected):
-        return ServerError(
-            f"{self._url} does not answer as TensorFlow Serving does: expected {expected}.",
-            code="INTERNAL",
-        )
-
-    def _ask(self, method, path, asked=None):
-        body = None if asked is None else json.dumps(asked).encode()
+    def _send(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         try:
             response = self._session.request(
-                method, self._url + path, data=body, headers=headers, timeout=self._timeout
+                method, self._url + path, data=data, headers=headers, timeout=self._timeout
             )
         except requests.Timeout:
             raise ServerError(
-                f"{self._url} gave no answer within {self._timeout:g} s.", code="DEADLINE_EXCEEDED"
+                f"{self._url} did not respond within {self._timeout:g} s.",
+                code="DEADLINE_EXCEEDED",
             ) from None
         except requests.RequestException as error:
             raise ServerError(
@@ -128,19 +127,19 @@ class RestClient:
             ) from None
         try:
             # TensorFlow Serving writes NaN and the infinities so, and `keras_bert.serve` as null.
-            answer = parse_json(response.content, parse_constant=lambda name: None)
+            value = parse_json(response.content, parse_constant=lambda name: None)
         except NotJson:
-            answer = None
-        if response.ok and not isinstance(answer, dict):
-            raise self._odd("an object in JSON")
+            value = None
+        if response.ok and not isinstance(value, dict):
+            raise unexpected_response(self._url, "a JSON object")
         if response.ok:
-            return answer
-        said = answer.get("error") if isinstance(answer, dict) else None
-        said = " ".join((said if isinstance(said, str) else response.text[:200]).split())
+            return value
+        message = value.get("error") if isinstance(value, dict) else None
+        message = " ".join((message if isinstance(message, str) else response.text[:200]).split())
         status = response.status_code
         raise ServerError(
-            f"{self._url} refused ({status} {response.reason}): {said}",
-            code=_MORE_CODES.get(status) or _CODES.get(status, "INTERNAL"),
+            f"{self._url} rejected the request ({status} {response.reason}): {message}",
+            code=_CODES.get(status, "INTERNAL"),
         )
 
 

@@ -1,4 +1,4 @@
-"""`keras-bert serve`, and the same server beside other work of a process."""
+"""`keras-bert serve`, and the same server in a thread of another program."""
 
 import asyncio
 import contextlib
@@ -10,24 +10,25 @@ from typing import Any, Self
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.serving.model_version import check_files, model_folders, version_folders
-from keras_bert.serving.settings import ServeSettings, needs_extra
+from keras_bert.serving.errors import needs_extra
+from keras_bert.serving.settings import ServeSettings
 
 
 def lay_kernels_out_once(folders):
-    """Has it done once and not for each request, where all models are in bfloat16.
+    """Makes oneDNN keep the layout of kernels between requests, if all models are in bfloat16.
 
-    A processor multiplies bfloat16s in pairs, and kernels have to lie in memory so. TensorFlow does
-    not know that a variable stays what it is, and lays it out for each product anew, which with few
-    rows takes as long as the product. It can be told so of all variables of the process; hence only
-    where the process serves and nothing else, and before its first product. What the user's
-    environment says of it stays so.
+    A processor multiplies bfloat16 in pairs, for which kernels need their own layout. TensorFlow
+    does not know that a variable is constant and repeats this for each product, which for few
+    examples takes as long as the product. The setting is for all variables of a process, so it is
+    made only in a process that does nothing but serve, and before its first product. The user's
+    environment has priority. In float32 the layout depends on the number of rows: that of the first
+    request would stay, and slow down requests of other lengths.
 
-    In float32 the layout depends on the number of rows: that of the first request would stay, and
-    slow down requests of other lengths.
-
-    `folders` are those that `serve` is given. What is wrong with them is for the server to say.
+    `folders` are those of `serve`, which reports what is wrong with them.
     """
+    with needs_extra("The server"):
+        from keras_bert.serving.model_version import model_folders, version_folders
+
     with contextlib.suppress(InputError):
         newest = [version_folders(folder)[-1] for folder in model_folders(folders).values()]
         if all(map(_is_in_bfloat16, newest)):
@@ -36,6 +37,8 @@ def lay_kernels_out_once(folders):
 
 def _is_in_bfloat16(version):
     import tensorflow as tf
+
+    from keras_bert.serving.model_version import check_files
 
     try:
         check_files(version)
@@ -49,20 +52,20 @@ def _is_in_bfloat16(version):
 def serve(*, report: Callable[[str], None] = print, **settings) -> None:
     """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
 
-    It is for development: one process, no encryption, nobody is asked who they are. TensorFlow
-    Serving takes the same folders, and answers the same requests.
+    It is for development: one process, without encryption or authentication. TensorFlow Serving
+    takes the same folders and answers the same requests.
 
     Args:
         {settings}
-        report: a function that is told in a line what the server does.
+        report: a function that is called with each line of the server's log.
 
     Raises:
-        InputError: a folder has no model that loads, two have the same name, or a port is taken.
+        InputError: a folder has no model that loads, two have the same name, or a port is in use.
     """
     with needs_extra("The server"):
         from keras_bert.serving.development_server import DevelopmentServer
 
-    with says(lambda: "Stopped while the models were loaded."):
+    with says(lambda: "Interrupted while the models were loaded."):
         server = DevelopmentServer(**settings, report=report)
     with says(server.last_words):
         asyncio.run(server.run())
@@ -75,25 +78,24 @@ class BackgroundServer:
             next(kb.ask(url=server.rest, model="spam", text=["Win cash prizes"]))
 
     Args:
-        models: an exported model, or a folder of several; or a list of such.
+        models: an exported model, or a folder of several; or a list of these.
         **settings: those of `serve`; `rest_port=0` and `grpc_port=0` take any free ports.
 
-    Attributes: `rest` (also the address of the page) and `grpc`, its addresses as `ask` takes them;
-    `told`, the lines that it has told so far.
+    Attributes:
+        rest, grpc: the addresses as `ask` takes them; `rest` is also the address of the page.
+        logs: the lines of the server's log so far.
 
     Raises:
-        InputError: as `serve`.
+        InputError: see `serve`.
     """
 
     def __init__(self, *, models: Any, **settings: Any):
         with needs_extra("The server"):
             from keras_bert.serving.development_server import DevelopmentServer
 
-        self.told = []
+        self.logs = []
         settings = ServeSettings.of({"models": models, **settings})
-        self._server = DevelopmentServer(
-            **settings.part(ServeSettings), report=lambda line: self.told.append(line)
-        )
+        self._server = DevelopmentServer(**settings.part(ServeSettings), report=self.logs.append)
         self._failed = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -103,7 +105,7 @@ class BackgroundServer:
         self.rest, self.grpc = self._server.rest, self._server.grpc
 
     def stop(self) -> None:
-        """Ends the server when it has answered what was asked; a second call does nothing."""
+        """Stops the server after the running requests; a second call does nothing."""
         self._server.stop()
         self._thread.join()
 
@@ -121,5 +123,5 @@ class BackgroundServer:
         self.stop()
 
     def __repr__(self):
-        state = "answers" if self._thread.is_alive() else "stopped"
+        state = "running" if self._thread.is_alive() else "stopped"
         return f"BackgroundServer({state}: {self.rest}, {self.grpc})"

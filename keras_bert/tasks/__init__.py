@@ -1,9 +1,6 @@
-"""The kinds of task, each in the folder of its family.
+"""The kinds of task. `KINDS` is their only registry; importing it loads neither tasks nor Keras."""
 
-A kind is entered here and nowhere else: whoever trains, loads, exports or lists tasks asks this
-table. Looking at it imports no task, so that the command line answers without Keras.
-"""
-
+import difflib
 from importlib import import_module
 from typing import NamedTuple
 
@@ -11,7 +8,7 @@ from keras_bert.base.errors import InputError
 
 
 class Kind(NamedTuple):
-    """Where the class of a kind is, and its settings, each as "module:Class".
+    """The class of a kind and of its settings, each as "module:Class".
 
     A kind without settings is not trained on labelled files.
     """
@@ -20,50 +17,80 @@ class Kind(NamedTuple):
     settings: str | None = None
 
 
-_FAMILIES = "keras_bert.tasks"
+def _kind(task, settings=None):
+    return Kind(*(path and f"keras_bert.tasks.{path}" for path in (task, settings)))
+
 
 KINDS = {
-    "pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:Pretrainer"),
-    "sentence-order-pretrainer": Kind(
-        f"{_FAMILIES}.pretraining.pretrainer:SentenceOrderPretrainer"
+    "pretrainer": _kind("pretraining.pretrainer:Pretrainer"),
+    "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
+    "fill-mask": _kind("pretraining.fill_mask:FillMask"),
+    "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
+    "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
+    "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
+    "classifier": _kind(
+        "classification.classifier:Classifier", "classification.settings:ClassifierSettings"
     ),
-    "fill-mask": Kind(f"{_FAMILIES}.pretraining.fill_mask:FillMask"),
-    "span-pretrainer": Kind(f"{_FAMILIES}.pretraining.pretrainer:SpanPretrainer"),
-    "causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:CausalLM"),
-    "masked-causal-lm": Kind(f"{_FAMILIES}.pretraining.causal_lm:MaskedCausalLM"),
-    "classifier": Kind(
-        f"{_FAMILIES}.classification.classifier:Classifier",
-        settings=f"{_FAMILIES}.classification.settings:ClassifierSettings",
+    "pair-classifier": _kind(
+        "classification.classifier:PairClassifier",
+        "classification.settings:PairClassifierSettings",
     ),
-    "pair-classifier": Kind(
-        f"{_FAMILIES}.classification.classifier:PairClassifier",
-        settings=f"{_FAMILIES}.classification.settings:PairClassifierSettings",
+    "regression": _kind(
+        "classification.regressor:Regressor", "classification.settings:RegressionSettings"
     ),
-    "regression": Kind(
-        f"{_FAMILIES}.classification.regressor:Regressor",
-        settings=f"{_FAMILIES}.classification.settings:RegressionSettings",
+    "multiple-choice": _kind(
+        "multiple_choice.multiple_choice:MultipleChoice",
+        "classification.settings:MultipleChoiceSettings",
     ),
-    "multiple-choice": Kind(
-        f"{_FAMILIES}.multiple_choice.multiple_choice:MultipleChoice",
-        settings=f"{_FAMILIES}.multiple_choice.settings:MultipleChoiceSettings",
+    "tagger": _kind("tagging.tagger:Tagger", "tagging.settings:TaggerSettings"),
+    "question-answering": _kind(
+        "question_answering.question_answerer:QuestionAnswerer",
+        "question_answering.settings:QuestionSettings",
     ),
-    "tagger": Kind(
-        f"{_FAMILIES}.tagging.tagger:Tagger",
-        settings=f"{_FAMILIES}.tagging.settings:TaggerSettings",
+    "span-classifier": _kind(
+        "span_classification.span_classifier:SpanClassifier",
+        "span_classification.settings:SpanClassifierSettings",
     ),
-    "question-answering": Kind(
-        f"{_FAMILIES}.question_answering.question_answerer:QuestionAnswerer",
-        settings=f"{_FAMILIES}.question_answering.settings:QuestionSettings",
-    ),
-    "span-classifier": Kind(
-        f"{_FAMILIES}.span_classification.span_classifier:SpanClassifier",
-        settings=f"{_FAMILIES}.span_classification.settings:SpanClassifierSettings",
-    ),
-    "relation-classifier": Kind(
-        f"{_FAMILIES}.span_classification.relation_classifier:RelationClassifier",
-        settings=f"{_FAMILIES}.span_classification.settings:RelationClassifierSettings",
+    "relation-classifier": _kind(
+        "span_classification.relation_classifier:RelationClassifier",
+        "span_classification.settings:RelationClassifierSettings",
     ),
 }
+
+
+# What people call a kind -> its name.
+_ALIASES = {
+    "classification": "classifier",
+    "text-classification": "classifier",
+    "pair": "pair-classifier",
+    "regressor": "regression",
+    "choice": "multiple-choice",
+    "ner": "tagger",
+    "pos": "tagger",
+    "tagging": "tagger",
+    "token-classification": "tagger",
+    "qa": "question-answering",
+    "squad": "question-answering",
+    "span": "span-classifier",
+    "spans": "span-classifier",
+    "relation": "relation-classifier",
+    "relations": "relation-classifier",
+}
+
+
+def kind_named(name):
+    """The kind of task that somebody calls so, among those trained on labelled files.
+
+    Raises:
+        InputError: it is not among them; the nearest name is suggested.
+    """
+    known = finetuned_kinds()
+    kind = _ALIASES.get(name, name)
+    if kind not in known:
+        close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
+        hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
+        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(known)}.{hint}")
+    return kind
 
 
 def finetuned_kinds():
@@ -72,21 +99,20 @@ def finetuned_kinds():
 
 
 def task_class(name):
-    """The class of a kind, imported now; `InputError` where there is no such kind."""
+    """The class of a kind, imported now; `InputError` if there is no such kind."""
     if name not in KINDS:
-        raise InputError(f"There is no kind of task {name!r}; known are {', '.join(KINDS)}.")
+        raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(KINDS)}.")
     return _imported(KINDS[name].task)
 
 
 def settings_class(name):
-    """The settings of a kind that is trained on labelled files; imports no Keras.
+    """The settings class of a kind; imports no Keras.
 
-    Raises:
-        InputError: there is no such kind, or it is not trained on labelled files.
+    Raises InputError if there is no such kind or it is not trained on labelled files.
     """
     if name not in finetuned_kinds():
         raise InputError(
-            f"There is no task {name!r} to train on labelled files; it is one of "
+            f"The task {name!r} cannot be trained on labelled files. Choose from: "
             f"{', '.join(finetuned_kinds())}."
         )
     return _imported(KINDS[name].settings)

@@ -1,8 +1,7 @@
-"""What a loss is a mean over: the batch of all devices, or the tokens of a whole epoch.
+"""Losses as means over the batch of all replicas, or over the tokens of a whole epoch.
 
-Replicas are devices that each compute a part of a step's batch. They are those of `tf.distribute`,
-as a step sees them while it is traced. On JAX a step is one program over all devices, in which a
-sum over the batch is one already: there is one replica.
+Replicas are the devices that each compute a part of a step's batch under `tf.distribute`. On JAX a
+step is one program over all devices, whose sums are over the whole batch: there is one replica.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ from keras import ops
 
 
 def replica_count():
-    """How many replicas there are under the strategy that is in scope; 1 without any."""
+    """The number of replicas of the strategy in scope; 1 without one."""
     if keras.backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf
@@ -21,11 +20,11 @@ def replica_count():
 
 
 def sum_over_replicas(x):
-    """The sum of what each replica has in a tensor's place; without a gradient.
+    """The sum of a tensor over the replicas, without a gradient.
 
-    Where no step is traced, as while Keras finds out about shapes, it is the tensor itself.
+    Outside of a traced step, as when Keras infers shapes, it is the tensor itself.
     """
-    x = keras.ops.stop_gradient(x)
+    x = ops.stop_gradient(x)
     if replica_count() == 1:
         return x
     import tensorflow as tf
@@ -38,12 +37,12 @@ _BY_WEIGHT = "mean_with_sample_weight"
 
 
 def global_means(losses, *, of_epochs=False):
-    """The losses of a task by output, so that each is the mean over the batch of all replicas.
+    """A task's losses by output, each as a mean over the batch of all replicas.
 
-    With `of_epochs` those that are means over what has a weight can be means over a whole epoch,
-    too (see `means_over`). What needs neither is as given; otherwise see `GlobalMean`.
+    With `of_epochs`, losses that are means by weight may become means over a whole epoch (see
+    `means_over`). A loss that needs neither is returned as it is.
     """
-    # On JAX a step is compiled with the value that a variable beside the model's had then.
+    # JAX compiles the values of variables outside of the model into the step.
     of_epochs = of_epochs and keras.backend.backend() == "tensorflow"
     return {
         name: GlobalMean(loss)
@@ -55,23 +54,22 @@ def global_means(losses, *, of_epochs=False):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class GlobalMean(keras.losses.Loss):
-    """A mean over what counts in the batch of all replicas, as one device would have it.
+    """A mean over the batch of all replicas, as one device would compute it.
 
-    Keras takes the mean on each replica and then the mean of these means. That is another number
-    where replicas have weights of other sums, such as other numbers of predictions. With values v
-    and their weights w (1 each, where the mean is over all values), replica r gives
+    Keras averages the means of the replicas, which differs where the sums of their weights differ.
+    With values v and weights w (1 each for a mean over all values), replica r gives
 
-        Σ_r w v / Σ w        the first sum over its own part, the second one over all replicas
+        Σ_r w v / Σ w        the first sum over its own part, the second over all replicas
 
-    so that the gradients of all replicas add up to that of the mean, Σ w v / Σ w. As a number it is
-    that mean on every replica, divided by their number, by which Keras multiplies what it reports.
+    so that the replicas' gradients add up to that of Σ w v / Σ w. The value is that mean divided by
+    the number of replicas, by which Keras multiplies what it reports.
 
-    Where the mean is by weight, Σ w may be replaced by `divide_by`, so that a token counts the same
-    in every batch: in batches of texts of one length, Σ w of a batch of short ones is small.
+    A mean by weight may replace Σ w by `divide_by`, so that a token counts the same in every batch:
+    Σ w is small in a batch of short texts.
 
     Args:
-        loss: a loss with one of Keras's reductions to a mean, and "none". It is taken over: it
-            gives its values from now on.
+        loss: a loss with one of Keras's reductions to a mean, or "none". Its reduction is set to
+            "none".
 
     Attributes: `loss`, `by_weight` (whether it is a mean by weight), `divisors` (see `divide_by`).
     """
@@ -82,29 +80,29 @@ class GlobalMean(keras.losses.Loss):
         loss.reduction = "none"
         self.loss = loss
         self.by_weight = self._reduction == _BY_WEIGHT
-        self.divisors = (0.0, 0.0)  # of a batch, and of each of its rows
+        self.divisors = (0.0, 0.0)  # per batch, and per example
         if self.by_weight:
             self._divisors = keras.Variable(self.divisors, trainable=False, name="divisors")
 
-    def divide_by(self, *, batch=0.0, row=0.0):
-        """Sets what Σ w v of a batch is divided by: `batch`, or `row` for each of its rows.
+    def divide_by(self, *, batch=0.0, example=0.0):
+        """Sets the divisor of Σ w v: `batch`, or `example` times the batch's examples.
 
-        0 for both is Σ w of the batch.
+        With 0 for both it is Σ w of the batch.
         """
-        self.divisors = (batch, row)
+        self.divisors = (batch, example)
         self._divisors.assign(self.divisors)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         values = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.by_weight and sample_weight is not None
         count = ops.sum(ops.cast(sample_weight, values.dtype)) if by_weight else ops.size(values)
-        rows = ops.shape(y_pred)[0]
-        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, rows)]
-        whole, count, rows = ops.unstack(sum_over_replicas(ops.stack(sums)))
+        examples = ops.shape(y_pred)[0]
+        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, examples)]
+        whole, count, examples = ops.unstack(sum_over_replicas(ops.stack(sums)))
         if by_weight:
-            of_batch, of_row = ops.unstack(ops.cast(self._divisors, values.dtype))
-            given = of_batch + of_row * rows
-            count = ops.where(given > 0, given, count)
+            of_batch, of_example = ops.unstack(ops.cast(self._divisors, values.dtype))
+            divisor = of_batch + of_example * examples
+            count = ops.where(divisor > 0, divisor, count)
         part = ops.divide_no_nan(sums[0], count)
         mean = ops.divide_no_nan(whole, count) / replica_count()
         return part + ops.stop_gradient(mean - part)
@@ -122,19 +120,20 @@ class GlobalMean(keras.losses.Loss):
 
 
 @contextlib.contextmanager
-def means_over(model, totals, *, steps=None, rows=None):
-    """Within it, losses by weight are means over all batches together, and not over each one.
+def means_over(model, totals, *, steps=None, examples=None):
+    """A context in which losses by weight are means over all batches together.
 
-    In training every batch's sum is divided by the mean weight of a batch, so that a token of a
-    short text counts as much as one of a long text. In evaluation it is divided by the mean weight
-    of its rows: the mean over batches, weighted by their rows, is then that over all tokens.
+    In training, a batch's sum is divided by the mean weight of a batch, so that a token of a short
+    text counts as much as one of a long text. In evaluation it is divided by the mean weight of its
+    examples: Keras's mean over batches, weighted by their examples, is then the mean over all
+    tokens.
 
     Args:
         model: a compiled model.
         totals: the sum of all weights by the output's name (see `TokenizedExamples.weight_totals`);
-            an output that is not among them is left as it is.
-        steps: in training, the batches that the weights are of.
-        rows: in evaluation, the rows that they are of.
+            other outputs are left as they are.
+        steps: in training, the number of batches.
+        examples: in evaluation, the number of examples.
     """
     losses = getattr(model, "loss", None)
     losses = losses if isinstance(losses, dict) else {}
@@ -144,10 +143,10 @@ def means_over(model, totals, *, steps=None, rows=None):
             before[name] = loss.divisors
             loss.divide_by(
                 batch=totals[name] / steps if steps else 0.0,
-                row=totals[name] / rows if rows else 0.0,
+                example=totals[name] / examples if examples else 0.0,
             )
     try:
         yield
     finally:
-        for name, (batch, row) in before.items():
-            losses[name].divide_by(batch=batch, row=row)
+        for name, (batch, example) in before.items():
+            losses[name].divide_by(batch=batch, example=example)

@@ -1,4 +1,4 @@
-"""What every task that reads labelled files is made with."""
+"""Settings of every task that reads labelled files."""
 
 import dataclasses
 import typing
@@ -10,37 +10,37 @@ MAX_LENGTH = 128
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
-    """Settings of a kind of task, beside those of the run that trains it.
+    """Settings of a kind of task, in addition to those of the training run.
 
-    What is `stored` is kept in the model folder and is an attribute of the task by the same name;
-    what `reads` tells how a file is read (where it is both, a model's files are read as it says).
-    GIVEN are the names of what an example consists of where somebody writes it down instead of a
-    file; the task's `read` takes a sequence of texts, or where there are several names of tuples.
-    MAX_LENGTH is the default of `max_length`, where the model has so many positions.
+    A model folder stores the `stored` ones, which are attributes of the task by the same names;
+    those with `reads` control how a file is read (with both, a model's own value counts).
+    EXAMPLE_FIELDS names the parts of an example that is given instead of a file: `read` takes a
+    sequence of texts or, with several names, of tuples. MAX_LENGTH is the default of `max_length`,
+    at most the positions of the model.
     """
 
-    GIVEN: typing.ClassVar[tuple] = ("text",)
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text",)
     MAX_LENGTH: typing.ClassVar[int] = MAX_LENGTH
 
     max_length: int | None = setting(
         None,
-        help="tokens in a row, [CLS] and [SEP] counted in",
+        help="maximum tokens per sequence, including [CLS] and [SEP]",
         unit="TOKENS",
-        default_help=f"{MAX_LENGTH}, or all positions of a model that has fewer",
+        default_help=f"{MAX_LENGTH}, or the positions of the model if it has fewer",
         at_least=3,
         stored=True,
     )
     dropout: float | None = setting(
         None,
-        help="share of what the head reads that is dropped in training",
-        unit="SHARE",
-        default_help="the model's own",
+        help="dropout rate of the head's input",
+        unit="RATE",
+        default_help="from the model's config",
         at_least=0,
         below=1,
     )
     bilstm: int | None = setting(
         None,
-        help="a bidirectional LSTM of two layers over the encoder, of so many units each way",
+        help="units per direction of a two-layer bidirectional LSTM over the encoder",
         unit="UNITS",
         default_help="none",
         at_least=1,

@@ -1,4 +1,4 @@
-"""Entry points of exports, and what those of all tasks have in common: inputs, rows in turn."""
+"""Entry points of exports, and what those of all tasks share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,16 @@ from typing import Any
 
 import tensorflow as tf
 
-# Positions that the model works on at once: a text of a megabyte, or ten thousand texts, must not
-# take the memory of all of their rows.
-_TOGETHER = 8192
+# Positions computed at once: the memory of one long text or of many texts stays bounded.
+_POSITIONS_PER_CHUNK = 8192
 
 
 @dataclass(frozen=True)
 class Signature:
     """A function of tensors -> a dictionary of dense tensors, batch first.
 
-    `inputs` are the `tf.TensorSpec` of its arguments, each with the name that clients use;
-    `warmup` are dictionaries of inputs that a server should run before it answers anybody.
+    `inputs` are the `tf.TensorSpec` of its arguments, named as clients name them; `warmup` are
+    dictionaries of inputs for a server to run before it serves requests.
     """
 
     function: Callable
@@ -24,22 +23,22 @@ class Signature:
     warmup: Sequence[dict] = ()
 
 
-def ids_signature(answer, *, encoder, tokenizer, axes=("B", "S")):
+def ids_signature(predict, *, encoder, tokenizer, axes=("B", "S")):
     """The `Signature` for clients that tokenize: the encoder's inputs, such as `input_ids`.
 
-    Each is int32 of those axes, the last of which is a row's tokens. A row that is longer than the
-    model has positions, and numbers that it has no embedding for, are refused in the graph: a
-    gather would wrap a negative number around, and on some devices read zeros for one too high.
+    Each is int32 with those axes; the last is a sequence's tokens. Too long sequences and ids
+    outside the embedding raise an error in the graph: a gather would wrap negative ids around and,
+    on some devices, return zeros for too large ones.
 
-    A run of [CLS] at the end of a row is padding, whatever its mask says. TensorFlow Serving joins
-    requests of several lengths by repeating the first value of each of a request's tensors, which
-    is [CLS] of the ids and 1 of the mask. So it is with any other special token that every row
-    begins with; where rows begin with a text, requests must be of one length.
+    [CLS] repeated at the end of a sequence is padding, whatever its mask. TensorFlow Serving joins
+    requests of different lengths by repeating the first value of each tensor, which is [CLS] of the
+    ids and 1 of the mask. The same holds for any special token that every sequence begins with; if
+    the template begins with text, requests must have the same length.
 
     Args:
-        answer: a function of the encoder's inputs, by name, to the outputs.
+        predict: a function of the encoder's inputs, by name, to the outputs.
         encoder: the encoder.
-        tokenizer: its `Tokenizer`, whose template says what rows begin with.
+        tokenizer: its `Tokenizer`, whose template has the first token.
         axes: the names of the axes.
     """
 
@@ -47,14 +46,13 @@ def ids_signature(answer, *, encoder, tokenizer, axes=("B", "S")):
     first = tokenizer.template.first_token
 
     def from_ids(*tensors, **named):
-        given = zip(specs, tensors, strict=False)
-        rows = {**{spec.name: tensor for spec, tensor in given}, **named}
-        with tf.control_dependencies(_checks(rows, encoder.config)):
-            rows = {name: tf.identity(tensor) for name, tensor in rows.items()}
+        inputs = {spec.name: tensor for spec, tensor in zip(specs, tensors, strict=False)} | named
+        with tf.control_dependencies(_checks(inputs, encoder.config)):
+            inputs = {name: tf.identity(tensor) for name, tensor in inputs.items()}
         if first is not None:
             first_id = tokenizer.vocabulary.id(first)
-            rows["input_mask"] *= 1 - _padded_by_a_server(rows["input_ids"], first_id)
-        return answer(**rows)
+            inputs["input_mask"] *= 1 - _padded_by_a_server(inputs["input_ids"], first_id)
+        return predict(**inputs)
 
     return Signature(from_ids, specs)
 
@@ -64,103 +62,120 @@ def input_specs(encoder, *, axes=2):
     return [tf.TensorSpec([None] * axes, tf.int32, name=name) for name in encoder.input_names]
 
 
-def of_sequences(function, *, encoder, axes=2):
-    """A function of an encoder's inputs, by name, traced once.
-
-    All signatures share it, so that an export holds the model's graph once.
-    """
+def traced_on_ids(function, *, encoder, axes=2):
+    """A function of an encoder's inputs by name, traced once for all signatures of an export."""
     specs = {spec.name: spec for spec in input_specs(encoder, axes=axes)}
-    traced = tf.function(lambda rows: function(**rows), input_signature=[specs], autograph=False)
-    return lambda **rows: traced(rows)
+    traced = tf.function(
+        lambda inputs: function(**inputs), input_signature=[specs], autograph=False
+    )
+    return lambda **inputs: traced(inputs)
 
 
-def of_texts(function, *, names):
-    """A function of strings (B,), by these names in this order, traced once."""
+def traced_on_texts(function, *, names):
+    """A function of strings (B,) with these names, in this order, traced once."""
     specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
     return tf.function(function, input_signature=specs, autograph=False)
 
 
-def examples_signature(answer, *, keys, numbers=()):
+def examples_signature(predict, *, keys, numbers=()):
     """The `Signature` of `examples`, string (B,): serialized `tf.Example`.
 
     Args:
-        answer: the function of strings (B,), by the names of `keys`, to the outputs; and of int32
-            (B,), by those of `numbers`.
-        keys: the features of an example that hold one string.
-        numbers: those that hold one number; what int32 has no room for becomes its nearest.
+        predict: the function of strings (B,), one per key, and int32 (B,), one per number.
+        keys: the features that hold one string.
+        numbers: the features that hold one number, clipped to int32.
     """
     features = {key: tf.io.FixedLenFeature([], tf.string) for key in keys}
     features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in numbers}
 
     def from_examples(examples):
-        found = tf.io.parse_example(examples, features)
+        parsed = tf.io.parse_example(examples, features)
         for name in numbers:
-            number = tf.clip_by_value(found[name], tf.int32.min, tf.int32.max)
-            found[name] = tf.cast(number, tf.int32)
-        return answer(**found)
+            number = tf.clip_by_value(parsed[name], tf.int32.min, tf.int32.max)
+            parsed[name] = tf.cast(number, tf.int32)
+        return predict(*(parsed[name] for name in (*keys, *numbers)))
 
     return Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")])
 
 
+def standard_signatures(
+    from_text, *, task, warmup, texts=("text",), numbers=(), from_ids=None, axes=("B", "S")
+):
+    """`serving_default`, `ids` and `examples` by name.
+
+    Args:
+        from_text: the function of strings (B,), one per name in `texts`, and int32 (B,), one per
+            name in `numbers`, to the outputs.
+        task: the task, which has a tokenizer.
+        warmup: see `Signature`.
+        from_ids: the function of the encoder's inputs, by name, to the outputs, or None: then there
+            is no signature `ids`.
+        axes: those of the encoder's inputs.
+    """
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
+    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in numbers]
+    signatures = {"serving_default": Signature(from_text, specs, warmup)}
+    if from_ids is not None:
+        signatures["ids"] = ids_signature(
+            from_ids, encoder=task.encoder, tokenizer=task.tokenizer, axes=axes
+        )
+    return {**signatures, "examples": examples_signature(from_text, keys=texts, numbers=numbers)}
+
+
 def warmup_texts(max_length):
-    """The texts of typical requests: a short one, one that fills a row, a batch of all lengths."""
+    """Batches of typical requests: a short text, one of `max_length` words, one of all lengths."""
     words = "a text of many words".split() * max_length
     lengths = [max(2, max_length * part // 8) for part in range(1, 9)]
     return ["a text"], [" ".join(words[:max_length])], [" ".join(words[:n]) for n in lengths]
 
 
-def outputs_in_turn(task, inputs):
-    """The outputs of a task for any number of rows, float32 by name: some rows at a time.
-
-    Args:
-        task: a task.
-        inputs: its inputs by name, each with the axis of rows first.
-    """
+def outputs_in_chunks(task, inputs):
+    """The float32 outputs of a task, by name, for any number of sequences, computed in chunks."""
     specs = {
         name: tf.TensorSpec([None, *output.shape[1:]], tf.float32)
         for name, output in task.output.items()
     }
-    return in_turn(
+    return in_chunks(
         lambda some: task(some, training=False),
         inputs,
-        together=sequences_together(inputs["input_ids"]),
+        size=chunk_size(inputs["input_ids"]),
         specs=specs,
     )
 
 
-def sequences_together(ids):
-    """How many rows of `ids`, int32 (R, …, S), are worked on at once: int32 ()."""
-    return tf.maximum(1, _TOGETHER // tf.maximum(1, tf.reduce_prod(tf.shape(ids)[1:])))
+def chunk_size(ids):
+    """How many sequences of `ids`, int32 (R, …, S), are computed at once: int32 ()."""
+    return tf.maximum(1, _POSITIONS_PER_CHUNK // tf.maximum(1, tf.reduce_prod(tf.shape(ids)[1:])))
 
 
-def in_turn(compute, inputs, *, together, specs):
-    """`compute` of so many rows at a time, one after another; what it gives is joined.
+def in_chunks(compute, inputs, *, size, specs):
+    """`compute` of `size` sequences at a time; its results are concatenated.
 
     Args:
-        compute: a function of tensors by name to tensors by name. What it gives of some rows may
-            have another number of rows.
-        inputs: tensors by name, each with the axis of rows first.
-        together: the number of rows.
-        specs: the `tf.TensorSpec` of what `compute` gives, by name; it is cast to their types. An
-            axis of no fixed size, other than the first one, has the same size for all rows.
+        compute: a function of tensors by name to tensors by name; its results may have another
+            first axis.
+        inputs: tensors by name, each with the axis of sequences first.
+        size: the number of sequences.
+        specs: the `tf.TensorSpec` of the results by name; they are cast to these types. An axis of
+            variable size, other than the first, has the same size for all sequences.
     """
-    rows = tf.shape(next(iter(inputs.values())))[0]
-    turns = tf.maximum(1, -(-rows // together))  # of no rows, too: the shapes are known from it
+    total = tf.shape(next(iter(inputs.values())))[0]
+    chunks = tf.maximum(1, -(-total // size))  # at least one, which gives the shapes
     arrays = [
-        tf.TensorArray(spec.dtype, turns, infer_shape=False, element_shape=spec.shape)
+        tf.TensorArray(spec.dtype, chunks, infer_shape=False, element_shape=spec.shape)
         for spec in specs.values()
     ]
 
-    def one(turn, *arrays):
-        some = slice(turn * together, (turn + 1) * together)
-        found = compute({name: tensor[some] for name, tensor in inputs.items()})
-        return turn + 1, *(
-            array.write(turn, tf.cast(found[name], spec.dtype))
+    def step(number, *arrays):
+        chunk = slice(number * size, (number + 1) * size)
+        results = compute({name: tensor[chunk] for name, tensor in inputs.items()})
+        return number + 1, *(
+            array.write(number, tf.cast(results[name], spec.dtype))
             for (name, spec), array in zip(specs.items(), arrays, strict=True)
         )
 
     _, *arrays = tf.while_loop(
-        lambda turn, *_: turn < turns, one, (0, *arrays), parallel_iterations=1
+        lambda number, *_: number < chunks, step, (0, *arrays), parallel_iterations=1
     )
     return {
         name: tf.ensure_shape(array.concat(), spec.shape)
@@ -169,34 +184,34 @@ def in_turn(compute, inputs, *, together, specs):
 
 
 def _padded_by_a_server(ids, first_id):
-    """int32 (…, S): 1 at a run of an id, [CLS], that ends a row and does not begin it."""
+    """int32 (…, S): 1 where `first_id` is repeated up to the end, 0 at the first position."""
     repeated = tf.cast(ids == first_id, tf.int32)
     at_end = tf.math.cumprod(repeated, axis=-1, reverse=True)
     is_first = tf.range(tf.shape(ids)[-1]) == 0  # (S,)
     return at_end * (1 - tf.cast(is_first, tf.int32))
 
 
-def _checks(rows, config):
-    """The assertions that `rows`, name -> int32 (B, S), must pass before they are used."""
+def _checks(inputs, config):
+    """The assertions on `inputs`, by name int32 (B, S)."""
     longest = config.max_length
     if longest is not None:
         yield tf.debugging.assert_less_equal(
-            tf.shape(rows["input_ids"])[-1],
+            tf.shape(inputs["input_ids"])[-1],
             longest,
-            message=f"A row may have at most {longest} ids.",
+            message=f"A sequence may have at most {longest} ids.",
         )
     counts = {
         "input_ids": config.vocab_size,
         "input_mask": 2,
         "segment_ids": config.num_segments,
     }
-    for name in rows:
+    for name in inputs:
         count = counts[name]
         yield tf.debugging.assert_equal(
-            tf.shape(rows[name]),
-            tf.shape(rows["input_ids"]),
+            tf.shape(inputs[name]),
+            tf.shape(inputs["input_ids"]),
             message=f"{name} must have the shape of input_ids.",
         )
         message = f"{name} must be from 0 to {count - 1}."
-        yield tf.debugging.assert_non_negative(rows[name], message=message)
-        yield tf.debugging.assert_less(rows[name], count, message=message)
+        yield tf.debugging.assert_non_negative(inputs[name], message=message)
+        yield tf.debugging.assert_less(inputs[name], count, message=message)

@@ -1,14 +1,13 @@
-"""The contract of a task: an encoder, a head, and what runs, commands and exports ask of them.
+"""The task contract: an encoder, a head, and what training, inference and export need of them.
 
-Training, inference, export and the command line are each written once over this class, so that none
-of them names a kind of task. docs/architecture.md describes the contract.
+docs/decisions.md lists what a new kind of task defines.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
@@ -22,34 +21,20 @@ from keras_bert.heads.layer_mix import ScalarMix
 from keras_bert.tasks.global_mean import global_means, means_over
 
 
-def reject_examples(method, x, instead):
-    """Raises `InputError` where `x` is a path, a list of examples, or a pair of one and its labels.
-
-    Keras would print all of them. `method` and `instead` say what was called, and what to call.
-    """
-    if isinstance(x, list | tuple) and len(x):
-        x = x[0]
-        if isinstance(x, list | tuple | dict):
-            x = next(iter(x.values() if isinstance(x, dict) else x), None)
-    if isinstance(x, str | bytes | PathLike):
-        raise InputError(f"`{method}` takes batches of rows, not texts or a path; {instead}.")
-
-
 class Task(keras.Model):
     """A functional Keras model of an encoder and a head, with dictionaries in and out.
 
-    A subclass takes its encoder, makes its layers, then calls `super().__init__`, which connects
-    them, then is an ordinary `keras.Model` that `fit`, `evaluate` and `predict` work on. (The order
-    of a model's weights is that in which it gets its layers: the encoder first.)
+    A constructor sets its encoder, makes its layers, then calls `super().__init__`, which connects
+    them. (A model's weights are in the order in which it gets its layers: the encoder comes first.)
 
         class Classifier(Task):
             KIND = "classifier"
             ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
-            LEAST_LABELS = 2
+            MIN_LABELS = 2
 
             def __init__(self, encoder, tokenizer=None, *, labels, name="classifier"):
-                self.read_from(encoder)
+                self.set_encoder(encoder)
                 self.labels = tuple(labels)
                 self.classifier = keras.layers.Dense(len(labels), name="classifier")
                 super().__init__(tokenizer, name=name)
@@ -57,44 +42,43 @@ class Task(keras.Model):
             def build_head(self, encoded, inputs):
                 return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Between encoder and head every kind may have a learned mix of the encoder's layers
-    (`layer_mix`) and a BiLSTM over the tokens (`bilstm`), which belong to the head.
-
-    `read_from` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
-    `ScalarMix`) and `bilstm` (None, or the units of a `BiLstm`).
+    Every task may have a learned mix of the encoder's layers and a BiLSTM over the tokens between
+    encoder and head; both are weights of the head. `set_encoder` takes `layer_mix` (None, or the
+    arguments `layer_norm_eps` and `l2` of a `ScalarMix`) and `bilstm` (None, or the units of a
+    `BiLstm`).
 
     Args:
-        tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: then the task takes token
-            ids only.
+        tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
+            only.
 
     Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
-    (or None), `transform` (the encoder's `head_transform` where the head reads it, or None).
+    (or None), `transform` (the encoder's `head_transform` if the head reads it, or None), and
+    `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
-        KIND: its name in `keras_bert.tasks.KINDS`, which a model folder stores.
-        ENCODER_OUTPUTS: the outputs of the encoder that the head reads, by name.
-        HEAD_READS: the encoder's inputs that the head reads as well, by name.
-        REQUIRES: what the encoder must be able to do (see `Encoder.LIMITS`).
-        HEADS: the attributes that hold the head's layers, whose weights a folder keeps. What the
-            class of `transformers` has no name for is kept under `keras_bert.` and the layers' own
-            names, which must be given (Keras numbers those that it makes up).
-        HEAD_SCALES: {attribute of HEADS: attribute with the number, a power of two, that a folder
-            has the head's weights multiplied by}.
-        LEAST_LABELS: how many `labels` the task is made with at least; 0 where it has none.
+        KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
+        ENCODER_OUTPUTS: names of the encoder's outputs that the head reads.
+        HEAD_READS: names of the encoder's inputs that the head reads too.
+        REQUIRES: capabilities that the encoder must have (see `Encoder.LIMITS`).
+        HEADS: attributes that hold the head's layers. A folder stores weights that the
+            `transformers` class has no name for under `keras_bert.` and the layer's own name, which
+            must be given (Keras numbers the names it makes up).
+        HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
+            folder's weights of the head are multiplied}.
+        MIN_LABELS: the least number of `labels`; 0 for a task without labels.
         SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
-        METRIC: the figure on the dev data by which a run keeps the best epoch; more is better. It
-            is one of `default_metrics`, or else of `official_metrics`.
-        SHOWN: {figure: what a person calls it}, shown while the task trains.
+        METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
+            of `default_metrics` or of `official_metrics`.
+        SHOWN: {metric: display name}, shown during training.
+        tuned: the stored settings that were not given, which `tune_threshold` sets.
 
-        tuned: the stored settings that nobody gave, so that `tune_threshold` sets them.
-
-    ENCODER_OUTPUTS, HEAD_READS, METRIC, SHOWN and `tuned` are set by a constructor, before it calls
-    ours, where they depend on its arguments.
+    A constructor whose arguments decide ENCODER_OUTPUTS, HEAD_READS, METRIC, SHOWN or `tuned` sets
+    them before it calls `super().__init__`.
 
     Raises:
         ValueError: `encoder` is not an `Encoder`.
-        InputError: the encoder cannot do what the task requires, or the head reads the first token
-            of a causal one.
+        InputError: the encoder lacks a required capability, or the head reads the first token of a
+            causal encoder.
     """
 
     KIND = None
@@ -103,26 +87,29 @@ class Task(keras.Model):
     REQUIRES = ()
     HEADS = ()
     HEAD_SCALES = {}
-    LEAST_LABELS = 0
+    MIN_LABELS = 0
     SETTINGS = None
     METRIC = None
     SHOWN = {"loss": "loss"}
     tuned = ()
 
     def __new__(cls, encoder=None, *more, **options):
-        # Here, as each constructor looks into its encoder. (Keras makes a task without anything.)
+        # Checked here because constructors use the encoder before ours runs. Keras itself creates
+        # a task without arguments.
         by_keras = encoder is None and not (more or options)
         if not by_keras and not isinstance(encoder, Encoder):
             raise ValueError(
-                f"`{cls.__name__}` takes an encoder: `encoder, tokenizer = kb.load(folder)` loads "
-                "a model folder's, and `kb.load_task(folder)` the whole task that a folder holds. "
+                f"`{cls.__name__}` needs an encoder. Load one with `encoder, tokenizer = "
+                "kb.load(folder)`, or a whole task with `kb.load_task(folder)`. "
                 f"Received: encoder={encoder!r}"
             )
         return super().__new__(cls)
 
-    def read_from(self, encoder, *, layer_mix=None, bilstm=None):
-        """Takes the encoder, and makes the layers between it and the head."""
+    def set_encoder(self, encoder, *, max_length=None, layer_mix=None, bilstm=None):
+        """Sets the encoder and `max_length`, and makes the layers between encoder and head."""
         self.encoder = encoder
+        if self.SETTINGS is not None:
+            self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
         self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
@@ -141,34 +128,32 @@ class Task(keras.Model):
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
             raise InputError(
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token, so that it is the same for every text. Use an encoder that is not causal."
+                "token and is the same for every text. Use an encoder that is not causal."
             )
         if self.bilstm_layer is not None:
             self.transform = None  # the BiLSTM takes the encoder's own vectors
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
-        rows = {name: self.to_sequences(x) for name, x in features.items()}
-        encoded = encoder(rows, outputs=self.encoder_outputs)
+        sequences = {name: self.to_sequences(x) for name, x in features.items()}
+        encoded = encoder(sequences, outputs=self.encoder_outputs)
         super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
-    # As a notebook shows it.
-
     def __repr__(self):
-        if getattr(self, "encoder", None) is None:  # not made yet
+        if getattr(self, "encoder", None) is None:  # not constructed yet
             return super().__repr__()
-        labels = f"labels {listed(self.labels, most=4)}; " if self.LEAST_LABELS else ""
+        labels = f"labels {listed(self.labels, most=4)}; " if self.MIN_LABELS else ""
         return f"{type(self).__name__}({labels}{self.config.described})"
 
     def _repr_html_(self):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         rows = [
             ("task", self.KIND),
-            *([("labels", listed(self.labels, most=20))] if self.LEAST_LABELS else []),
+            *([("labels", listed(self.labels, most=20))] if self.MIN_LABELS else []),
             ("encoder", self.config.described),
-            ("tokenizer", self.tokenizer or "none: token ids only"),
-            ("in", ", ".join(self.input)),
-            ("out", ", ".join(f"{name} {out.shape}" for name, out in self.output.items())),
+            ("tokenizer", self.tokenizer or "none (takes token ids)"),
+            ("inputs", ", ".join(self.input)),
+            ("outputs", ", ".join(f"{name} {out.shape}" for name, out in self.output.items())),
             ("parameters", f"{self.count_params():,}"),
             *stored.items(),
         ]
@@ -182,44 +167,44 @@ class Task(keras.Model):
 
     @staticmethod
     def head_inputs():
-        """The symbolic inputs that the head has beside the encoder's, by name."""
+        """The symbolic inputs of the head in addition to the encoder's, by name."""
         return {}
 
     @staticmethod
     def to_sequences(x):
-        """A feature of the task's -> the encoder's (R, S); another where an example has rows."""
+        """A feature of the task -> (R, S), the encoder's; differs if an example has R sequences."""
         return x
 
     @staticmethod
     def to_examples(x, features):
-        """Vectors of the encoder's rows, (R, S, D), -> of the task's `features`, (B, …, S, D)."""
+        """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = None
+    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = None
 
     @property
     def encoder_outputs(self):
-        """The outputs that the encoder is asked for: the head's, or what lies between reads."""
+        """The outputs requested of the encoder, by the head or by the layers before it."""
         if self.scalar_mix is not None:
             return ("hidden_states",)
         return self.ENCODER_OUTPUTS if self.bilstm_layer is None else ("sequence_output",)
 
     @property
     def inputs_of_head(self):
-        """The names of the task's inputs that the head and what lies below it read."""
+        """Names of the task's inputs that the head and the layers before it read."""
         mask = () if self.bilstm_layer is None else ("input_mask",)
         return tuple(dict.fromkeys((*self.HEAD_READS, *mask, *self.head_inputs())))
 
     def head(self, encoded, inputs):
-        """From the `encoder_outputs` and the `inputs_of_head`, both by name, to the outputs."""
+        """`encoder_outputs` and `inputs_of_head`, both by name -> the outputs."""
         mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
         return self.build_head(self._between(encoded, mask), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
-        """What `build_head` reads of the encoder, for the encoder's inputs by name."""
+        """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
-        found = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(found, inputs["input_mask"])
+        encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
+        return self._between(encoded, inputs["input_mask"])
 
     def _between(self, encoded, mask):
         if self.scalar_mix is not None:
@@ -233,49 +218,48 @@ class Task(keras.Model):
 
     @property
     def heads(self):
-        """The attributes that hold weights of the head: HEADS, and what every kind may have."""
+        """The attributes that hold weights of the head: HEADS and the optional layers."""
         shared = ("scalar_mix", "bilstm_layer", "transform")
         held = (name for name in shared if getattr(self, name) is not None)
         return (*dict.fromkeys((*held, *self.HEADS)),)
 
     def build_head(self, encoded, inputs):
-        """The head: the ENCODER_OUTPUTS and the task's inputs -> the outputs.
+        """The head: ENCODER_OUTPUTS and the task's inputs -> outputs, symbolic, all by name.
 
-        All are symbolic, in dictionaries by name. Of the encoder's inputs only those of HEAD_READS
-        are there in any case: a frozen encoder's outputs come from a file.
+        Of the encoder's inputs only HEAD_READS are guaranteed: a frozen encoder's outputs come
+        from a file.
         """
         raise NotImplementedError
 
     @classmethod
     def reads_first_token(cls, **settings):
-        """Whether a task with these settings asks for the first token, whatever the encoder."""
+        """Whether a task with these settings reads the first token, whatever the encoder."""
         return False
 
     def is_standard(self):
-        """Whether the settings compute what the class of `transformers` for the kind computes."""
+        """Whether the settings compute what the kind's `transformers` class computes."""
         return self.scalar_mix is None and self.bilstm_layer is None
 
     @property
     def architecture(self):
-        """The class of `transformers` that the folder names.
+        """The `transformers` class named in the folder.
 
-        It is the one for the kind, or that of the encoder alone where there is none or it would
-        compute something else.
+        The base model's if the kind has no class or its class would compute something else.
         """
         names = self.encoder.tensor_names(self.config)
         return names.class_of(self.KIND) if self.is_standard() else names.base_class
 
     @classmethod
     def settings_in_config(cls, values):
-        """Stored settings that the keys of `transformers` in a `config.json` tell, by name."""
+        """Stored settings by name, from the `transformers` keys of a `config.json`."""
         return {}
 
     def config_keys(self):
-        """What `config.json` says of the head by keys of `transformers`, beside the labels."""
+        """`transformers` keys about the head for `config.json`, in addition to the labels."""
         return {}
 
     def call(self, inputs, training=None, mask=None):
-        # Keras takes the inputs of a dictionary with a name too many by alphabetical order.
+        # Given an extra name, Keras would assign the inputs in alphabetical order.
         if not isinstance(inputs, dict) or set(inputs) != set(self.input):
             received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
             raise ValueError(
@@ -291,13 +275,13 @@ class Task(keras.Model):
 
     @property
     def metrics(self):
-        """As Keras's, with the norm of the gradients where the optimizer of a run measures it."""
+        """As Keras's, with the gradient norm if the optimizer measures it."""
         norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
 
     @property
     def trainable_variables(self):
-        """As Keras's, without a pooler that the head does not read: nothing would train it."""
+        """As Keras's, without a pooler that the head does not read, which gets no gradients."""
         return self._without_unread(super().trainable_variables)
 
     @property
@@ -331,18 +315,15 @@ class Task(keras.Model):
         return {}
 
     def compiled_losses(self):
-        """`default_losses` as `compile` takes them.
-
-        Those of a kind that reads files are means over all tokens of an epoch (see `means_over`).
-        """
+        """`default_losses` for `compile`; see `means_over` for kinds that read files."""
         return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
 
     def default_loss_weights(self):
-        """Returns what each loss counts in their sum, by the output's name; None is 1 each."""
+        """Returns the weight of each output's loss, by the output's name; None is 1 each."""
         return None
 
     def default_metrics(self) -> dict[str, Any]:
-        """Returns the metrics of each output by the output's name; sample weights apply to them."""
+        """Returns each output's metrics by the output's name; sample weights apply to them."""
         return {}
 
     def compile_defaults(
@@ -353,17 +334,17 @@ class Task(keras.Model):
         learning_rate: float | None = None,
         **options: Any,
     ) -> None:
-        """`compile` with the task's own losses and metrics; `options` go to `compile`.
+        """`compile` with the task's own losses and metrics; `options` are passed to `compile`.
 
-        The optimizer is built for what is trainable now. As after every `compile`, call it again
-        where that has changed.
+        The optimizer is built for the weights that are trainable now. As with `compile`, call it
+        again after changing them.
 
         Args:
-            optimizer: None is that of `keras_bert.finetune`: AdamW without decay on biases and
-                norms, global clipping, warm-up and linear decay.
-            steps: the optimizer steps that are to come, for the decay of that optimizer's rate:
-                `len(dataset)` times the epochs of `fit`. None keeps the rate as it is.
-            learning_rate: its highest rate; None is 5e-5, or 1e-3 where the encoder is frozen.
+            optimizer: None is the optimizer of `keras_bert.finetune`: AdamW without decay on biases
+                and norms, global clipping, warm-up and linear decay.
+            steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
+                epochs of `fit`. None keeps the learning rate constant.
+            learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
             from keras_bert.training.optimizers.optimizer import finetuning_optimizer
@@ -371,8 +352,8 @@ class Task(keras.Model):
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
             raise ValueError(
-                "`steps` and `learning_rate` are those of the optimizer that is made where none "
-                f"is given. Received: optimizer={optimizer!r}"
+                "`steps` and `learning_rate` are for the default optimizer only. "
+                f"Received: optimizer={optimizer!r}"
             )
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
@@ -382,154 +363,159 @@ class Task(keras.Model):
             **options,
         )
         if not self.optimizer.built:
-            # Built in the first step, it would have TensorFlow trace that step a second time.
+            # Building it in the first step would trace that step a second time.
             self.optimizer.build(self.trainable_variables)
         if len(self.output) > 1:
-            # The same holds for the figure that Keras keeps of each output's loss.
+            # The same holds for Keras's metric of each output's loss.
             self._compile_loss.build(self.output, self.output)
 
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, whose progress bar shows more where `x` comes from `dataset`.
+        """As Keras's, with more in the progress bar for an `x` that `dataset` made.
 
-        That is tokens/s, and after an epoch the task's own figure (METRIC) on `validation_data`,
-        where that comes from `dataset`, too: as `val_FIGURE`, which callbacks may watch.
+        The bar shows tokens/s and, if `dataset` made `validation_data` too, the task's METRIC after
+        each epoch as `val_METRIC`, which callbacks may monitor.
         """
         for batches in (x, options.get("validation_data")):
-            self._check_given("fit", batches, "`task.dataset` makes batches of those")
-        from keras_bert.training.monitoring.fit_progress import with_progress
+            self._check_given("fit", batches, "make batches of them with `task.dataset`")
+        from keras_bert.training.monitoring.progress import with_progress
 
-        found = made_of(x)
-        totals, steps = (found.rows.weight_totals, found.steps) if found else ({}, None)
+        info = dataset_info(x)
+        totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         with means_over(self, totals, steps=steps):
             return super().fit(x, y, *more, **with_progress(self, x, options))
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, of batches: see `keras_bert.evaluate` for examples and files."""
-        self._check_given("evaluate", x, "kb.evaluate(model=task, data=…) measures it on those")
-        found = made_of(x)
-        totals, rows = (found.rows.weight_totals, len(found.rows)) if found else ({}, None)
-        with means_over(self, totals, rows=rows):
+        """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
+        self._check_given("evaluate", x, "use `kb.evaluate(model=task, data=…)`")
+        info = dataset_info(x)
+        totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
+        with means_over(self, totals, examples=count):
             return super().evaluate(x, *more, **options)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
-        """As Keras's, of batches: see `keras_bert.predict` for examples and files."""
-        self._check_given("predict", x, "kb.predict(model=task, data=…) answers those")
+        """As Keras's, on batches; `keras_bert.predict` takes examples and files."""
+        self._check_given("predict", x, "use `kb.predict(model=task, data=…)`")
         return super().predict(x, *more, **options)
 
     def _check_given(self, method, x, instead):
-        """Looks at what a method of Keras's is given, as far as that can be seen before it runs."""
-        reject_examples(method, x, instead)
+        """Raises an error for a path, for texts (which Keras would print) and for invalid ids."""
+        first = x
+        if isinstance(first, list | tuple) and len(first):
+            first = first[0]
+            if isinstance(first, list | tuple | dict):
+                first = next(iter(first.values() if isinstance(first, dict) else first), None)
+        if isinstance(first, str | bytes | PathLike):
+            raise InputError(f"`{method}` takes batches, not texts or a path; {instead}.")
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
 
-    # Labelled files: examples in, batches, answers and figures out.
+    # Labelled data: examples, batches, predictions and metrics.
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
-        """The examples of a file (or of a sequence), in order and streaming.
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+        """The examples of a file or a sequence, in order and streaming.
 
         Args:
             data: a path, `-` for standard input, or a sequence in place of a file.
-            inferred_arguments: what `infer_arguments` gave, which helps to detect the columns;
-                None where it is not known yet.
-            like: another file read before; where this one has the same form, so are its columns.
+            inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
+                None if it is not known yet.
+            schema: a file read before; a file of the same form has the same columns.
             labelled: whether a file without labels is an error.
-            **columns: the settings of SETTINGS that say how a file is `read`.
+            **columns: the settings of SETTINGS with `reads`.
 
         Returns:
-            An iterable of examples, with `name`, `kind` and `description` (a line for the user).
-            An example has `error(message)`, the InputError that names its place.
+            An iterable of examples, with `name`, `kind` and `description` (one line for the user).
+            An example's `error(message)` is an InputError that names its place.
 
         Raises:
             InputError: the file cannot be read; at the latest when the bad line is reached.
         """
         raise InputError(
-            f"The task {cls.KIND} reads no files; give `fit` batches that are made in another way."
+            f"The task {cls.KIND} cannot read labelled files. Pass your own batches to `fit`."
         )
 
     @classmethod
     def infer_arguments(cls, examples):
-        """What the training examples settle of the task: a dictionary of its arguments.
+        """The task's arguments that follow from the training examples, by name.
 
-        Raises InputError where the examples are not enough to train on.
+        Raises InputError if the examples are not enough to train on.
         """
         return {}
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
-        """A line for the user on the training and dev examples."""
+        """One line for the user about the training and dev examples."""
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
 
     @classmethod
     def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Lines for the user on what is odd among the labelled examples of a file, but no error."""
+        """Warnings for the user about the labelled examples of a file."""
         return []
 
     @classmethod
     def labels_with(cls, inferred_arguments, **settings):
-        """The labels of a task that is made with these arguments; none where it has none."""
+        """The labels of a task with these arguments; empty for a task without labels."""
         return tuple(inferred_arguments.get("labels", ()))
 
     @property
     def inferred_arguments(self):
-        """What `infer_arguments` settled for this task."""
-        return {"labels": list(self.labels)} if self.LEAST_LABELS else {}
+        """The arguments of this task that `infer_arguments` gives."""
+        return {"labels": list(self.labels)} if self.MIN_LABELS else {}
 
     def features(self, examples, *, max_length=None, labelled=False):
-        """`TokenizedExamples`: the rows of some examples, one or several each.
+        """`TokenizedExamples`: one or several sequences per example.
 
         Args:
             examples: a list of examples.
-            max_length: tokens in a row; None is the task's own.
-            labelled: with what training compares the outputs with.
+            max_length: tokens per sequence; None is the task's own.
+            labelled: whether to add the labels of training.
 
         Raises:
-            InputError: an example cannot be used; it is named.
+            InputError: an example cannot be used; the message names it.
         """
         raise NotImplementedError
 
     def context_size(self, *, max_length=None):
-        """How many examples on either side the rows of one may hold tokens of.
-
-        `max_length` is as in `features`.
-        """
+        """How many examples on either side may share a sequence with an example."""
         return 0
 
-    def decode(self, outputs, rows):
-        """The answers: one JSON-like dictionary an example of `rows.examples`.
+    def decode(self, outputs, sequences):
+        """The predictions: one JSON-like dictionary per example of `sequences.examples`.
 
         Args:
-            outputs: float32 by the name of the output, in the order of the rows: an array, or where
-                there is an axis of no fixed size beside the rows, a list of arrays, one a row with
-                the padding of its batch.
-            rows: what `features` gave.
+            outputs: float32 by the output's name, in the order of the sequences: an array, or for
+                an output with another axis of variable size a list of arrays, one per sequence,
+                padded as in its batch.
+            sequences: the result of `features`.
         """
         raise NotImplementedError
 
-    def tune_threshold(self, outputs, rows):
-        """Settles what is best set when training is over, such as a threshold.
+    def tune_threshold(self, outputs, sequences):
+        """Sets the settings that are `tuned`, such as a threshold; arguments as in `decode`.
 
-        Sets the settings that are `tuned`; called at each evaluation by official
-        figures, and with what the model that is kept says of the dev rows. As `decode`.
+        Called on the dev data at each evaluation that uses `official_metrics`, and with the
+        outputs of the model that is kept.
         """
 
-    def official_metrics(self, answers, examples):
-        """The official figures over all answers, as JSON can hold them.
+    def official_metrics(self, predictions, examples):
+        """The official metrics over all predictions, as JSON values.
 
-        Raises InputError for an example that cannot be measured, which is named.
+        Raises InputError, which names the example, if one cannot be evaluated.
         """
         raise NotImplementedError
 
-    def errors(self, answers: Sequence[Any], examples: Sequence[Any]) -> list[tuple[float, str]]:
-        """The wrong ones among the answers: a list of (how bad it is, text for a person)."""
+    def errors(
+        self, predictions: Sequence[Any], examples: Sequence[Any]
+    ) -> list[tuple[float, str]]:
+        """The wrong predictions: a list of (severity, description)."""
         return []
 
     @staticmethod
-    def describe_measures(measures: dict[str, Any]) -> str:
-        """The main figures of `official_metrics`, as a person reads them."""
+    def describe_metrics(metrics: dict[str, Any]) -> str:
+        """The main `official_metrics` as text for the user."""
         return ", ".join(
-            f"{name} {value:.3f}" for name, value in measures.items() if isinstance(value, float)
+            f"{name} {value:.3f}" for name, value in metrics.items() if isinstance(value, float)
         )
 
     def dataset(
@@ -542,48 +528,45 @@ class Task(keras.Model):
         epochs: int = 1,
         **columns: Any,
     ) -> Any:
-        """The shuffled training batches of labelled data, as `fit` takes them.
+        """The shuffled training batches of labelled data, for `fit`.
 
         Args:
             data: a labelled file, or a sequence in place of one.
-            batch_size: rows of a batch; some have one less, so that all weigh about the same.
-            max_length: tokens in a row; None is the task's own.
-            seed: the order of the rows depends on it and on the epoch alone.
-            epochs: how many passes over the data the dataset holds.
+            batch_size: examples per batch; some batches have one less, to be of even size.
+            max_length: tokens per sequence; None is the task's own.
+            seed: the order of the examples depends on it and on the epoch alone.
+            epochs: number of passes over the data.
             **columns: see `read`.
 
-        Raises InputError: the data cannot be read, or the task reads no files.
+        Raises InputError: the data cannot be read, or the task cannot read files.
         """
         from keras_bert.inputs.framing import check_max_length
 
         if self.SETTINGS is None:
             raise InputError(
-                f"A {type(self).__name__} reads no files; give `fit` batches of "
+                f"{type(self).__name__} cannot read labelled files. Pass `fit` batches of "
                 f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
             )
         if max_length is not None:
             check_max_length(max_length, self.config, self.tokenizer)
         examples = list(self.read(data, inferred_arguments=self.inferred_arguments, **columns))
-        rows = self.features(examples, max_length=max_length, labelled=True)
-        batches = rows.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
-        batches.keras_bert_made_of = MadeOf(rows, steps_an_epoch=len(batches) / epochs)
+        sequences = self.features(examples, max_length=max_length, labelled=True)
+        batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+        batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
         return batches
-
-    # Saving and serving.
 
     def signatures(self, *, max_length=None):
         """The entry points of the exported model, `Signature` by name; the first is the default.
 
-        `max_length`, tokens in a row, is the task's own where it is None.
+        `max_length` is in tokens per sequence; None is the task's own.
         """
-        raise InputError(f"There is no export of the task {self.KIND} yet.")
+        raise InputError(f"The task {self.KIND} cannot be exported.")
 
     def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
-        """Writes the task as a model folder, or as Keras's own file where the name ends so.
+        """Writes a model folder, or a Keras file if the name ends in .keras or .h5.
 
-        A model folder (config.json, model.safetensors and the tokenizer's files, such as vocab.txt)
-        is what every command reads. A name that ends in .keras or .h5 is saved as Keras saves any
-        model, without the tokenizer.
+        Every command reads a model folder (config.json, model.safetensors and the tokenizer's
+        files, such as vocab.txt). A Keras file has no tokenizer.
         """
         if str(filepath).endswith((".keras", ".h5")):
             super().save(filepath, overwrite=overwrite, **options)
@@ -593,28 +576,30 @@ class Task(keras.Model):
         save_folder(self, self.tokenizer, filepath, **options)
 
     def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
-        """Writes a SavedModel that takes strings under `filepath`, in its next version folder."""
+        """Writes a SavedModel that takes strings to the next version folder under `filepath`."""
         from keras_bert.export.saved_model import export_task
 
         return export_task(self, filepath, **options)
 
     @classmethod
     def stored_settings(cls):
-        """The fields of SETTINGS that a model folder keeps, by name."""
+        """The fields of SETTINGS that a model folder stores, by name."""
         fields = dataclasses.fields(cls.SETTINGS) if cls.SETTINGS is not None else ()
         return {field.name: field for field in fields if about(field).stored}
 
     def get_config(self):
-        # A functional model's own config is its graph, which cannot be given to our constructors.
+        # A functional model's own config is its graph, which our constructors do not take.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
         shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
             "encoder": encoder,
             "name": self.name,
             **shared,
             **self.inferred_arguments,
             **stored,
+            **dropout,
         }
 
     @classmethod
@@ -626,18 +611,17 @@ class Task(keras.Model):
         return cls(**config)
 
 
-class MadeOf:
-    """What `Task.dataset` notes at a dataset: its `rows`, and the tokens of a step on average.
+class DatasetInfo(NamedTuple):
+    """What `Task.dataset` attaches to its dataset."""
 
-    `steps` are those of an epoch.
-    """
+    sequences: Any  # `TokenizedExamples`
+    steps: float  # per epoch
 
-    def __init__(self, rows, *, steps_an_epoch):
-        self.rows = rows
-        self.steps = steps_an_epoch
-        self.tokens_a_step = int(rows.lengths.sum()) / max(1, steps_an_epoch)
+    @property
+    def tokens_per_step(self):
+        return int(self.sequences.lengths.sum()) / max(1, self.steps)
 
 
-def made_of(dataset):
-    """What `Task.dataset` noted at its dataset; None of any other."""
-    return getattr(dataset, "keras_bert_made_of", None)
+def dataset_info(dataset):
+    """The `DatasetInfo` of a dataset that `Task.dataset` made, else None."""
+    return getattr(dataset, "keras_bert_info", None)

@@ -1,16 +1,14 @@
 """Vocabularies and tokenizers: from strings to ids, the same way in every stage.
 
-Importing this package loads neither TensorFlow nor TensorFlow Text: a name brings its module in
-when it is first used, so that code which needs only the vocabulary stays light. No module is called
-like a public name: once loaded, it would stand in its place.
+Importing this package loads neither TensorFlow nor TensorFlow Text, which only the tokenizer needs.
 """
 
 from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
-    "WordPieceVocabulary": "keras_bert.text.wordpiece_vocabulary",
-    "BpeVocabulary": "keras_bert.text.bpe_vocabulary",
+    "WordPieceVocabulary": "keras_bert.text.vocabulary",
+    "BpeVocabulary": "keras_bert.text.vocabulary",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",

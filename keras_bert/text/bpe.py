@@ -1,24 +1,19 @@
-"""Encoding by merges in the graph; `BpeVocabulary.encode_word` says what it must give."""
+"""Encoding by merges in the graph, with the results of `BpeVocabulary.encode_word`."""
 
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.text.bpe_vocabulary import END_OF_WORD
 from keras_bert.text.normalization import MAX_WORD_BYTES, characters, fast_wordpiece
-from keras_bert.text.vocabulary import MAX_WORD_LENGTH, UNK
+from keras_bert.text.vocabulary import END_OF_WORD, MAX_WORD_LENGTH, UNK
 
 
 class BytePairEncoding(tf.Module):
-    """Pieces of normalized texts by merges.
+    """Tokens of normalized texts by the merges of a `BpeVocabulary`.
 
     Nearly every word of a text is one that the vocabulary has whole. TensorFlow Text's WordPiece
-    finds those while it parts the text into words: its pieces are whole words here, and a word that
-    is none of them comes back as [UNK]. Those alone are encoded, each different one once, all of
-    the batch at the same time, a merge at a time. No lookup table is needed, so that there is
-    nothing to initialize where an export is loaded.
-
-    Args:
-        vocabulary: `BpeVocabulary`.
+    finds those while it splits the text into words: its tokens are whole words here, and any other
+    word is [UNK]. Those alone are encoded, each different one once, for the whole batch, merge by
+    merge. There is no lookup table, which would have to be initialized where an export is loaded.
     """
 
     def __init__(self, vocabulary):
@@ -31,7 +26,7 @@ class BytePairEncoding(tf.Module):
             for token in vocabulary.tokens
             if token.endswith(END_OF_WORD) and token != END_OF_WORD
         )
-        # The builder refuses to build without a piece; U+0001 is in no normalized text.
+        # The builder needs at least one token; U+0001 is in no normalized text.
         words.append("\x01")
         self._words = fast_wordpiece([UNK, *words], max_bytes=MAX_WORD_BYTES)
         rows = [[vocabulary.id(p) for p in vocabulary.encode_word(word)] for word in words]
@@ -40,7 +35,7 @@ class BytePairEncoding(tf.Module):
             (id(left) * self._size + id(right), rank, id(left + right))
             for rank, (left, right) in enumerate(vocabulary.merges)
         )
-        # A last one, larger than any, so that what is looked up has a place.
+        # A last one, larger than any, so that every search ends at an entry.
         merges.append((self._size**2, len(merges), 0))
         keys, ranks, made = np.array(merges, dtype=np.int64).T
         characters = sorted(
@@ -72,7 +67,7 @@ class BytePairEncoding(tf.Module):
     def __call__(self, texts):
         """string (B,) -> ids (int32), starts, ends (int64, bytes of `texts`): ragged (B, None).
 
-        A piece that is END_OF_WORD alone is as wide as nothing, at the end of its word.
+        A token that is END_OF_WORD alone is empty, at the end of its word.
         """
         return self._graph(texts)
 
@@ -110,7 +105,7 @@ class BytePairEncoding(tf.Module):
     def word_starts(self, ids):
         """ragged ids (B, None) -> ragged bool (B, None)."""
         before = tf.concat([[True], tf.gather(self._ends_word, ids.values)[:-1]], axis=0)
-        # Every row ends with the end of a word, so that the next one needs no rule of its own.
+        # Every text ends with the end of a word, so that the next one needs no rule of its own.
         return ids.with_values(before[: tf.size(ids.values)])
 
     def _encode(self, words):
@@ -120,7 +115,7 @@ class BytePairEncoding(tf.Module):
         lengths = points.row_lengths()
         short = lengths <= MAX_WORD_LENGTH
         bytes_of = points.with_values(_utf8_width(points.values))
-        # A long word is one unknown character as wide as the word, and the mark.
+        # A long word is one unknown character of the word's length, and the mark.
         total = tf.reduce_sum(bytes_of, axis=1)
         keep = short[:, None] | (tf.ragged.range(lengths) < 1)
         points = tf.ragged.boolean_mask(points, keep)
@@ -144,7 +139,7 @@ class BytePairEncoding(tf.Module):
             (state, tuple(values[:0] for values in state)),
             shape_invariants=((flat, flat, flat), (flat, flat, flat)),
         )
-        # Words were finished in any order, but each with its pieces side by side.
+        # Words were finished in any order, but the tokens of each are adjacent.
         ids, widths, rows = done
         numbers = tf.range(tf.size(rows, out_type=tf.int64))
         first = tf.math.unsorted_segment_min(numbers, rows, count)
@@ -162,14 +157,14 @@ class BytePairEncoding(tf.Module):
 
     def _merge_once(self, state, done, count):
         """Merges the first pair of every word (of `count`) that has one; moves others to `done`."""
-        ids, widths, rows = state  # (T,) each, the symbols of a word side by side
+        ids, widths, rows = state  # (T,) each, the symbols of a word adjacent
         size = tf.size(ids, out_type=tf.int64)
         keys = tf.cast(ids[:-1], tf.int64) * self._size + tf.cast(ids[1:], tf.int64)
         position = tf.searchsorted(self._merge_keys, keys)
         possible = (tf.gather(self._merge_keys, position) == keys) & (rows[:-1] == rows[1:])
         at = tf.where(possible)[:, 0]  # (P,) the left symbols of the pairs that can be merged
         positions = tf.gather(position, at)
-        # The lowest rank of each word and, of several, the leftmost place, as one number.
+        # The lowest rank of each word and, of several, the leftmost position, as one number.
         score = tf.gather(self._merge_ranks, positions) * size + at
         words, word = tf.unique(tf.gather(rows, at), out_idx=tf.int64)  # words (D,), word (P,)
         best = tf.math.segment_min(score, word)

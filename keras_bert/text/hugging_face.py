@@ -1,31 +1,33 @@
-"""What Hugging Face's `tokenizer_config.json` and `tokenizer.json` say, read and written.
+"""Hugging Face's `tokenizer_config.json` and `tokenizer.json`, read and written as dictionaries.
 
-Dictionaries in, dictionaries out: who reads and writes files is `keras_bert.text.vocabulary_files`.
+The files themselves are read and written by `keras_bert.text.vocabulary_files`.
 """
 
 import dataclasses
 import json
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.bpe_vocabulary import END_OF_WORD
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
+    CONTINUATION_PREFIX,
+    END_OF_WORD,
     MAX_WORD_LENGTH,
     UNK,
     SpecialTokens,
-    index_tokens,
+    WordPieceVocabulary,
+    byte_level_error,
+    tokens_by_id,
 )
-from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
 
 # Where a word ends: before white space, after a punctuation mark, before one. What counts as one
-# is BERT's choice: Unicode's, and all of ASCII that is no letter, digit or space.
+# is BERT's choice: Unicode's, and all of ASCII but letters, digits and spaces.
 _PUNCTUATION = r"\p{P}$+<=>^`|~"
 _WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
 
 # A capital sigma that ends a word, by Unicode's condition Final_Sigma: after a cased letter and
-# before none, whatever accents, apostrophes or full stops stand between. What is looked for behind
-# has to have a length, so at most two of those.
+# before none, whatever accents, apostrophes or full stops are between. A look-behind needs a fixed
+# length, so at most two of those.
 _CASED = r"[\p{Lu}\p{Ll}\p{Lt}]"
 _IGNORED = (
     r"[\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027"
@@ -36,25 +38,25 @@ _FINAL_SIGMA = (
 )
 
 
-# Classes that make their steps of BERT's settings, whatever `tokenizer.json` says of them.
+# Classes that take their steps from BERT's settings, whatever is in `tokenizer.json`.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 
 
 def special_tokens_of(config, *, source):
     """The `SpecialTokens` that a `tokenizer_config.json` names; BERT's where it names none.
 
-    Raises `InputError` where words are not BERT's, or a token is not one.
+    Raises `InputError` where words are not BERT's, or a token is not a string.
     """
     source = f"{source}/tokenizer_config.json"
     if config.get("tokenizer_class") == "BertJapaneseTokenizer":
         raise InputError(
-            f"{source} asks for a BertJapaneseTokenizer, whose words come of a dictionary of "
-            "Japanese (MeCab); this library makes them as BERT does."
+            f"{source} asks for a BertJapaneseTokenizer, which splits words by a dictionary of "
+            "Japanese (MeCab); this library splits them as BERT does."
         )
     is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
     extra = config.get("extra_special_tokens")
     named = {**(extra if isinstance(extra, dict) else {}), **config}
-    found = {}
+    tokens = {}
     for field in dataclasses.fields(SpecialTokens):
         usual = getattr(BERT_TOKENS, field.name)
         token = named.get(f"{field.name}_token", usual)
@@ -63,56 +65,55 @@ def special_tokens_of(config, *, source):
         token = token.get("content") if isinstance(token, dict) else token
         if not isinstance(token, str | None):
             raise InputError(f"{source}: {field.name}_token should be a string.")
-        found[field.name] = token
-    return SpecialTokens(**found)
+        tokens[field.name] = token
+    return SpecialTokens(**tokens)
 
 
 def case_of(config, tokenizer, added=(), *, special_tokens, source):
-    """Whether a folder's model is uncased; None where nothing says.
+    """Whether a folder's model is uncased; None where that is not recorded.
 
     Args:
-        config, tokenizer: what its `tokenizer_config.json` and `tokenizer.json` hold; {} where
-            there is no such file.
+        config, tokenizer: its `tokenizer_config.json` and `tokenizer.json`; {} for no file.
         added: the tokens that its `added_tokens.json` names.
         special_tokens: its `SpecialTokens`.
-        source: what errors call the folder.
+        source: the folder in errors.
 
-    Raises `InputError` where they ask for ids which this library does not give.
+    Raises `InputError` where they ask for ids that this library does not give.
     """
     parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     _check_steps(config, tokenizer, parts, source=source)
     tokens = _added_by(config, tokenizer, source=source).union(added)
-    _check_added(tokens.difference(special_tokens.tokens), source=source)
+    if others := sorted(tokens.difference(special_tokens.tokens)):
+        shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
+        raise InputError(
+            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
+            "split into words; this tokenizer does not support that."
+        )
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
             raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
-    says = {**{key: bert[key] for key in ("strip_accents",) if key in bert}, **config}
-    said = config.get("do_lower_case", bert.get("lowercase"))
-    lowercase = said is not False
-    chinese = config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True))
-    if says.get("strip_accents") not in (None, lowercase):
+    recorded = config.get("do_lower_case", bert.get("lowercase"))
+    lowercase = recorded is not False
+    strip_accents = config.get("strip_accents", bert.get("strip_accents"))
+    if strip_accents not in (None, lowercase):
         raise InputError(
-            f"{source} asks for strip_accents={says['strip_accents']} with "
-            f"do_lower_case={lowercase}; this tokenizer drops accents exactly when it lowers the "
-            "case, as the original BERT does."
+            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}; this "
+            "tokenizer drops accents exactly when it lowercases, as the original BERT does."
         )
-    if not chinese:
+    if not config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True)):
         raise InputError(
             f"{source} asks for tokenize_chinese_chars=false; this tokenizer makes a word of every "
             "CJK character, as the original BERT does."
         )
-    return said if said is None else bool(said)
+    return None if recorded is None else bool(recorded)
 
 
 def wordpiece_of(tokenizer, *, special_tokens, source):
-    """The vocabulary of a `tokenizer.json` that stands alone, as transformers 5 saves BERT's."""
+    """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
     model = _held(tokenizer, "model", dict, source=source)
     if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
-        raise InputError(
-            f"{source} holds a tokenizer of byte-level BPE, as GPT-2 and RoBERTa have; this "
-            "library reads WordPiece (BERT's) and its own byte-pair encoding only."
-        )
+        raise byte_level_error(source)
     prefix = model.get("continuing_subword_prefix")
     if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
         raise InputError(
@@ -120,49 +121,46 @@ def wordpiece_of(tokenizer, *, special_tokens, source):
             f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
         )
     ids = _ids(tokenizer, source=source)
-    numbered = all(type(id) is int for id in ids.values())
-    tokens = sorted(ids, key=ids.get) if numbered else []
-    if [ids[subword] for subword in tokens] != list(range(len(ids))):
-        raise InputError(f"{source} must give every piece an id, from 0 on and none twice.")
-    index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens)
+    tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
     return WordPieceVocabulary(tokens, special_tokens=special_tokens)
 
 
 def check_tokens(vocabulary, tokenizer, *, source):
-    """Refuses a `tokenizer.json` that gives the pieces of the vocabulary's own files other ids.
-
-    `transformers` reads the one, and this library the others.
-    """
+    """Rejects a `tokenizer.json`, which transformers reads, with other ids than the vocabulary."""
     file = f"{source}/tokenizer.json"
     if not isinstance(_held(tokenizer, "model", dict, source=file).get("vocab"), dict):
         return  # there is no such file, or it is of another algorithm
     theirs = _ids(tokenizer, source=file)
-    ours = {subword: id for id, subword in enumerate(vocabulary.tokens)}
-    for subword in [*ours, *theirs]:
-        if ours.get(subword) != theirs.get(subword):
-            ids = [f"the id {ids[subword]}" if subword in ids else "none" for ids in (ours, theirs)]
+    ours = _vocab(vocabulary)
+    for token in [*ours, *theirs]:
+        if ours.get(token) != theirs.get(token):
+            ids = [f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)]
             raise InputError(
-                f"{source}: {subword!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
+                f"{source}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
                 "tokenizer.json; delete the file that is not this model's."
             )
+
+
+def _vocab(vocabulary):
+    return {token: id for id, token in enumerate(vocabulary.tokens)}
 
 
 def template_of(config, tokenizer, vocabulary, *, source):
     """The `Template` of a folder: that of its tokenizer.json, or BERT's where it has none.
 
     Args:
-        config, tokenizer: what `tokenizer_config.json` and `tokenizer.json` hold; {} for no file.
+        config, tokenizer: `tokenizer_config.json` and `tokenizer.json`; {} for no file.
         vocabulary: the folder's `Vocabulary`.
-        source: what errors call the folder.
+        source: the folder in errors.
 
-    Raises `InputError` where this library does not know such a template, or its special tokens are
-    not those of the vocabulary.
+    Raises `InputError` for an unsupported template, or special tokens that are not those of the
+    vocabulary.
     """
     source = f"{source}/tokenizer.json"
     steps = [_held(tokenizer, "post_processor", dict, source=source)]
     if steps[0].get("type") == "Sequence":
         steps = _held(steps[0], "processors", list, source=source)
-    # What is of type ByteLevel only moves offsets.
+    # A step of type ByteLevel only moves offsets.
     steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
     if config.get("tokenizer_class") in _BERT_CLASSES or tokenizer.get("post_processor") is None:
         return bert_template(vocabulary.special_tokens)
@@ -173,8 +171,8 @@ def template_of(config, tokenizer, vocabulary, *, source):
         template, ids = _template_of_step(step)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{source}: post_processor puts special tokens around texts in a way that this library "
-            f"does not know ({error})."
+            f"{source}: post_processor puts special tokens around texts in an unsupported way "
+            f"({error})."
         ) from None
     special = set(vocabulary.special_ids.tolist())
     for token, id in ids.items():
@@ -187,7 +185,7 @@ def template_of(config, tokenizer, vocabulary, *, source):
 
 
 def _template_of_step(step):
-    """The `Template` of a post-processor that adds special tokens, and their ids by name."""
+    """The `Template` of a post-processor that adds special tokens, and their ids."""
     kind = step["type"]
     if kind in ("BertProcessing", "RobertaProcessing"):
         (cls, cls_id), (sep, sep_id) = step["cls"], step["sep"]
@@ -202,7 +200,7 @@ def _template_of_step(step):
         return template, {cls: cls_id, sep: sep_id}
     if kind != "TemplateProcessing":
         raise ValueError(kind)
-    # An entry may stand for several tokens.
+    # An entry may consist of several tokens.
     entries = {name: (each["tokens"], each["ids"]) for name, each in step["special_tokens"].items()}
     written = Template.from_dict(step)
     template = Template(
@@ -220,9 +218,9 @@ def _template_of_step(step):
 
 
 def tokenizer_config(vocabulary, *, lowercase, is_bert):
-    """The content of `tokenizer_config.json` for a vocabulary of either kind.
+    """The content of `tokenizer_config.json`.
 
-    `is_bert` is whether BERT's own class makes the same ids of the vocabulary alone.
+    `is_bert`: BERT's own class gives the same ids with the vocabulary alone.
     """
     missing = dict.fromkeys(BERT_TOKENS.to_dict())  # null: the tokenizer has none
     tokens = missing | vocabulary.special_tokens.to_dict()
@@ -234,7 +232,7 @@ def tokenizer_config(vocabulary, *, lowercase, is_bert):
     return {
         "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         "do_lower_case": lowercase,
-        "strip_accents": None,  # as the case says
+        "strip_accents": None,  # exactly where it lowercases
         "tokenize_chinese_chars": True,
         **named,
         **({"extra_special_tokens": extra} if extra else {}),
@@ -242,31 +240,30 @@ def tokenizer_config(vocabulary, *, lowercase, is_bert):
 
 
 def tokenizer(vocabulary, *, lowercase, template):
-    """The content of `tokenizer.json` (Hugging Face `tokenizers`) for a vocabulary of either kind.
+    """The content of `tokenizer.json` (Hugging Face `tokenizers`).
 
-    For byte-pair encoding: their splitting can append nothing to a word, so the end-of-word mark is
-    put in before: a pattern that matches nothing but a place is "replaced" by the mark and a space.
-    Their lower case knows no final sigma, which Python's does, and with it the original BERT and
-    this library.
+    For byte-pair encoding: their splitting cannot append to a word, so the end-of-word mark is put
+    in before: a pattern that matches an empty string is "replaced" by the mark and a space. Their
+    lower case has no final sigma, unlike Python's, the original BERT's and this library's.
     """
     special = [
         {
-            "id": vocabulary.id(subword),
-            "content": subword,
+            "id": vocabulary.id(token),
+            "content": token,
             "single_word": False,
             "lstrip": False,
             "rstrip": False,
             "normalized": False,
             "special": True,
         }
-        for subword in vocabulary.special_tokens.tokens
+        for token in vocabulary.special_tokens.tokens
     ]
     used = {
         token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
         for token in template.special_tokens
     }
-    make = _wordpiece_parts if vocabulary.algorithm == "wordpiece" else _bpe_parts
-    parts = make(vocabulary, lowercase=lowercase)
+    parts_of = _wordpiece_parts if vocabulary.algorithm == "wordpiece" else _bpe_parts
+    parts = parts_of(vocabulary, lowercase=lowercase)
     return {
         "version": "1.0",
         "truncation": None,
@@ -294,7 +291,7 @@ def _wordpiece_parts(vocabulary, *, lowercase):
             "unk_token": UNK,
             "continuing_subword_prefix": CONTINUATION_PREFIX,
             "max_input_chars_per_word": MAX_WORD_LENGTH,
-            "vocab": {subword: id for id, subword in enumerate(vocabulary.tokens)},
+            "vocab": _vocab(vocabulary),
         },
     }
 
@@ -323,7 +320,7 @@ def _bpe_parts(vocabulary, *, lowercase):
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {subword: id for id, subword in enumerate(vocabulary.tokens)},
+            "vocab": _vocab(vocabulary),
             "merges": [list(pair) for pair in vocabulary.merges],
         },
     }
@@ -344,7 +341,7 @@ def _replace(pattern, content):
 
 
 def _normalizers(tokenizer, *, source):
-    """The steps by which a `tokenizer.json` normalizes, a list of objects."""
+    """The normalization steps of a `tokenizer.json`, a list of objects."""
     normalizer = _held(tokenizer, "normalizer", dict, source=source)
     parts = [normalizer] if normalizer else []
     if "normalizers" in normalizer:
@@ -355,7 +352,7 @@ def _normalizers(tokenizer, *, source):
 
 
 def _check_steps(config, tokenizer, normalizers, *, source):
-    """Refuses WordPiece over words that are not BERT's, as other programs learn it."""
+    """Rejects WordPiece over words that are not BERT's, as other programs learn it."""
     source_file = f"{source}/tokenizer.json"
     model = _held(tokenizer, "model", dict, source=source_file)
     if model.get("type") != "WordPiece" or config.get("tokenizer_class") in _BERT_CLASSES:
@@ -364,7 +361,7 @@ def _check_steps(config, tokenizer, normalizers, *, source):
     steps = [*(part.get("type") for part in normalizers), splitter]
     if steps != ["BertNormalizer", "BertPreTokenizer"]:
         raise InputError(
-            f"{source_file} makes words by {', '.join(map(str, steps))}; this library makes them "
+            f"{source_file} splits words by {', '.join(map(str, steps))}; this library splits them "
             "as BERT does, by BertNormalizer, BertPreTokenizer."
         )
 
@@ -376,29 +373,19 @@ def _added_by(config, tokenizer, *, source):
     extra = config.get("extra_special_tokens")  # a list, or name -> token
     if isinstance(extra, dict):
         config = {**config, "extra_special_tokens": list(extra.values())}
-    said = [
+    listed = [
         *decoder.values(),
         *_held(config, "additional_special_tokens", list, source=config_file),
         *_held(config, "extra_special_tokens", list, source=config_file),
+        *_added_tokens(tokenizer, source=f"{source}/tokenizer.json"),
     ]
-    held = _added_tokens(tokenizer, source=f"{source}/tokenizer.json")
-    # Each is an object with its `content`, or a text by itself.
-    tokens = (token.get("content") if isinstance(token, dict) else token for token in said + held)
+    # Each is an object with its `content`, or a string.
+    tokens = (token.get("content") if isinstance(token, dict) else token for token in listed)
     return {str(token) for token in tokens}
 
 
-def _check_added(tokens, *, source):
-    own = sorted(tokens)
-    if own:
-        shown = ", ".join(map(repr, own[:3])) + (" …" if own[3:] else "")
-        raise InputError(
-            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
-            "split into words; this tokenizer cuts out none."
-        )
-
-
 def _ids(tokenizer, *, source):
-    """Piece -> id of a `tokenizer.json`; [CLS] and its like may be among what is added alone."""
+    """Token -> id of a `tokenizer.json`; [CLS] and its like may be among the added tokens alone."""
     model = _held(tokenizer, "model", dict, source=source)
     added = _added_tokens(tokenizer, source=source)
     return {
@@ -418,10 +405,10 @@ def _added_tokens(tokenizer, *, source):
 
 def _held(values, key, kind, *, source):
     """The object or list under a key, empty where there is none."""
-    found = values.get(key)
-    if found is None:
+    value = values.get(key)
+    if value is None:
         return kind()
-    if not isinstance(found, kind):
+    if not isinstance(value, kind):
         what = {dict: "an object", list: "a list"}[kind]
         raise InputError(f"{source}: {key} should be {what}.")
-    return found
+    return value

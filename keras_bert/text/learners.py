@@ -1,9 +1,9 @@
 """Learning vocabularies, WordPiece and byte-pair encoding, from word counts.
 
-Both learn merges. Again and again the most frequent pair of neighbouring symbols becomes one symbol
-(Sennrich et al. 2016, algorithm 1). Counting all pairs anew for each merge would take hours; here a
-merge touches only the places where its pair stands: an index keeps the places of each pair, a heap
-the order of the pairs, and both are put right lazily, when a stale entry comes up.
+Both learn merges: the most frequent pair of neighbouring symbols becomes one symbol, repeatedly
+(Sennrich et al. 2016, algorithm 1). Counting all pairs for each merge would take hours; here a
+merge visits only the positions of its pair: an index has the positions of each pair, a heap the
+order of the pairs, and both are corrected lazily, when a stale entry comes up.
 """
 
 from array import array
@@ -15,15 +15,22 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import MAX_TOKEN_BYTES, MAX_WORD_LENGTH, SPECIAL_TOKENS, UNK
-from keras_bert.text.wordpiece_vocabulary import CONTINUATION_PREFIX, WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    CONTINUATION_PREFIX,
+    END_OF_WORD,
+    MAX_TOKEN_BYTES,
+    MAX_WORD_LENGTH,
+    SPECIAL_TOKENS,
+    UNK,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 
 
-def checked_counts(counts):
+def _checked_counts(counts):
     """Mapping of word -> count -> sorted list of (word, count), so that order cannot matter.
 
-    Words longer than the tokenizer looks at (200 characters) are left out: they are [UNK].
+    Words of more than 200 characters, which the tokenizer makes [UNK], are left out.
     """
     checked = []
     for word, count in counts.items():
@@ -41,15 +48,15 @@ def checked_counts(counts):
     return sorted(checked)
 
 
-def limit_alphabet(counts, limit):
-    """Keeps the most frequent characters and the words that hold no other.
+def _limit_alphabet(counts, limit):
+    """Keeps the most frequent characters, and the words of these characters alone.
 
     Args:
         counts: list of (word, count).
         limit: how many characters to keep; among equally frequent ones the lowest code points.
 
-    Returns the characters in the order of their code points, the words that are left, and how
-    often words that are not left stand in the text.
+    Returns the characters in the order of their code points, the words that are left, and the total
+    count of the others.
     """
     frequency = Counter()
     for word, count in counts:
@@ -64,32 +71,39 @@ def limit_alphabet(counts, limit):
     return alphabet, left, sum(c for _, c in counts) - sum(c for _, c in left)
 
 
-def too_small(size, *, alphabet, needed):
-    """The InputError for a vocabulary of a size that leaves no room for the alphabet."""
-    characters = counted(alphabet, "different character")
-    return InputError(
-        f"A vocabulary of {counted(size, 'piece')} is too small: {characters} of the text take "
-        f"{needed:,} pieces with the special ones; ask for more pieces or set a lower "
-        "`alphabet_limit`."
-    )
+def _room_for_merges(size, *, unused, symbols, alphabet):
+    """How many tokens merges may make; InputError where `size` leaves no room for the alphabet."""
+    needed = len(SPECIAL_TOKENS) + unused + len(symbols)
+    if needed > size:
+        characters = counted(len(alphabet), "different character")
+        raise InputError(
+            f"A vocabulary of {counted(size, 'token')} is too small: {characters} of the text take "
+            f"{needed:,} tokens with the special ones; ask for more tokens or set a lower "
+            "`alphabet_limit`."
+        )
+    return size - needed
+
+
+def _by_use(tokens, use):
+    """By falling count of use in the text, equal counts by code points."""
+    return sorted(tokens, key=lambda token: (-use[token], token))
+
+
+def _with_special_tokens(tokens, unused):
+    return [*SPECIAL_TOKENS, *tokens, *(f"[unused{i}]" for i in range(unused))]
 
 
 _EDGE = -1  # between two words
-_INSIDE = -2  # not the first place of a symbol
+_INSIDE = -2  # not the first position of a symbol
 
 
 @dataclass(frozen=True)
 class Merges:
-    """What was learned.
+    """The result of `learn_merges`."""
 
-    symbols: every symbol, the given ones first; merges: (left, right) as indices into `symbols`,
-    in the order of learning; counts: for each symbol how often it stands in the words when all
-    merges are done.
-    """
-
-    symbols: tuple[str, ...]
-    merges: tuple[tuple[int, int], ...]
-    counts: np.ndarray  # int64, one a symbol
+    symbols: tuple[str, ...]  # those to begin with first
+    merges: tuple[tuple[int, int], ...]  # (left, right), indices of symbols, in order of learning
+    counts: np.ndarray  # int64, how often each symbol occurs in the words when all merges are done
 
 
 def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_count):
@@ -97,20 +111,20 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
 
     Args:
         words: a sequence of words, each a sequence of indices into `symbols`.
-        counts: how often each word stands in the text, positive integers.
+        counts: how often each word occurs in the text, positive integers.
         symbols: strings, the symbols to begin with.
         join: function of two strings, the symbol that their merge makes.
         tie_key: function of a symbol. Among pairs of equal count the one with the smallest
-            (tie_key(right), tie_key(left)) goes first.
-        new_symbols: stop when this many symbols have been made (a pair that makes a symbol which
-            exists already is merged, but makes none).
+            (tie_key(right), tie_key(left)) is merged first.
+        new_symbols: stop when this many symbols have been made (a pair that makes an existing
+            symbol is merged, but not counted).
         min_count: stop when no pair is as frequent as this.
 
     Returns `Merges`. The result does not depend on the order of the words.
     """
     symbols = list(symbols)
     index = {symbol: i for i, symbol in enumerate(symbols)}
-    width = [1] * len(symbols)  # places that a symbol takes up
+    width = [1] * len(symbols)  # positions that a symbol takes up
     keys = [tie_key(symbol) for symbol in symbols]
     at, first, weight = _lay_out(words, counts)
     pair_counts, positions = _index_pairs(at, weight)
@@ -158,7 +172,7 @@ def learn_merges(words, counts, *, symbols, join, tie_key, new_symbols, min_coun
 
 
 def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, positions):
-    """Merges one pair at its places; returns the pairs that have become more frequent."""
+    """Merges one pair at its positions; returns the pairs that have become more frequent."""
     left_width = width[left]
     made_width = left_width + width[right]
     # neighbour -> where the pair that it makes with the new symbol begins
@@ -178,8 +192,8 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
         neighbour = at[after]
         if neighbour >= 0:
             afters[neighbour].append(position)
-    # What a pair with the new symbol gains is what the pair with the old one loses. All gains come
-    # first: where the pair stood twice in a row, "abab", one of the new pairs is lost again.
+    # A pair with the new symbol gains what the pair with the old one loses. All gains come first:
+    # where the pair occurred twice in a row, "abab", one of the new pairs is lost again.
     grown, losses = [], []
     for neighbour, found in befores.items():
         grown.append(neighbour << 32 | made)
@@ -198,7 +212,7 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
 
 
 def _gain(pair, found, weight, pair_counts, positions):
-    """Gives a pair further places; returns how often they stand in the text."""
+    """Gives a pair further positions; returns how often they occur in the text."""
     count = sum(map(weight.__getitem__, found))
     if pair in pair_counts:
         pair_counts[pair] += count
@@ -210,10 +224,10 @@ def _gain(pair, found, weight, pair_counts, positions):
 
 
 def _lay_out(words, counts):
-    """All words in one row of places, with an edge before, between and after them.
+    """All words in one array of positions, with an edge before, between and after them.
 
-    Returns (at, first, weight): the symbol that begins at a place (or _EDGE or _INSIDE); the first
-    place of the symbol whose last place this is; the count of the word that the place is in.
+    Returns (at, first, weight): the symbol that begins at a position (or _EDGE or _INSIDE); the
+    first position of the symbol that ends at it; the count of the word that it is in.
     """
     lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
     ends = np.cumsum(lengths + 1)
@@ -229,7 +243,7 @@ def _lay_out(words, counts):
 
 
 def _index_pairs(at, weight):
-    """pair -> count, and pair -> its places in rising order."""
+    """pair -> count, and pair -> its positions in rising order."""
     at, weight = (np.frombuffer(column, dtype=np.int64) for column in (at, weight))
     positions = np.flatnonzero((at[:-1] >= 0) & (at[1:] >= 0))
     pairs = at[positions] << 32 | at[positions + 1]
@@ -250,9 +264,9 @@ def _count_symbols(at, weight, size):
     return counts
 
 
-# Merges leave pieces behind that were only steps on the way to longer ones: of 8,000 pieces learned
-# from 10 MB of novels 322 are never used. So a tenth more are learned than wanted, and the least
-# used ones dropped: a novel left out then has 1.076 pieces a word instead of 1.087.
+# Some tokens are only steps on the way to longer ones: of 8,000 tokens learned from 10 MB of novels
+# 322 are never used. So a tenth more are learned than wanted, and the least used ones dropped: a
+# novel that was left out then has 1.076 tokens per word instead of 1.087.
 _SURPLUS = 0.1
 
 
@@ -260,30 +274,28 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     """Learns a WordPiece vocabulary by merges, the way Hugging Face's WordPiece trainer does.
 
     Args:
-        counts: mapping of word -> how often it stands in the text; words as the tokenizer sees
+        counts: mapping of word -> how often it occurs in the text; words as the tokenizer splits
             them (`WordSplitter`). Their order does not matter.
-        size: how many pieces to return, special and unused ones counted in. Fewer come back only
+        size: how many tokens to return, special and unused ones counted in. Fewer are returned only
             where the text has no more pairs that are frequent enough.
         min_frequency: a merge must be at least this frequent.
-        alphabet_limit: keep this many characters, the most frequent ones; words that hold another
-            one are [UNK] and teach nothing.
-        unused: how many slots named [unused0], [unused1], … to leave for pieces added later.
+        alphabet_limit: keep this many characters, the most frequent ones; words with another one
+            are [UNK], and nothing is learned from them.
+        unused: how many slots named [unused0], [unused1], … to leave for tokens added later.
 
-    Returns a `WordPieceVocabulary` that knows its counts: the special pieces, then the others by
-    falling count of use in the text (equal counts by code points), then the unused slots. Every
-    character of the alphabet is a piece, at the start of a word and, unless it is only ever a word
-    of its own, within one. Among equally frequent pairs the one that is smallest when compared by
-    its right piece, then by its left one, is merged first.
+    Returns a `WordPieceVocabulary` with its counts: the special tokens, then the others by falling
+    count of use in the text (equal counts by code points), then the unused slots. Every character
+    of the alphabet is a token, at the start of a word and, unless it is only ever a word of its
+    own, within one. Among equally frequent pairs the one that is smallest when compared by its
+    right token, then by its left one, is merged first.
 
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
-    counts = checked_counts(counts)
-    alphabet, counts, lost = limit_alphabet(counts, alphabet_limit)
+    counts = _checked_counts(counts)
+    alphabet, counts, lost = _limit_alphabet(counts, alphabet_limit)
     inner = sorted({character for word, _ in counts if len(word) > 1 for character in word})
     symbols = [*alphabet, *(CONTINUATION_PREFIX + character for character in inner)]
-    room = size - len(SPECIAL_TOKENS) - unused - len(symbols)
-    if room < 0:
-        raise too_small(size, alphabet=len(alphabet), needed=size - room)
+    room = _room_for_merges(size, unused=unused, symbols=symbols, alphabet=alphabet)
     start = {character: i for i, character in enumerate(alphabet)}
     within = {character: i for i, character in enumerate(inner, len(alphabet))}
     learned = learn_merges(
@@ -298,19 +310,16 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     made = learned.symbols[len(symbols) :]
     if len(made) > room:
         use = _count_use(counts, learned.symbols)
-        made = sorted(made, key=lambda token: (-use[token], token))[:room]
+        made = _by_use(made, use)[:room]
     tokens = [*symbols, *made]
     use = _count_use(counts, tokens)
-    tokens.sort(key=lambda token: (-use[token], token))
+    tokens = _with_special_tokens(_by_use(tokens, use), unused)
     use[UNK] = lost
-    slots = [f"[unused{i}]" for i in range(unused)]
-    tokens = [*SPECIAL_TOKENS, *tokens, *slots]
-    found = np.array([use[token] for token in tokens], dtype=np.int64)
-    return WordPieceVocabulary(tokens, counts=found)
+    return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
 
 
 def _count_use(counts, tokens):
-    """How often each piece stands in the text when its words are taken apart."""
+    """How often each token occurs in the text when its words are split into them."""
     use = Counter(dict.fromkeys(tokens, 0))
     tokens = frozenset(tokens)
     for word, count in counts:
@@ -320,29 +329,22 @@ def _count_use(counts, tokens):
 
 
 def longest_tokens(word, tokens):
-    """The pieces of a word, or [UNK]: greedy longest match first (the graph's own, in Python).
-
-    Args:
-        word: a str of at least one character.
-        tokens: a set of pieces.
-
-    Returns a list of str.
-    """
+    """A word's tokens, of a set, or [UNK]: greedy longest match first (as in the graph)."""
     if word in tokens:
         return [word]
-    found = []
+    longest = []
     start, length = 0, len(word)
     while start < length:
         prefix = CONTINUATION_PREFIX if start else ""
         for end in range(length, start, -1):
             token = prefix + word[start:end]
             if token in tokens:
-                found.append(token)
+                longest.append(token)
                 start = end
                 break
         else:
             return [UNK]
-    return found
+    return longest
 
 
 _LAST = b"\xff"  # sorts after every character in UTF-8, whose order is that of the code points
@@ -358,20 +360,17 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     Args:
         counts, size, min_frequency, alphabet_limit, unused: as for `learn_wordpiece`.
 
-    Returns a `BpeVocabulary` that knows its counts: the special pieces, then the others by falling
-    count of use in the text (equal counts by code points), then the unused slots.
+    Returns a `BpeVocabulary` with its counts, its tokens in the order of `learn_wordpiece`.
 
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
-    counts = checked_counts(counts)
-    alphabet, known, _ = limit_alphabet(counts, alphabet_limit)
+    counts = _checked_counts(counts)
+    alphabet, known, _ = _limit_alphabet(counts, alphabet_limit)
     # Where the text has the mark itself, it is an unknown character.
     alphabet = [character for character in alphabet if character != END_OF_WORD]
     known = [(word, count) for word, count in known if END_OF_WORD not in word]
     symbols = [*alphabet, END_OF_WORD]
-    room = size - len(SPECIAL_TOKENS) - unused - len(symbols)
-    if room < 0:
-        raise too_small(size, alphabet=len(alphabet), needed=size - room)
+    room = _room_for_merges(size, unused=unused, symbols=symbols, alphabet=alphabet)
     index = {character: i for i, character in enumerate(alphabet)}
     end = len(alphabet)
     learned = learn_merges(
@@ -386,17 +385,14 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     )
     names = learned.symbols
     merges = [(names[left], names[right]) for left, right in learned.merges]
-    slots = [f"[unused{i}]" for i in range(unused)]
-    vocabulary = BpeVocabulary([*SPECIAL_TOKENS, *names, *slots], merges)
+    vocabulary = BpeVocabulary(_with_special_tokens(names, unused), merges)
     # Merging in the order of learning is how words are encoded, so the learner's own counts are
-    # those of the words that it learned from; what is left are those with an unknown character.
+    # those of the words that it learned from; words with an unknown character are left.
     use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
     learned_from = frozenset(word for word, _ in known)
     for word, count in counts:
         if word not in learned_from:
             for token in vocabulary.encode_word(word):
                 use[token] += count
-    ordered = sorted(names, key=lambda token: (-use[token], token))
-    tokens = [*SPECIAL_TOKENS, *ordered, *slots]
-    found = np.array([use[token] for token in tokens], dtype=np.int64)
-    return BpeVocabulary(tokens, merges, counts=found)
+    tokens = _with_special_tokens(_by_use(names, use), unused)
+    return BpeVocabulary(tokens, merges, counts=[use[token] for token in tokens])

@@ -1,7 +1,7 @@
-"""What the original BERT tokenizer does to a text before it looks for pieces, in the graph.
+"""The original BERT tokenizer's normalization and splitting of texts, in the graph.
 
 google-research/bert, `tokenization.py`, class `BasicTokenizer`: drop control characters, lower the
-case and drop accents (uncased models), part words at white space, punctuation and CJK characters.
+case and drop accents (uncased models), split words at white space, punctuation and CJK characters.
 """
 
 import functools
@@ -17,7 +17,7 @@ from tensorflow_text.core.pybinds import (
 from keras_bert.base.errors import InputError
 from keras_bert.text.vocabulary import MAX_TOKEN_BYTES
 
-# Every code point but the surrogates: what RE2 compiles this to is valid UTF-8 and nothing else.
+# Every code point but the surrogates: RE2 compiles this to valid UTF-8 and nothing else.
 _VALID = r"[\x00-\x{d7ff}\x{e000}-\x{10ffff}]*"
 # What the original drops: NUL, U+FFFD, and the categories Cc (but tab and line ends) and Cf.
 _DROPPED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{fffd}\p{Cf}]"
@@ -28,13 +28,13 @@ MAX_WORD_BYTES = 1_000_000_000  # where words of any length are wanted
 def clean(texts):
     """Drops bytes that are not UTF-8, and the characters that the original drops. (B,) -> (B,)"""
     valid = tf.reduce_all(tf.strings.regex_full_match(texts, _VALID))
-    texts = tf.cond(valid, lambda: texts, lambda: drop_invalid_bytes(texts))
+    texts = tf.cond(
+        valid,
+        lambda: texts,
+        # As `bytes.decode("utf-8", errors="ignore")` does.
+        lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore"),
+    )
     return tf.strings.regex_replace(texts, _DROPPED, "")
-
-
-def drop_invalid_bytes(texts):
-    """As `bytes.decode("utf-8", errors="ignore")` does. (B,) -> (B,)"""
-    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
 
 
 def fold(texts):
@@ -54,15 +54,15 @@ def normalize(texts, *, lowercase):
 
 
 class WordSplitter(tf.Module):
-    """Parts normalized texts at white space, punctuation and CJK characters.
+    """Splits normalized texts at white space, punctuation and CJK characters.
 
     It is the tokenizer's own splitting: WordPiece with a vocabulary in which no word is found, so
-    that every word comes back as one unknown piece with its offsets.
+    that every word is one unknown token with its offsets.
     """
 
     def __init__(self):
         super().__init__()
-        # The builder refuses to build without a piece; U+0001 never outlives `clean`.
+        # The builder needs at least one token; `clean` removes every U+0001.
         self._splitter = fast_wordpiece(["[UNK]", "\x01"], max_bytes=MAX_WORD_BYTES)
 
     def __call__(self, texts):
@@ -76,7 +76,7 @@ class WordSplitter(tf.Module):
         splits = starts.row_splits.numpy().tolist()
         starts, ends = starts.values.numpy().tolist(), ends.values.numpy().tolist()
         words = []
-        # Cut in Python: TensorFlow would copy a text anew for each of its words.
+        # Sliced in Python: TensorFlow would copy a text for each of its words.
         for text, first, last in zip(texts.numpy(), splits, splits[1:], strict=False):
             spans = zip(starts[first:last], ends[first:last], strict=True)
             words.extend([text[start:end] for start, end in spans])
@@ -93,7 +93,7 @@ class Characters(NamedTuple):
 
 def characters(texts):
     """string (B,) of valid UTF-8 -> `Characters`."""
-    # As one string, so that the places come counted from its start.
+    # As one string, so that the positions are counted from its start.
     points, positions = tf.strings.unicode_decode_with_offsets(
         tf.strings.reduce_join(texts), "UTF-8"
     )
@@ -117,15 +117,15 @@ def _compiled(tokens, max_bytes):
             list(tokens), max_bytes, "##", "[UNK]", False, False
         )
     except RuntimeError as error:
-        raise InputError(f"The vocabulary ({len(tokens)} pieces) {_fault(tokens)}.") from error
+        raise InputError(f"The vocabulary ({len(tokens)} tokens) {_fault(tokens)}.") from error
 
 
 def _fault(tokens):
-    """Why TensorFlow Text refuses pieces that are a vocabulary otherwise."""
+    """Why TensorFlow Text rejects the tokens of an otherwise valid vocabulary."""
     for id, token in enumerate(tokens):
         if "\x00" in token:
-            return f"has a NUL in the piece with the id {id}, which stands in no text"
+            return f"has a NUL in the token with the id {id}, which is in no text"
         size = len(token.removeprefix("##").encode("utf-8"))
         if size > MAX_TOKEN_BYTES:
-            return f"has a piece of {size} bytes, with the id {id}; {MAX_TOKEN_BYTES} are possible"
-    return "has no piece that stands for text; give one that was learned from text"
+            return f"has a token of {size} bytes, with the id {id}; {MAX_TOKEN_BYTES} are possible"
+    return "has only special tokens; give one that was learned from text"

@@ -1,15 +1,15 @@
-"""Ragged rows in few operations.
+"""Operations on ragged tensors (B, None) of few graph nodes.
 
-`tf.ragged.boolean_mask`, a slice, and arithmetic of a ragged with a dense tensor put tens to
-hundreds of operations into a graph, as they take shapes of any depth; every trace, export and
-start of a server pays for each.
+`tf.ragged.boolean_mask`, a slice, and arithmetic of a ragged with a dense tensor take shapes of any
+depth, and put tens to hundreds of operations into every graph, which cost time in traces, exports
+and servers.
 """
 
 import tensorflow as tf
 
 
 def kept(rows, keep):
-    """What `keep`, bool (T,), leaves of the T values of ragged rows (B, None)."""
+    """The values of ragged rows (B, None) where `keep`, bool (T,), is True."""
     before = tf.cumsum(tf.cast(keep, rows.row_splits.dtype))
     splits = tf.gather(tf.pad(before, [[1, 0]]), rows.row_splits)
     values = tf.gather(rows.values, tf.where(keep)[:, 0])
@@ -17,10 +17,10 @@ def kept(rows, keep):
 
 
 def leading(rows, most):
-    """The first values of ragged rows (B, None), at most so many of each."""
+    """The first values of ragged rows (B, None), at most `most` of each."""
     return kept(rows, tf.ragged.range(rows.row_lengths()).values < most)
 
 
 def of_values(dense, rows):
-    """A number of each row, (B,), for each value of ragged rows (B, None): (T,)."""
+    """One number per row, (B,), repeated for each value of ragged rows (B, None): (T,)."""
     return tf.gather(dense, rows.value_rowids())

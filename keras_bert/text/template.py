@@ -1,8 +1,7 @@
 """Templates: how one or two texts become one sequence, with special tokens around them.
 
-BERT's is `[CLS] a [SEP]` and `[CLS] a [SEP] b [SEP]`; others have other tokens, more of them, or
-none. A template is data. What needs to know where a text begins in its row, or how many tokens a
-row has room for, asks the template.
+BERT's is `[CLS] a [SEP]` and `[CLS] a [SEP] b [SEP]`. A template is data, and alone has the offset
+of each text in its sequence and the number of special tokens.
 """
 
 import dataclasses
@@ -21,8 +20,7 @@ class Template:
     number of a text, 0 or 1. A special token belongs to the text that it follows, and those before
     the first text belong to it. All that belongs to a text has one segment id.
 
-    Raises ValueError where a text is missing or not in its place, or what belongs to it has several
-    segment ids.
+    Raises ValueError where a text is missing or out of order, or has several segment ids.
     """
 
     single: tuple[tuple[str | int, int], ...]
@@ -42,42 +40,42 @@ class Template:
                 )
 
     def parts(self, texts):
-        """The parts of a row of so many texts, 1 or 2."""
+        """The parts of a sequence of 1 or 2 `texts`."""
         return (self.single, self.pair)[texts - 1]
 
     @cached_property
     def special_tokens(self):
-        """The different special tokens, in the order in which they come first."""
-        found = [what for what, _ in (*self.single, *self.pair) if isinstance(what, str)]
-        return tuple(dict.fromkeys(found))
+        """The different special tokens, in the order of their first occurrence."""
+        tokens = [what for what, _ in (*self.single, *self.pair) if isinstance(what, str)]
+        return tuple(dict.fromkeys(tokens))
 
     @property
     def first_token(self):
-        """The special token that every row begins with; None where that is a text."""
+        """The special token that every sequence begins with; None where that is a text."""
         first = {parts[0][0] for parts in (self.single, self.pair)}
         return first.pop() if len(first) == 1 and first != {0} else None
 
     def num_special(self, texts):
-        """How many special tokens a row of so many texts has."""
+        """The number of special tokens in a sequence of `texts` texts."""
         return len(self.parts(texts)) - texts
 
     def room(self, max_length, *, texts=1):
-        """How many tokens of its texts a row of `max_length` tokens has room for."""
+        """How many tokens of its texts a sequence of `max_length` tokens has room for."""
         return max_length - self.num_special(texts)
 
     def before(self, text, *, texts):
-        """How many special tokens come before a text (0 or 1) of a row of so many texts.
+        """The number of special tokens before a text (0 or 1) in a sequence of `texts` texts.
 
-        The text begins at that position, and at so much more as the texts before it have tokens.
+        Its offset is that number plus the length of the texts before it.
         """
         return [what for what, _ in self.parts(texts)].index(text) - text
 
     def belonging(self, texts):
-        """How many special tokens belong to each text of a row: a tuple."""
+        """The number of special tokens that belong to each text of a sequence: a tuple."""
         return tuple(len(group) - 1 for group in self._groups(texts))
 
     def segments(self, texts):
-        """The segment id of each text of a row, and of what belongs to it: a tuple."""
+        """The segment id of each text of a sequence, and of what belongs to it: a tuple."""
         return tuple(group[0][1] for group in self._groups(texts))
 
     def _groups(self, texts):
@@ -91,18 +89,23 @@ class Template:
 
     @classmethod
     def from_dict(cls, values):
-        """From what `to_dict` gives; ValueError where it is something else."""
-        return cls(*(_parts_of(values, name) for name in ("single", "pair")))
+        """From the result of `to_dict`; ValueError for anything else."""
+        templates = []
+        for name in ("single", "pair"):
+            if not isinstance(values, dict) or not isinstance(values.get(name), list):
+                raise ValueError(f"A template must have a list {name!r}. Received: {values!r}")
+            templates.append(tuple(map(_part_of, values[name])))
+        return cls(*templates)
 
     def to_dict(self):
-        """As the TemplateProcessing of a tokenizer.json has it, for JSON."""
+        """As in the TemplateProcessing of a tokenizer.json."""
         return {
             name: [_as_json(what, segment) for what, segment in parts]
             for name, parts in (("single", self.single), ("pair", self.pair))
         }
 
     def __str__(self):
-        """The row of two texts, as a person writes it."""
+        """The sequence of two texts, as a person writes it."""
         return " ".join(what if isinstance(what, str) else "ab"[what] for what, _ in self.pair)
 
 
@@ -110,12 +113,6 @@ def _as_json(what, segment):
     if isinstance(what, str):
         return {"SpecialToken": {"id": what, "type_id": segment}}
     return {"Sequence": {"id": _NAMES[what], "type_id": segment}}
-
-
-def _parts_of(values, name):
-    if not isinstance(values, dict) or not isinstance(values.get(name), list):
-        raise ValueError(f"A template must have a list {name!r}. Received: {values!r}")
-    return tuple(_part_of(part) for part in values[name])
 
 
 def _part_of(part):

@@ -1,5 +1,6 @@
 """The tokenizer: strings to ids and offsets, in the graph, for jobs, training and serving alike."""
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -17,13 +18,13 @@ from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write
 
 
 class Tokens(NamedTuple):
-    """What `Tokenizer.tokenize_with_offsets` returns. All are ragged (B, None), a row a text.
+    """The result of `Tokenizer.tokenize_with_offsets`. All are ragged (B, None), one row per text.
 
-    `starts` and `ends` count characters (code points, as Python does) of the given string,
-    `byte_starts` and `byte_ends` its bytes in UTF-8; an end is the first place after the token. The
-    end-of-word mark of byte-pair encoding, where it is a token alone, begins and ends there.
-    In bytes that are not UTF-8 throughout, characters are those of the string without the
-    invalid bytes; byte offsets are those of the bytes as given.
+    `starts` and `ends` count characters (code points, as Python does) of the input string,
+    `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
+    byte-pair encoding, where it is a token alone, is empty, at the end of its word. In bytes that
+    are not all UTF-8, characters are those of the string without the invalid bytes; byte offsets
+    are those of the bytes themselves.
     """
 
     ids: tf.RaggedTensor  # int32
@@ -35,14 +36,13 @@ class Tokens(NamedTuple):
 
 
 def to_source(texts, starts, ends, *, lowercase):
-    """Carries byte offsets in the normalized texts back to the given ones.
+    """Maps byte offsets in the normalized texts back to the original ones.
 
-    TensorFlow Text keeps no map through lower-casing and dropped accents. But a text is normalized
-    character by character, as far as lengths go, so the unique characters of the batch tell how
-    many normalized bytes each character of the source became.
+    TensorFlow Text keeps no map through lower-casing and dropped accents. But lengths are those of
+    each character normalized alone, so the unique characters of the batch are enough.
 
     Args:
-        texts: string (B,), as the user gave them.
+        texts: string (B,), not normalized.
         starts, ends: ragged int64 (B, None), bytes of the normalized texts.
         lowercase: as in `normalize`.
 
@@ -63,7 +63,7 @@ def to_source(texts, starts, ends, *, lowercase):
     )
     mark = tf.gather(vanishing_mark, which)
 
-    # A mark belongs to the character before it, but never to one of another row.
+    # A mark belongs to the character before it, but never to one of another text.
     count = tf.size(points)
     row_firsts = tf.boolean_mask(row_splits[:-1], row_splits[1:] > row_splits[:-1])
     is_first = tf.scatter_nd(row_firsts[:, None], tf.ones_like(row_firsts, tf.int32), [count]) > 0
@@ -77,7 +77,7 @@ def to_source(texts, starts, ends, *, lowercase):
     base = tf.cast(tf.gather(row_bytes, starts.value_rowids()), tf.int64)  # (T,)
     last = tf.gather(source, base + ends.values - 1)
     end = tf.gather(group_ends, tf.gather(group, last))
-    # A token as wide as nothing (an end-of-word mark alone) is where the one before it ends.
+    # An empty token (an end-of-word mark alone) is where the one before it ends.
     empty = starts.values == ends.values
     first = tf.gather(source, tf.where(empty, base + ends.values - 1, base + starts.values))
     first = tf.where(empty, end, first)
@@ -98,11 +98,7 @@ _LONG_RUN = rf"(?s).*\S{{{MAX_WORD_LENGTH + 1}}}.*"
 
 
 class WordPiece(tf.Module):
-    """Greedy longest-match-first pieces of normalized texts.
-
-    Args:
-        vocabulary: `WordPieceVocabulary`.
-    """
+    """Greedy longest-match-first tokens of normalized texts, by a `WordPieceVocabulary`."""
 
     def __init__(self, vocabulary):
         super().__init__()
@@ -114,8 +110,8 @@ class WordPiece(tf.Module):
     def __call__(self, texts):
         """string (B,) -> ids (int32), starts, ends (int64, bytes of `texts`): ragged (B, None)."""
         ids, starts, ends = self._tokens.tokenize_with_offsets(texts)
-        # Looking for so long a run without white space takes a tenth of the time that looking at
-        # the words takes, and nearly every batch is done with it.
+        # A search for such a run without white space takes a tenth of the time that checking each
+        # word takes, and is enough for nearly every batch.
         suspicious = tf.reduce_any(tf.strings.regex_full_match(texts, _LONG_RUN))
         return tf.cond(
             suspicious,
@@ -134,14 +130,14 @@ class WordPiece(tf.Module):
         words = tf.reduce_sum(tf.cast(~continues, tf.int32))  # W
         word_starts = tf.math.unsorted_segment_min(starts.values, word_of, words)  # (W,)
         word_ends = tf.math.unsorted_segment_max(ends.values, word_of, words)
-        # Counted by the places of all characters: to cut long words out of a long text would copy
-        # the text for each of them.
-        found = characters(texts)
+        # Counted by the positions of all characters: to cut long words out of a long text would
+        # copy the text for each of them.
+        all_characters = characters(texts)
         rows = tf.boolean_mask(ids.value_rowids(), ~continues)
-        base = tf.gather(found.text_positions, rows)
-        last = tf.searchsorted(found.positions, base + word_ends)
-        bad_word = last - tf.searchsorted(found.positions, base + word_starts) > MAX_WORD_LENGTH
-        bad = tf.gather(bad_word, word_of)  # (T,)
+        base = tf.gather(all_characters.text_positions, rows)
+        first = tf.searchsorted(all_characters.positions, base + word_starts)
+        last = tf.searchsorted(all_characters.positions, base + word_ends)
+        bad = tf.gather(last - first > MAX_WORD_LENGTH, word_of)  # (T,)
         new_ids = tf.where(bad, self._unk_id, ids.values)
         new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
         keep = ~(bad & continues)
@@ -150,19 +146,14 @@ class WordPiece(tf.Module):
         )
 
 
-# From this share on; a model cannot tell one [UNK] from another.
-_MUCH = 0.05
-
-
 def note_on_unknown(unknown, tokens, *, which=""):
-    """A sentence where many of so many tokens are [UNK], else None.
+    """A sentence where more than 5 % of `tokens` tokens are [UNK], else None.
 
     Args:
-        unknown: how many are.
-        tokens: how many there are.
-        which: says in the sentence whose they are ("dev").
+        unknown, tokens: how many tokens are [UNK], and how many there are.
+        which: their data in the sentence ("dev").
     """
-    if unknown <= _MUCH * tokens:
+    if unknown <= 0.05 * tokens:
         return None
     return (
         f"{percent(unknown / tokens)} of the {which + ' ' if which else ''}tokens are [UNK]: the "
@@ -174,16 +165,7 @@ _TEXTS, _TOKENS = 3, 60  # that are shown
 
 
 class TokenizedTexts(Tokens):
-    """`Tokens` that know their texts and vocabulary, and so what they look like."""
-
-    @classmethod
-    def of(cls, texts, vocabulary, **fields):
-        """`Tokens` of these texts (B,); in a graph, where nobody looks at them, plain ones."""
-        if not tf.executing_eagerly():
-            return Tokens(**fields)
-        tokens = cls(**fields)
-        tokens._texts, tokens._vocabulary = texts, vocabulary
-        return tokens
+    """`Tokens` with their texts and vocabulary, which a notebook shows as a table."""
 
     def __repr__(self):
         count = counted(int(self.ids.nrows()), "text")
@@ -199,7 +181,7 @@ class TokenizedTexts(Tokens):
             ids, starts, ends = (column[number].numpy().tolist() for column in columns)
             rows = [
                 (token, id, text[start:end], f"{start} to {end}")
-                # As far as pieces are shown.
+                # Up to the last token that is shown.
                 for token, id, start, end in zip(tokens, ids, starts, ends, strict=False)
             ]
             shown.append(
@@ -213,7 +195,7 @@ class TokenizedTexts(Tokens):
         return len(self.ids.flat_values) - sum(map(len, self._tokens()))
 
     def _tokens(self):
-        """The first pieces of the first texts, lists of str."""
+        """The first tokens of the first texts, lists of str."""
         shown = (row.numpy()[:_TOKENS].tolist() for row in self.ids[:_TEXTS])
         return [[self._vocabulary.token_name(id) for id in ids] for ids in shown]
 
@@ -227,13 +209,13 @@ class Tokenizer(tf.Module):
     With a vocabulary of byte-pair encoding, its words are encoded by merges instead.
 
     Works eagerly, in `tf.data` and in an exported graph, on batches: a thousand texts at a time
-    are some thirty times faster than one by one. "[MASK]" and its like written in a text are
+    are some thirty times faster than one by one. A special token such as "[MASK]" in a text is
     ordinary text. Bytes that are not UTF-8 are dropped.
 
     Args:
         vocabulary: `Vocabulary`.
         lowercase: True for uncased models: lower case, accents dropped.
-        template: the `Template` by which texts become rows; BERT's by default.
+        template: the `Template` by which texts become sequences; BERT's by default.
     """
 
     def __init__(
@@ -251,10 +233,10 @@ class Tokenizer(tf.Module):
     ) -> Self:
         """From a `Vocabulary`, or the path of a `vocab.txt` or of a folder with a vocabulary.
 
-        Where `lowercase` is None, it is as the folder says, and True where nothing does. The
+        Where `lowercase` is None, it is taken from the folder, and True where that has none. The
         template is the folder's, and BERT's where there is none.
 
-        Raises `InputError` where it cannot be opened so (see `open_vocabulary`).
+        Raises `InputError` where it cannot be opened (see `open_vocabulary`).
         """
         vocabulary, lowercase, template = open_vocabulary(vocabulary, lowercase=lowercase)
         return cls(vocabulary, lowercase=lowercase, template=template)
@@ -267,7 +249,7 @@ class Tokenizer(tf.Module):
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """The special tokens by what they are for, such as `special_tokens.mask`."""
+        """The special tokens by role, such as `special_tokens.mask`."""
         return self.vocabulary.special_tokens
 
     def __len__(self) -> int:
@@ -275,21 +257,22 @@ class Tokenizer(tf.Module):
 
     def __repr__(self):
         case = "uncased" if self.lowercase else "cased"
-        return f"Tokenizer({len(self):,} pieces, {self.vocabulary.algorithm}, {case})"
+        return f"Tokenizer({len(self):,} tokens, {self.vocabulary.algorithm}, {case})"
 
-    def __reduce__(self):  # a graph does not travel; its arguments do
-        return _rebuild, (type(self), self.vocabulary, self.lowercase, self.template)
+    def __reduce__(self):  # a graph cannot be pickled; its arguments can
+        make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
+        return make, (self.vocabulary,)
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
 
-        No special tokens are added. An empty text gives an empty row.
+        No special tokens are added. An empty text has no ids.
         """
         ids, _, _ = self._tokens(normalize(_as_tensor(texts), lowercase=self.lowercase))
         return ids
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
-        """Texts (B,) -> `Tokens`: ids and where each token stands in the given string.
+        """Texts (B,) -> `Tokens`: ids and the offsets of each token in the input string.
 
         Outside of graphs they are a `TokenizedTexts`, which a notebook shows as a table.
         """
@@ -298,28 +281,20 @@ class Tokenizer(tf.Module):
         starts, ends, byte_starts, byte_ends = to_source(
             texts, starts, ends, lowercase=self.lowercase
         )
-        return TokenizedTexts.of(
-            texts,
-            self.vocabulary,
-            ids=ids,
-            starts=starts,
-            ends=ends,
-            byte_starts=byte_starts,
-            byte_ends=byte_ends,
-            word_starts=self._tokens.word_starts(ids),
-        )
+        word_starts = self._tokens.word_starts(ids)
+        if not tf.executing_eagerly():
+            return Tokens(ids, starts, ends, byte_starts, byte_ends, word_starts)
+        tokens = TokenizedTexts(ids, starts, ends, byte_starts, byte_ends, word_starts)
+        tokens._texts, tokens._vocabulary = texts, self.vocabulary
+        return tokens
 
     def detokenize(self, ids: Iterable[int]) -> str:
-        """Ids (T,) -> str: pieces joined to words, words parted by one space."""
+        """Ids (T,) -> str: tokens joined to words, words separated by one space."""
         return self.vocabulary.join([int(id) for id in ids])
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
         write_folder(folder, self.vocabulary, lowercase=self.lowercase, template=self.template)
-
-
-def _rebuild(cls, vocabulary, lowercase, template):
-    return cls(vocabulary, lowercase=lowercase, template=template)
 
 
 def _as_tensor(texts):
@@ -340,5 +315,5 @@ def _encode(text):
         return text.encode("utf-8")
     except UnicodeEncodeError:
         # Half of a surrogate pair (a cut JSON string) has no UTF-8. U+FFFD is dropped like a bad
-        # byte, and counts as one character, so that offsets stay those of the given string.
+        # byte, and counts as one character, so that offsets stay those of the original string.
         return re.sub("[\ud800-\udfff]", "\ufffd", text).encode("utf-8")

@@ -1,32 +1,36 @@
-"""What every vocabulary tells: its pieces and their ids, and where words begin."""
+"""Vocabularies, WordPiece and byte-pair encoding: tokens, their ids, and where words begin."""
 
 import abc
 import dataclasses
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import delete, new_file
+from keras_bert.base.files import NotJson, delete, new_file, parse_json, write_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# In characters, as in google-research/bert: a longer word is [UNK], whatever pieces there are.
+# In characters, as in google-research/bert: a longer word is [UNK], whatever tokens there are.
 MAX_WORD_LENGTH = 200
-MAX_TOKEN_BYTES = 256  # of UTF-8, beside the mark of a continuation: TensorFlow Text takes no more
-# All files that a vocabulary of either kind may have in a folder.
-NAMES = frozenset(
-    {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"}
-)
+# In bytes of UTF-8, without the mark of a continuation: TensorFlow Text takes no more.
+MAX_TOKEN_BYTES = 256
 _UNUSED = re.compile(r"\[unused\d+\]")
+
+VOCAB_TXT, VOCAB_JSON, MERGES_FILE = "vocab.txt", "vocab.json", "merges.txt"
+CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
+# All files that a vocabulary of either algorithm may have in a folder.
+TOKENIZER_FILES = frozenset({VOCAB_TXT, VOCAB_JSON, MERGES_FILE, CONFIG_FILE, TOKENIZER_FILE})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer by what they are for; None where it has none for that.
+    """The special tokens of a tokenizer by role; None where it has none for that role.
 
     BERT's are the first five. Other models begin and end a sequence with `bos` and `eos`, or with
     `start` and `extract`, and have `delimiter` between two texts.
@@ -45,7 +49,7 @@ class SpecialTokens:
 
     @classmethod
     def from_dict(cls, values):
-        """From what `to_dict` gives; ValueError where it is something else."""
+        """From the result of `to_dict`; ValueError for anything else."""
         roles = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(values, dict) or not all(
             role in roles and isinstance(token, str) for role, token in values.items()
@@ -57,7 +61,7 @@ class SpecialTokens:
         return cls(**values)
 
     def to_dict(self):
-        """Role -> token, of those that there are."""
+        """Role -> token, without the roles that have none."""
         return {role: token for role, token in dataclasses.asdict(self).items() if token}
 
     @property
@@ -70,18 +74,18 @@ BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
 
 
 class Vocabulary(abc.ABC):
-    """Pieces in the order of their ids.
+    """Tokens in the order of their ids.
 
-    There are two kinds, `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary`
-    reads either.
+    The subclasses are `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary` reads
+    either.
 
     Args:
         tokens: strings, the special ones among them, each once.
-        counts: None, or int64 (V,), how often each piece stands in the text that the vocabulary
-            was learned from. No part of the vocabulary's identity.
+        counts: None, or int64 (V,), how often each token occurs in the text that the vocabulary was
+            learned from. Not part of the vocabulary's identity.
         special_tokens: `SpecialTokens`; BERT's by default ([PAD], [UNK], [CLS], [SEP], [MASK]).
 
-    Raises `keras_bert.base.errors.InputError` when the pieces cannot be a vocabulary.
+    Raises `keras_bert.base.errors.InputError` for tokens that are not a valid vocabulary.
     """
 
     algorithm: str  # "wordpiece" or "bpe"
@@ -90,20 +94,19 @@ class Vocabulary(abc.ABC):
     def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
         self.tokens = tuple(tokens)
         self.special_tokens = special_tokens
-        self._ids = index_tokens(
+        self._ids = _index_tokens(
             self.tokens, name="the vocabulary", unit="place", special_tokens=special_tokens
         )
         if special_tokens.unk != UNK:
             raise InputError(
-                f"The vocabulary has {special_tokens.unk!r} for what it does not know; expected "
-                f"{UNK}."
+                f"The vocabulary has {special_tokens.unk!r} for unknown words; expected {UNK}."
             )
         if counts is not None:
             counts = np.asarray(counts, dtype=np.int64)
             if counts.shape != (len(self.tokens),):
                 raise ValueError(
-                    "`counts` must hold one number a piece. "
-                    f"Received: {counts.shape} for {len(self.tokens)} pieces"
+                    "`counts` must hold one number per token. "
+                    f"Received: {counts.shape} for {len(self.tokens)} tokens"
                 )
         self.counts = counts
 
@@ -111,7 +114,7 @@ class Vocabulary(abc.ABC):
     def save(self, path: str | PathLike[str]) -> None:
         """Writes what `load_vocabulary` reads: a `vocab.txt`, or for byte-pair encoding a folder.
 
-        Whether text is to be lowered is not in it; `Tokenizer.save` says it too.
+        Whether text is lowercased is not in it; `Tokenizer.save` writes that too.
         """
 
     @abc.abstractmethod
@@ -120,25 +123,28 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def token_text(self, id):
-        """What the piece with this id stands for, without the mark of where in a word it is."""
-
-    @property
-    @abc.abstractmethod
-    def starts_word(self):
-        """(V,) bool: True where a word starts with the piece, whatever stands before it."""
-
-    @property
-    @abc.abstractmethod
-    def ends_word(self):
-        """(V,) bool: True where a word starts after the piece, whatever comes."""
+        """The text of the token with this id, without the mark of its position in a word."""
 
     @abc.abstractmethod
     def join(self, ids: Sequence[int]) -> str:
-        """The text of a sequence of ids, as far as pieces tell it: words parted by one space."""
+        """The text of a sequence of ids, words separated by one space."""
 
-    @abc.abstractmethod
+    @property
+    def starts_word(self):
+        """(V,) bool: True where a word starts with the token, whatever comes before it."""
+        return self.stands_alone  # not so [UNK]: a character, which may be inside a word
+
+    @property
+    def ends_word(self):
+        """(V,) bool: True where a word starts after the token, whatever comes."""
+        return self.stands_alone
+
     def _identity(self):
         """The strings that make the vocabulary what it is, in their order."""
+        return self.tokens
+
+    def __reduce__(self):  # into a Beam worker without the derived tables
+        return type(self), (self.tokens, self.counts, self.special_tokens)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -153,27 +159,27 @@ class Vocabulary(abc.ABC):
         return hash(self.sha256)
 
     def __repr__(self):
-        return f"{type(self).__name__}({len(self)} pieces, sha256 {self.sha256[:12]}…)"
+        return f"{type(self).__name__}({len(self)} tokens, sha256 {self.sha256[:12]}…)"
 
     def id(self, token: str) -> int:
-        """The id of a piece; ValueError when there is none."""
+        """The id of a token; ValueError for an unknown one."""
         if token not in self._ids:
-            raise ValueError(f"The vocabulary has no such piece. Received: {token!r}")
+            raise ValueError(f"The vocabulary has no such token. Received: {token!r}")
         return self._ids[token]
 
     def token(self, id: int) -> str:
-        """The piece with this id; ValueError when there is none."""
+        """The token with this id; ValueError for an unknown one."""
         if not 0 <= id < len(self.tokens):
             raise ValueError(f"Ids go from 0 to {len(self.tokens) - 1}. Received: {id}")
         return self.tokens[id]
 
     def token_name(self, id: int) -> str:
-        """What a person reads where the piece with this id stands for itself, as in a list."""
+        """The token with this id as a person reads it on its own, as in a list."""
         return self.token(id)
 
     @property
     def pad_id(self) -> int:
-        """What padding has; 0 where there is no such token, since nobody reads it."""
+        """The id of padding; 0 where there is no such token, since nothing reads it."""
         return self._ids.get(self.special_tokens.pad, 0)
 
     @property
@@ -194,7 +200,7 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def special_ids(self) -> np.ndarray:
-        """Ids that stand for no text, int32, rising: the special tokens and [unusedN]."""
+        """Ids without a text, int32, rising: the special tokens and [unusedN]."""
         special = frozenset(self.special_tokens.tokens)
         return np.array(
             [i for i, p in enumerate(self.tokens) if p in special or _UNUSED.fullmatch(p)],
@@ -203,7 +209,7 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def stands_alone(self):
-        """(V,) bool: True for special pieces but [UNK], which stands for text."""
+        """(V,) bool: True for special tokens but [UNK], which represents text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
         alone[self.unk_id] = False
@@ -215,10 +221,10 @@ class Vocabulary(abc.ABC):
         return self.starts_word.astype(np.uint8) | self.ends_word.astype(np.uint8) << 1
 
     def word_starts(self, ids: np.ndarray) -> np.ndarray:
-        """Where words begin: ids (..., S) integers -> (..., S) bool. Special pieces are words.
+        """Where words begin: ids (..., S) integers -> (..., S) bool. Special tokens are words.
 
-        The first token of a row, and one that follows a special piece, counts as a start even if
-        truncation has cut off the beginning of its word.
+        The first token of a sequence, and one that follows a special token, counts as a start even
+        if truncation has cut off the beginning of its word.
         """
         marks = np.take(self._word_marks, ids)
         starts = (marks & 1).view(np.bool_)
@@ -228,7 +234,7 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def sha256(self) -> str:
-        """What dataset cards and models compare: a hash of the pieces (and merges) in order.
+        """A hash of the tokens (and merges) in order, which dataset cards and models compare.
 
         Special tokens that are not BERT's are part of it.
         """
@@ -238,49 +244,281 @@ class Vocabulary(abc.ABC):
         return hashlib.sha256("\n".join(parts).encode("utf-8")).hexdigest()
 
 
-def write_into(folder, texts, *, last):
-    """Writes the files of a vocabulary into a folder, in the place of the one that is there.
+CONTINUATION_PREFIX = "##"
+
+
+class WordPieceVocabulary(Vocabulary):
+    """A vocabulary of WordPiece, as BERT's: a token that begins with "##" continues a word.
 
     Args:
-        folder: the path.
-        texts: name -> text.
-        last: the name without which there is no vocabulary in the folder.
+        tokens, counts, special_tokens: as for `Vocabulary`.
     """
+
+    algorithm = "wordpiece"
+    FILES = (VOCAB_TXT,)
+
+    @classmethod
+    def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
+        """From the text of a `vocab.txt`: one token per line, the line number (from 0) is the id.
+
+        `source` names the text in errors.
+        """
+        lines = text.removesuffix("\n").split("\n")
+        if "" in lines:
+            raise InputError(
+                f"{source}, line {lines.index('') + 1} is empty; every line is one token."
+            )
+        # So that errors name source and line.
+        _index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
+        return cls(lines, special_tokens=special_tokens)
+
+    def files(self):
+        return {VOCAB_TXT: "".join(f"{token}\n" for token in self.tokens)}
+
+    def save(self, path):
+        write_text(path, self.files()[VOCAB_TXT])
+
+    @cached_property
+    def continuations(self):
+        """(V,) bool: True where the token continues a word ("##ing")."""
+        prefix = CONTINUATION_PREFIX
+        return np.array([p.startswith(prefix) and p != prefix for p in self.tokens], dtype=np.bool_)
+
+    @property
+    def starts_word(self):
+        return ~self.continuations
+
+    def token_text(self, id):
+        token = self.token(id)
+        return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
+
+    def join(self, ids):
+        words = []
+        for id in ids:
+            if self.continuations[id] and words:
+                words[-1] += self.token_text(id)
+            else:
+                words.append(self.tokens[id])
+        return " ".join(words)
+
+
+# Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
+# a word of its own of every punctuation mark, so within a word it cannot come from the text; where
+# the text has it, it is an unknown character.
+END_OF_WORD = "\u2017"
+_VERSION_LINE = "#version: 0.1"  # of subword-nmt's format: the mark is a symbol of its own
+
+
+class BpeVocabulary(Vocabulary):
+    """A vocabulary of byte-pair encoding (Sennrich et al. 2016): tokens and merges.
+
+    Args:
+        tokens: strings in the order of their ids, the special ones among them, each once: single
+            characters, END_OF_WORD, and what the merges make.
+        merges: pairs of tokens in the order of learning. Their concatenation is a token.
+        counts, special_tokens: as for `Vocabulary`.
+    """
+
+    algorithm = "bpe"
+    FILES = (VOCAB_JSON, MERGES_FILE)
+
+    def __init__(self, tokens, merges, counts=None, special_tokens=BERT_TOKENS):
+        super().__init__(tokens, counts=counts, special_tokens=special_tokens)
+        self.merges = tuple((left, right) for left, right in merges)
+        _check_merges(self.merges, self._ids, special_tokens)
+        self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
+
+    @classmethod
+    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS):
+        """From the texts of a `vocab.json` (token -> id) and a `merges.txt` (one pair per line).
+
+        `sources` name the two in errors.
+        """
+        vocab_source, merges_source = sources
+        if not is_own_bpe(vocab):
+            if "\u0120" in vocab or "\\u0120" in vocab:  # how byte-level BPE writes a space
+                raise byte_level_error(vocab_source)
+            raise InputError(
+                f"{vocab_source} holds an unsupported kind of byte-pair encoding: its tokens do "
+                f"not end words with {END_OF_WORD!r} (U+2017)."
+            )
+        try:
+            ids = parse_json(vocab)
+        except NotJson as error:
+            raise InputError(f"{vocab_source} is not JSON: {error}") from None
+        tokens = tokens_by_id(ids, source=vocab_source, special_tokens=special_tokens)
+        pairs = _parse_merges(merges, merges_source)
+        try:
+            return cls(tokens, pairs, special_tokens=special_tokens)
+        except InputError as error:
+            raise InputError(f"{merges_source} does not fit {VOCAB_JSON}: {error}") from None
+
+    def files(self):
+        vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
+        merges = "".join(f"{left} {right}\n" for left, right in self.merges)
+        return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
+
+    def save(self, path):
+        write_into(path, self.files(), last=MERGES_FILE)
+
+    def __reduce__(self):
+        return type(self), (self.tokens, self.merges, self.counts, self.special_tokens)
+
+    def token_text(self, id):
+        return self.token(id).removesuffix(END_OF_WORD)
+
+    def token_name(self, id):
+        """As subword-nmt writes tokens: "low" ends a word, and "low@@" does not."""
+        token = self.token(id)
+        if token == END_OF_WORD:
+            return "(end of word)"
+        ends = token.endswith(END_OF_WORD) or id in self.special_ids
+        return token.removesuffix(END_OF_WORD) if ends else f"{token}@@"
+
+    @cached_property
+    def ends_word(self):
+        marked = np.array([token.endswith(END_OF_WORD) for token in self.tokens], dtype=np.bool_)
+        return marked | self.stands_alone
+
+    def join(self, ids):
+        parts = []
+        for id in ids:
+            token = self.tokens[id]
+            if token.endswith(END_OF_WORD):
+                parts.append(token.removesuffix(END_OF_WORD) + " ")
+            elif self.ends_word[id]:  # a special token is a word, and so ends one cut off before it
+                parts.append(("" if not parts or parts[-1].endswith(" ") else " ") + token + " ")
+            else:
+                parts.append(token)
+        return "".join(parts).removesuffix(" ")
+
+    def _identity(self):
+        return [*self.tokens, *map(" ".join, self.merges)]
+
+    def encode_word(self, word):
+        """The tokens of a word, a list of str: the definition of encoding by merges.
+
+        The word's characters (unknown ones as [UNK]) and END_OF_WORD are symbols. The pair of
+        neighbours whose merge was learned first, the leftmost of several, becomes one symbol, until
+        no merge applies. A word over 200 characters is [UNK] and END_OF_WORD.
+
+        Args:
+            word: a str as the tokenizer splits words, without END_OF_WORD.
+        """
+        if len(word) > MAX_WORD_LENGTH:
+            return [UNK, END_OF_WORD]
+        symbols = [c if c in self._ids and c != END_OF_WORD else UNK for c in word]
+        symbols.append(END_OF_WORD)
+        never = len(self._ranks)
+        while len(symbols) > 1:
+            pairs = zip(symbols, symbols[1:], strict=False)
+            ranks = [self._ranks.get(pair, never) for pair in pairs]
+            best = min(ranks)
+            if best == never:
+                break
+            i = ranks.index(best)
+            symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+        return symbols
+
+
+def _check_merges(merges, ids, special_tokens):
+    if END_OF_WORD not in ids:
+        raise InputError(
+            f"the vocabulary has no end-of-word mark {END_OF_WORD!r} (U+2017); a BPE vocabulary of "
+            "another kind cannot be used here."
+        )
+    seen = set()
+    for number, (left, right) in enumerate(merges, 1):
+        for token in (left, right, left + right):
+            if token not in ids or token in special_tokens.tokens:
+                raise InputError(
+                    f"merge {number}, {left!r} and {right!r}, needs the token {token!r}, which the "
+                    "vocabulary does not have."
+                )
+        if (left, right) in seen:
+            raise InputError(f"merge {number}, {left!r} and {right!r}, is there twice.")
+        seen.add((left, right))
+
+
+def _parse_merges(text, source):
+    merges = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if (number == 1 and line.startswith("#version")) or (number == len(lines) and not line):
+            continue
+        pair = line.split(" ")
+        if len(pair) != 2 or not all(pair):
+            raise InputError(f"{source}, line {number} must be two tokens and one space: {line!r}")
+        merges.append(tuple(pair))
+    return merges
+
+
+def is_own_bpe(vocab):
+    """Whether the text of a `vocab.json` has our end-of-word mark, as it is or escaped."""
+    return END_OF_WORD in vocab or json.dumps(END_OF_WORD)[1:-1] in vocab
+
+
+def byte_level_error(source):
+    """The `InputError` for a vocabulary of byte-level BPE."""
+    return InputError(
+        f"{source} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have; this library "
+        "reads WordPiece (BERT's) and its own byte-pair encoding only."
+    )
+
+
+def tokens_by_id(ids, *, source, special_tokens):
+    """The tokens of a JSON object of token and id, in the order of their ids.
+
+    Raises `InputError`, which names `source`, where they are not a valid vocabulary.
+    """
+    numbers = list(ids.values()) if isinstance(ids, dict) else [None]
+    if not all(type(id) is int for id in numbers) or sorted(numbers) != [*range(len(numbers))]:
+        raise InputError(f"{source} must give every token an id, from 0 on and none twice.")
+    tokens = sorted(ids, key=ids.get)
+    _index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens)
+    return tokens
+
+
+def write_into(folder, texts, *, last):
+    """Writes the files of a vocabulary (name -> text) into a folder, replacing another's files.
+
+    `last` is the file without which there is no vocabulary in the folder.
+    """
+    folder = Path(folder)
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
-        for name in NAMES - texts.keys():  # of a vocabulary of the other kind
+        for name in TOKENIZER_FILES - texts.keys():  # of a vocabulary of the other algorithm
             delete(folder / name)
 
 
-def index_tokens(tokens, *, name, unit, special_tokens=BERT_TOKENS):
-    """Piece -> id; `InputError` for what cannot be a vocabulary, saying where.
+def _index_tokens(tokens, *, name, unit, special_tokens):
+    """Token -> id; `InputError` with the position of what is not valid in a vocabulary.
 
     Args:
         tokens: a sequence of str.
-        name: what the sentence calls the vocabulary.
+        name: the vocabulary in errors.
         unit: "line" or "place", which count from 1, or "id", which counts from 0.
-        special_tokens: `SpecialTokens`, which must be among the pieces.
+        special_tokens: `SpecialTokens`, which must be among the tokens.
     """
     first = 0 if unit == "id" else 1
     ids = {}
     for id, token in enumerate(tokens):
         if token in ids:
             raise InputError(
-                f"{name}, {unit} {id + first}: the piece {token!r} stands already at {unit} "
-                f"{ids[token] + first}; every piece may be there only once."
+                f"{name}, {unit} {id + first}: the token {token!r} is already at {unit} "
+                f"{ids[token] + first}; each token may occur only once."
             )
         if not token or "\n" in token or "\r" in token:
             raise InputError(
-                f"{name}, {unit} {id + first}: {token!r} is no piece; "
-                "a piece has at least one character and no line end."
+                f"{name}, {unit} {id + first}: {token!r} is not a token; "
+                "a token has at least one character and no line end."
             )
         ids[token] = id
-    needed = special_tokens.tokens
-    missing = [token for token in needed if token not in ids]
+    missing = [token for token in special_tokens.tokens if token not in ids]
     if missing:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; a vocabulary needs all of "
-            f"{', '.join(needed)}, each on a line of its own."
+            f"{', '.join(special_tokens.tokens)}, each on a line of its own."
         )
     return ids

@@ -1,13 +1,13 @@
-"""Vocabularies as files and tokenizer folders: the one place that opens and writes either kind.
+"""Vocabularies as files and tokenizer folders: the one module that opens and writes them.
 
-A vocabulary lies in a file `vocab.txt` (WordPiece), or in a folder in Hugging Face's form: with a
+A vocabulary is a file `vocab.txt` (WordPiece), or a folder in Hugging Face's form: with a
 `vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding), or a `tokenizer.json` alone (as
-transformers 5 saves WordPiece). A folder may say whether its vocabulary is cased; a file does not.
+transformers 5 saves WordPiece). A folder may record whether its vocabulary is cased.
 
-How often each piece stands in the text that a vocabulary was learned from is a file, too. It lies
-beside the vocabulary: `vocab.counts.tsv` beside `vocab.txt`, `counts.tsv` in the folder of a
-byte-pair encoding. Each line is a piece, a tab and its count, in the order of the ids. Masks whose
-replacements follow the frequencies of the pieces are drawn from it.
+How often each token occurs in the text that a vocabulary was learned from is in
+`vocab.counts.tsv` next to `vocab.txt`, or in `counts.tsv` in the folder of a byte-pair encoding.
+Each line is a token, a tab and its count, in the order of the ids. Masks whose replacements follow
+the frequencies of the tokens are drawn from it.
 """
 
 import json
@@ -20,153 +20,164 @@ import numpy as np
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
-from keras_bert.text import bpe_vocabulary, hugging_face, wordpiece_vocabulary
-from keras_bert.text.bpe_vocabulary import BpeVocabulary
+from keras_bert.text import hugging_face
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
-from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary, write_into
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    BERT_TOKENS,
+    CONFIG_FILE,
+    MERGES_FILE,
+    TOKENIZER_FILE,
+    VOCAB_JSON,
+    VOCAB_TXT,
+    BpeVocabulary,
+    Vocabulary,
+    WordPieceVocabulary,
+    is_own_bpe,
+    write_into,
+)
 
-NAME = "counts.tsv"
+COUNTS_FILE = "counts.tsv"
+ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
+# The files of a vocabulary of either algorithm.
+VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
 
 
 def counts_path(path, *, is_folder):
-    """Where the counts of the vocabulary at `path` (a str, of any file system) lie."""
-    return f"{path}/{NAME}" if is_folder else f"{path.removesuffix('.txt')}.{NAME}"
+    """The path of the counts of the vocabulary at `path` (a str, of any file system)."""
+    return f"{path}/{COUNTS_FILE}" if is_folder else f"{path.removesuffix('.txt')}.{COUNTS_FILE}"
 
 
 def counts_text(vocabulary):
-    """The content of the file, for a vocabulary that knows its counts."""
+    """The content of the file, for a vocabulary with counts."""
     lines = zip(vocabulary.tokens, vocabulary.counts.tolist(), strict=True)
     return "".join(f"{token}\t{count}\n" for token, count in lines)
 
 
-def parse_counts(text, vocabulary, *, source):
-    """The counts of a vocabulary from the content of the file: int64 (V,).
+def read_counts(path, vocabulary):
+    """The counts of the vocabulary that was read from `path`: int64 (V,), or None without a file.
 
-    Raises `InputError`, which calls the file `source`, where it is not one of this vocabulary's.
+    Raises `InputError` where the file is not one of this vocabulary's.
     """
+    path = Path(path)
+    if (path / VOCAB_TXT).exists():
+        path = path / VOCAB_TXT
+    file = Path(counts_path(str(path), is_folder=path.is_dir()))
+    if not file.exists():
+        return None
+    text = _decode(_read_bytes(file), file, expected="a token, a tab and its count per line")
     counts = []
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         token, _, count = line.rpartition("\t")
-        wanted = vocabulary.tokens[number] if number < len(vocabulary) else "no more pieces"
-        if token != wanted or not count.isascii() or not count.isdecimal():
-            raise _refusal(source, number + 1, f"is {line!r} where its vocabulary has {wanted!r}")
+        expected = vocabulary.tokens[number] if number < len(vocabulary) else "no more tokens"
+        if token != expected or not count.isascii() or not count.isdecimal():
+            found = f"is {line!r} where its vocabulary has {expected!r}"
+            raise _counts_error(file, number + 1, found)
         counts.append(int(count))
     if len(counts) != len(vocabulary):
-        tokens = f"its vocabulary has {len(vocabulary)} pieces"
-        raise _refusal(source, len(counts), f"is the last, and {tokens}")
+        found = f"is the last, and its vocabulary has {len(vocabulary)} tokens"
+        raise _counts_error(file, len(counts), found)
     counts = np.array(counts, np.int64)
-    ordinary = np.delete(counts, vocabulary.special_ids)
-    if not ordinary.any():
-        raise _refusal(source, 1, "begins a file that counts no ordinary piece")
+    if not np.delete(counts, vocabulary.special_ids).any():
+        raise _counts_error(file, 1, "begins a file that counts no ordinary token")
     return counts
 
 
-def _refusal(source, number, what):
+def _counts_error(file, number, found):
     return InputError(
-        f"{source}, line {number} {what}: these are not the counts of that vocabulary; delete the "
-        "file, or learn the vocabulary again"
+        f"{file}, line {number} {found}: these are not the counts of that vocabulary; delete the "
+        "file, or learn the vocabulary again."
     )
 
 
-CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
-ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
-# The files of a vocabulary of either kind.
-VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
-
-
-def open_vocabulary(given, *, lowercase=None):
-    """A vocabulary, whether text is to be lowered for it, and its `Template`.
+def open_vocabulary(vocabulary, *, lowercase=None):
+    """A vocabulary, whether text is lowercased for it, and its `Template`.
 
     Args:
-        given: a `Vocabulary`, the path of a `vocab.txt`, or that of a folder (see `open_folder`).
-        lowercase: True or False where the user says it; None leaves it to the folder, and is True
-            where there is none or it does not say.
+        vocabulary: a `Vocabulary`, or the path of a `vocab.txt` or of a folder (see `open_folder`).
+        lowercase: True or False; None takes what the folder records, and True where nothing does.
 
-    Returns (`Vocabulary`, bool, `Template`); the template is BERT's where there is no folder that
-    says otherwise. Raises `InputError` as `open_folder` does, and for a file that is no vocabulary.
+    Returns (`Vocabulary`, bool, `Template`); without a folder the template is BERT's. Raises
+    `InputError` as `open_folder` does, and for a file that is not a vocabulary.
     """
-    if isinstance(given, Vocabulary):
-        return given, lowercase is not False, bert_template(given.special_tokens)
-    if Path(given).is_dir():
-        return open_folder(given, lowercase=lowercase)
-    return load_vocabulary(given), lowercase is not False, BERT_TEMPLATE
+    if isinstance(vocabulary, Vocabulary):
+        return vocabulary, lowercase is not False, bert_template(vocabulary.special_tokens)
+    if Path(vocabulary).is_dir():
+        return open_folder(vocabulary, lowercase=lowercase)
+    return load_vocabulary(vocabulary), lowercase is not False, BERT_TEMPLATE
 
 
 def open_folder(folder, *, lowercase=None):
     """As `open_vocabulary`, for a folder.
 
-    Raises `InputError` for what is no folder with a vocabulary, where the folder says something
-    else than `lowercase`, where two of its files give a piece different ids, and where it asks for
-    ids which this library does not give. Also where nobody says the case of a vocabulary of
-    byte-pair encoding: its folders say it, so one that does not is only a part of one. (BERT's own
-    `vocab.txt` may lie in a folder alone.)
+    Raises `InputError` for a folder without a vocabulary, where the folder contradicts `lowercase`,
+    where two of its files give a token different ids, and where it asks for ids that this library
+    does not give. Also where the case of a vocabulary of byte-pair encoding is unknown: its folders
+    record it, so that one which does not is incomplete. (BERT's own `vocab.txt` may be alone.)
     """
-    vocabulary, said, template = _read_folder(Path(folder))
-    if None not in (said, lowercase) and said != lowercase:
+    vocabulary, recorded, template = _read_folder(Path(folder))
+    if None not in (recorded, lowercase) and recorded != lowercase:
         case = {True: "uncased", False: "cased"}
         raise InputError(
-            f"The vocabulary in {folder} is {case[said]}, as its {CONFIG_FILE} says, and not "
-            f"{case[lowercase]}; leave the case out, or give another vocabulary."
+            f"The vocabulary in {folder} is {case[recorded]} according to its {CONFIG_FILE}, and "
+            f"not {case[lowercase]}; leave the case out, or give another vocabulary."
         )
-    if said is None and lowercase is None and vocabulary.algorithm == "bpe":
+    if recorded is None and lowercase is None and vocabulary.algorithm == "bpe":
         raise InputError(
-            f"{folder} does not say whether its vocabulary is cased: it has no {CONFIG_FILE}. Give "
-            "the folder in which the vocabulary was learned, or learn it again."
+            f"{folder} does not record whether its vocabulary is cased: it has no {CONFIG_FILE}. "
+            "Give the folder in which the vocabulary was learned, or learn it again."
         )
-    return vocabulary, (said if lowercase is None else lowercase) is not False, template
+    return vocabulary, (recorded if lowercase is None else lowercase) is not False, template
 
 
 def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
-    """The `Vocabulary` of a `vocab.txt`, or of either kind in a folder, whatever its case.
+    """The `Vocabulary` in a `vocab.txt`, or in a folder of either algorithm, cased or not.
 
     Raises:
-        InputError: there is none that this library reads.
+        InputError: there is none, or one of an unsupported kind.
     """
     path = Path(path)
     if path.is_dir():
         return _read_folder(path)[0]
-    if path.suffix == ".json" or path.name == bpe_vocabulary.MERGES_FILE:
+    if path.suffix == ".json" or path.name == MERGES_FILE:
         raise InputError(
-            f"{path} alone is no vocabulary; give a {wordpiece_vocabulary.FILE}, or the folder "
-            f"that {path.name} lies in."
+            f"{path} alone is not a vocabulary; give a {VOCAB_TXT}, or the folder of {path.name}."
         )
     return _parse_wordpiece(_read_bytes(path), path)
 
 
 def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
-    """The `Vocabulary` of the files of either kind, as they lie in `folder` (for messages).
+    """The `Vocabulary` in the files of `folder`, which is named in messages.
 
     Args:
-        contents: name -> bytes, of `VOCABULARY_FILES` those that are there.
+        contents: name -> bytes, of those `VOCABULARY_FILES` that are there.
         special_tokens: its `SpecialTokens`.
     """
-    if wordpiece_vocabulary.FILE in contents:
-        name = wordpiece_vocabulary.FILE
-        return _parse_wordpiece(contents[name], f"{folder}/{name}", special_tokens)
-    expected = ("a JSON object of piece and id", "a pair of pieces a line")
-    sources = [f"{folder}/{name}" for name in BpeVocabulary.FILES]
-    texts = []
-    for name, source, what in zip(BpeVocabulary.FILES, sources, expected, strict=True):
+    if VOCAB_TXT in contents:
+        return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
+    expected = {VOCAB_JSON: "a JSON object of token and id", MERGES_FILE: "two tokens per line"}
+    texts = {}
+    for name in BpeVocabulary.FILES:
+        source = f"{folder}/{name}"
         if name not in contents:
             raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
-        texts.append(_decode(contents[name], source, what=what))
-    return BpeVocabulary.from_texts(*texts, sources=sources, special_tokens=special_tokens)
+        texts[source] = _decode(contents[name], source, expected=expected[name])
+    return BpeVocabulary.from_texts(
+        *texts.values(), sources=list(texts), special_tokens=special_tokens
+    )
 
 
-def holds_own_kind(folder):
-    """Whether a folder's vocabulary is one that is read here: not RoBERTa's, and not none."""
+def has_supported_vocabulary(folder):
+    """Whether a folder has a vocabulary that is read here, unlike RoBERTa's."""
     folder = Path(folder)
-    if (folder / wordpiece_vocabulary.FILE).exists():
+    if (folder / VOCAB_TXT).exists():
         return True
     if not all((folder / name).exists() for name in BpeVocabulary.FILES):
         return False
-    vocab = _read_bytes(folder / bpe_vocabulary.VOCAB_FILE)
-    return bpe_vocabulary.is_own_kind(vocab.decode("utf-8", errors="replace"))
+    return is_own_bpe(_read_bytes(folder / VOCAB_JSON).decode("utf-8", errors="replace"))
 
 
 def write_vocabulary(path, vocabulary, *, lowercase):
-    """Writes what was learned: `output_texts`, whole or not at all, in the place of what is there.
+    """Writes a learned vocabulary, whole or not at all, in the place of what is at `path`.
 
     Raises `InputError` where it cannot be written.
     """
@@ -177,78 +188,60 @@ def write_vocabulary(path, vocabulary, *, lowercase):
     else:
         with files.new_folder(path) as folder:
             for name, text in texts.items():
-                _write(folder / name, text)
+                (folder / name).write_text(text, encoding="utf-8", newline="")
 
 
 def output_texts(path, vocabulary, *, lowercase):
-    """What a learned vocabulary is written as at `path`, on any file system: path -> text.
+    """The files of a learned vocabulary at `path`, on any file system: path -> text.
 
-    WordPiece is a `vocab.txt`, byte-pair encoding a folder; the counts of the pieces are beside
-    the file or in the folder, where the vocabulary knows them. The last file is to be written last:
-    without it there is nothing that `open_vocabulary` takes.
+    WordPiece is a `vocab.txt`, byte-pair encoding a folder; the counts, if there are any, are next
+    to the file or in the folder. The last file must be written last: without it `open_vocabulary`
+    takes none of them.
     """
     path = str(path)
     is_folder = vocabulary.algorithm == "bpe"
     texts = {}
     if vocabulary.counts is not None:
-        beside = counts_path(path, is_folder=is_folder)
-        texts[beside] = counts_text(vocabulary)
+        texts[counts_path(path, is_folder=is_folder)] = counts_text(vocabulary)
     if is_folder:
         own = folder_texts(vocabulary, lowercase=lowercase)
         return texts | {f"{path}/{name}": text for name, text in own.items()}
-    return texts | {path: vocabulary.files()[wordpiece_vocabulary.FILE]}
+    return texts | {path: vocabulary.files()[VOCAB_TXT]}
 
 
 def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
-    """Writes a folder that `open_folder` opens, and transformers' AutoTokenizer too.
+    """Writes a folder that `open_folder` and transformers' AutoTokenizer open.
 
-    What else lies in the folder stays there.
+    Other files in the folder stay.
     """
     texts = folder_texts(vocabulary, lowercase=lowercase, template=template)
-    write_into(Path(folder), texts, last=vocabulary.FILES[-1])
+    write_into(folder, texts, last=vocabulary.FILES[-1])
 
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
-    """What `write_folder` writes: name -> text."""
+    """The files that `write_folder` writes: name -> text."""
     texts = vocabulary.files()
     is_bert = (vocabulary.algorithm, vocabulary.special_tokens, template) == (
         "wordpiece",
         BERT_TOKENS,
         BERT_TEMPLATE,
     )
-    if not is_bert:  # which needs no tokenizer.json beside its vocab.txt
+    if not is_bert:  # which needs no tokenizer.json with its vocab.txt
         tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
     config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
-def read_counts(path, vocabulary):
-    """The counts of the vocabulary that was read from `path`: int64 (V,), or None without a file.
-
-    Raises `InputError` where the file is not one of this vocabulary's.
-    """
-    path = Path(path)
-    if (path / wordpiece_vocabulary.FILE).exists():
-        path = path / wordpiece_vocabulary.FILE
-    file = Path(counts_path(str(path), is_folder=path.is_dir()))
-    if not file.exists():
-        return None
-    text = _decode(_read_bytes(file), file, what="a piece, a tab and its count a line")
-    return parse_counts(text, vocabulary, source=file)
-
-
 def _read_folder(folder):
-    """-> (`Vocabulary`, whether it is uncased, None where the folder does not say, `Template`)."""
+    """-> (`Vocabulary`, whether it is uncased, None where that is unknown, `Template`)."""
     if not folder.is_dir():
-        raise InputError(
-            f"{folder} is not a folder; a folder with a {wordpiece_vocabulary.FILE} was expected."
-        )
+        raise InputError(f"{folder} is not a folder; a folder with a {VOCAB_TXT} was expected.")
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
     special = hugging_face.special_tokens_of(config, source=str(folder))
     contents = {n: _read_bytes(folder / n) for n in VOCABULARY_FILES if (folder / n).exists()}
-    if contents.keys() & {wordpiece_vocabulary.FILE, bpe_vocabulary.MERGES_FILE}:
+    if contents.keys() & {VOCAB_TXT, MERGES_FILE}:
         vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
         vocabulary = hugging_face.wordpiece_of(
@@ -256,8 +249,8 @@ def _read_folder(folder):
         )
     else:
         raise InputError(
-            f"{folder} has no {wordpiece_vocabulary.FILE} and no other vocabulary that this "
-            f"library reads ({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
+            f"{folder} has no {VOCAB_TXT} and no other supported vocabulary "
+            f"({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
     added = _read_json(folder / ADDED_FILE)
     case = hugging_face.case_of(
@@ -268,12 +261,8 @@ def _read_folder(folder):
     return vocabulary, case, template
 
 
-def _write(path, text):
-    path.write_text(text, encoding="utf-8", newline="")
-
-
 def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):
-    text = _decode(data, path, what="one piece a line")
+    text = _decode(data, path, expected="one token per line")
     return WordPieceVocabulary.from_text(text, source=str(path), special_tokens=special_tokens)
 
 
@@ -289,14 +278,14 @@ def _read_bytes(path):
     except OSError as error:
         raise InputError(
             f"The vocabulary {path} could not be read: {error.strerror}; give a "
-            f"{wordpiece_vocabulary.FILE}, or a folder with a vocabulary."
+            f"{VOCAB_TXT}, or a folder with a vocabulary."
         ) from error
 
 
-def _decode(data, path, *, what):
-    """The text of a vocabulary's file; `InputError` names file and line (`what` was expected)."""
+def _decode(data, path, *, expected):
+    """The text of a vocabulary's file; `InputError` names file and line."""
     if not data:
-        raise InputError(f"The vocabulary {path} is empty; {what} was expected.")
+        raise InputError(f"The vocabulary {path} is empty; {expected} was expected.")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InputError(
             f"{path}, line 1 begins with a byte order mark; save the file as UTF-8 without one."

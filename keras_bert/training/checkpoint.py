@@ -1,9 +1,9 @@
 """Exact resume: everything that the next training step depends on, in one file.
 
-Keras has nothing that does this: `.keras`, `.weights.h5`, `tf.train.Checkpoint` and
-`BackupAndRestore` lose the state of dropout's seed generators, the batch and the place in the data.
-Here a checkpoint is every variable of model and optimizer by path, seed generators among them, and
-with it whatever the run says about itself (the step, from which the place in the data follows).
+Keras has no equivalent: `.keras`, `.weights.h5`, `tf.train.Checkpoint` and `BackupAndRestore` lose
+the state of dropout's seed generators, the batch and the position in the data. A checkpoint here is
+every variable of model and optimizer by path, seed generators among them, with the run's state (the
+records; the step, which determines the position in the data).
 """
 
 import json
@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path
 
 import keras
-import ml_dtypes  # noqa: F401  (teaches numpy the name bfloat16, which a variable's type may be)
+import ml_dtypes  # noqa: F401  (registers bfloat16, a variable's possible type, with numpy)
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
@@ -47,47 +47,47 @@ class Checkpoint:
     def save(self, step, state):
         """Writes the checkpoint after `step` steps, with the JSON value `state`.
 
-        It is written aside and renamed, so that a kill at any moment leaves a whole checkpoint;
-        then those that are not kept are deleted. Raises `NotFinite` in place of writing weights
-        that nothing could go on from.
+        It is written to a temporary file and renamed, so that an interruption at any moment leaves
+        a complete checkpoint; then older ones are deleted. Raises `NotFinite` instead of writing
+        infinite or NaN weights.
         """
         path = self.folder / f"step-{step:09d}.safetensors"
         tensors = _in_memory(named_variables(self.model))
         if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
-            raise NotFinite(f"The weights are not numbers any more after step {step}", step=step)
-        # Not in the header, of which safetensors reads 100 MB: a long run's history is longer.
+            raise NotFinite(f"The weights became infinite or NaN by step {step}", step=step)
+        # Not in the header, which safetensors limits to 100 MB: a long history is larger.
         tensors[_STATE] = np.frombuffer(json.dumps(state).encode(), np.uint8)
         _write(path, tensors, {"step": str(step)})
         self._delete_older()
 
     def restore(self, report=None):
-        """Puts the newest whole checkpoint into model and optimizer; returns (step, state).
+        """Restores the newest complete checkpoint; returns (step, state).
 
-        One that is not whole is deleted when an older one has taken its place, and `report`, a
-        function, is told so in a line. Older ones than are kept are deleted then, and no sooner.
+        Damaged ones are deleted when an older one has been restored, each with a line to the
+        function `report`. Only then are those deleted that are more than are kept.
 
-        Raises `InputError` where none is whole, or one holds other variables than the model. One
-        that the system does not let be read may be whole, and ends the search: `InputError`, too.
+        Raises `InputError` where all are damaged, one is of another model, or one cannot be read,
+        which may be complete.
         """
         variables = named_variables(self.model)
         *older, newest = checkpoints_in(self.folder)
-        broken = []
+        damaged = []
         for path in (newest, *reversed(older)):
             try:
                 metadata = read_variables(path, variables)
                 break
-            except NotWhole as error:
-                broken.append((path, error))
+            except DamagedCheckpoint as error:
+                damaged.append((path, error))
         else:
-            raise broken[0][1]
-        for path, _ in broken:
+            raise damaged[0][1]
+        for path, _ in damaged:
             if report is not None:
                 report(
-                    f"{path} is not a whole checkpoint; the one before it is gone on with, of step "
+                    f"The checkpoint {path} is damaged. Resuming from the one before it, of step "
                     f"{metadata['step']}."
                 )
             delete(path)
-        self._delete_older()  # a kill may have come between two deletions
+        self._delete_older()  # an interruption may have come between two deletions
         return int(metadata["step"]), json.loads(metadata["state"])
 
     def _delete_older(self):
@@ -95,18 +95,18 @@ class Checkpoint:
             delete(path)
 
 
-class NotWhole(InputError):
-    """A file of variables was cut, or has other bytes than were written."""
+class DamagedCheckpoint(InputError):
+    """A file of variables is truncated, or has other bytes than were written."""
 
 
 def write_variables(path, variables):
-    """Writes variables, by name, into a safetensors file, aside and renamed."""
+    """Writes variables, by name, into a safetensors file, atomically."""
     _write(path, _in_memory(variables), metadata={})
 
 
 def _in_memory(variables):
     """The values of variables by name, each a contiguous copy."""
-    # np.ascontiguousarray would make a vector of a number.
+    # np.ascontiguousarray would make a vector of a scalar.
     return {name: np.array(variable, order="C") for name, variable in variables.items()}
 
 
@@ -116,15 +116,15 @@ def _write(path, tensors, metadata):
 
 
 def read_variables(path, variables):
-    """Puts what `write_variables` wrote into variables, by name; returns the metadata.
+    """Assigns what `write_variables` wrote to variables, by name; returns the metadata.
 
-    The state of a checkpoint is in the metadata, too, a JSON text under "state".
+    The state of a checkpoint is added to the metadata as a JSON text under "state".
 
-    Raises `NotWhole` where the file is broken, and `InputError` where it holds other variables or
-    the system does not let it be read; the variables are as they were then.
+    Raises `DamagedCheckpoint` where the file is damaged, and `InputError` where it contains other
+    variables or cannot be read; the variables are unchanged then.
     """
     try:
-        with open(path, "rb"):  # safetensors calls every file that it may not open missing
+        with open(path, "rb"):  # safetensors reports every file that it cannot open as missing
             pass
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -133,16 +133,16 @@ def read_variables(path, variables):
             names = {*variables, _STATE} if has_state else {*variables}
             _check(file, variables, names, path)
             tensors = {name: file.get_tensor(name) for name in names}
-        said = metadata.get(_CHECKSUM)  # an earlier version wrote none
-        if said is not None and said != str(_checksum(tensors)):
-            raise SafetensorError("its bytes are not those that were written")
+        checksum = metadata.get(_CHECKSUM)  # an earlier version wrote none
+        if checksum is not None and checksum != str(_checksum(tensors)):
+            raise SafetensorError("its checksum does not match")
     except SafetensorError as error:
-        raise NotWhole(
-            f"{path} is not a whole checkpoint: {error}; begin anew with `force=True`."
+        raise DamagedCheckpoint(
+            f"The checkpoint {path} is damaged: {error}. Use `force=True` to start over."
         ) from error
-    except OSError as error:  # it may be whole: what does not let it be read may pass
+    except OSError as error:  # it may be complete, and readable later
         raise InputError(
-            f"{path} cannot be read: {error.strerror or error}; the same command goes on where it "
+            f"{path} cannot be read: {error.strerror or error}. Run the same command again when it "
             "can be."
         ) from error
     for name, variable in variables.items():
@@ -161,26 +161,26 @@ def _checksum(tensors):
 
 
 def latest_checkpoint(folder):
-    """The path of the latest checkpoint in a folder, which need not be there, or None."""
+    """The path of the latest checkpoint in a folder, or None; the folder may be missing."""
     return max(checkpoints_in(folder), default=None)
 
 
 def checkpoints_in(folder):
-    """The paths of all checkpoints in a folder, which need not be there, the latest one last."""
+    """The paths of all checkpoints in a folder, the latest one last; the folder may be missing."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
 def step_of(checkpoint):
-    """The step that the checkpoint at a path is of."""
+    """The step of the checkpoint at a path."""
     return int(_NAME.fullmatch(checkpoint.name)[1])
 
 
 def named_variables(model):
-    """Returns every variable of a compiled model and its built optimizer by a name, its place.
+    """Every variable of a compiled model and its built optimizer, by name.
 
-    Names are Keras's paths, but for seed generators: Keras numbers those by how many the process
+    Names are Keras's paths, except of seed generators: Keras numbers those by how many the process
     has made, so here they are numbered in the model's order.
     """
     named = {}
@@ -193,40 +193,39 @@ def named_variables(model):
                 seeds += 1
             if name in named:
                 raise ValueError(
-                    f"Two variables have one path, give layers names. Received: {name}"
+                    f"Two variables have the same path. Give layers unique names. Received: {name}"
                 )
             named[name] = variable
     return named
 
 
-def _check(file, variables, wanted, path):
-    """Raises `InputError` unless the file holds the wanted names, variables in their shapes."""
-    found = set(file.keys())
-    for names, text in ((wanted - found, "lacks"), (found - wanted, "also holds")):
-        if names:
-            raise InputError(
-                f"{path} is a checkpoint of another model: it {text} {min(names)}; begin anew "
-                "with `force=True`."
-            )
-    for name in sorted(variables):
-        shape, expected = tuple(file.get_slice(name).get_shape()), tuple(variables[name].shape)
-        if shape != expected:
-            raise InputError(
-                f"{path} is a checkpoint of another model: it holds {name} in the shape {shape}, "
-                f"and the model has {expected}; begin anew with `force=True`."
-            )
+def _check(file, variables, expected, path):
+    """Raises `InputError` unless the file has the expected names, and variables in their shapes."""
+    names = set(file.keys())
+    problems = [f"it lacks {name}" for name in sorted(expected - names)]
+    problems += [f"it also contains {name}" for name in sorted(names - expected)]
+    if not problems:
+        for name in sorted(variables):
+            shape, wanted = tuple(file.get_slice(name).get_shape()), tuple(variables[name].shape)
+            if shape != wanted:
+                problems.append(f"{name} has the shape {shape}, and {wanted} in the model")
+    if problems:
+        raise InputError(
+            f"{path} is a checkpoint of another model: {problems[0]}. Use `force=True` to start "
+            "over."
+        )
 
 
 class BestModel(keras.callbacks.Callback):
-    """Writes the task's weights whenever an evaluation beats all before it.
+    """Writes the task's weights whenever an evaluation is better than all before it.
 
-    The first of equally good ones stays. Killed and resumed, a run comes to the same choice: steps
-    that are done again get the same figure.
+    The first of equal ones is kept. A resumed run makes the same choice: repeated steps get the
+    same metrics.
 
     Args:
         task: the task that is trained, or whose head is.
-        path: the file of the best weights so far (see `keras_bert.training.checkpoint`).
-        history: the `Curve` of the run; it stands before this callback in `fit`'s list.
+        path: the file for the best weights so far.
+        history: the `History` of the run, which comes before this callback in `fit`'s list.
     """
 
     def __init__(self, task, path, history):
@@ -237,39 +236,45 @@ class BestModel(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if best_record(self.history.records, self.task.METRIC) is self.history.records[-1]:
-            write_variables(self.path, _named(self.task))
+            write_variables(self.path, _by_path(self.task))
 
 
 def restore_best(task, path):
-    """Puts the weights that `BestModel` wrote back into the task."""
-    read_variables(path, _named(task))
+    """Restores the weights that `BestModel` wrote."""
+    read_variables(path, _by_path(task))
 
 
-def _named(task):
+def _by_path(task):
     return {weight.path: weight for weight in task.weights}
 
 
 def best_record(records, metric):
-    """The first of the entries of a `Curve` with the highest `metric` on held-out data, or None.
+    """The first of a run's records with the highest held-out `metric`, or None.
 
-    One without a number for it is best only where none has one.
+    One where it was NaN is best only where it was NaN in all.
     """
     return max(_evaluated(records), key=lambda record: rank(value_of(record, metric)), default=None)
 
 
+def best_metric_value(metrics):
+    """The `best_metric` on the dev data of the model that a run kept; None where it was NaN."""
+    (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
+    return value_of(record, metrics["best_metric"])
+
+
 def value_of(record, metric):
-    """The `metric` on held-out data that an entry has; None where it was NaN."""
+    """The held-out `metric` of a record; None where it was NaN."""
     value = record["eval"].get(metric)  # metrics.json has None
     return None if value is None or math.isnan(value) else value
 
 
 def rank(value):
-    """What values of `value_of` are compared by: nothing compares with NaN, so it never wins."""
+    """The sort key of a `value_of`: comparisons with NaN would all be false."""
     return -math.inf if value is None else value
 
 
 def evaluations_since_best(records, metric):
-    """How many evaluations there were after that of `best_record`; 0 before the first one."""
+    """The number of evaluations after that of `best_record`; 0 before the first one."""
     evaluated = _evaluated(records)
     return len(evaluated) - 1 - evaluated.index(best_record(records, metric)) if evaluated else 0
 

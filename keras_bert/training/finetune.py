@@ -1,80 +1,228 @@
-"""Fine-tuning as one call: from labelled examples to a model folder, over `model.fit`."""
+"""Fine-tuning as one call: a single run, a run per seed, or a sweep; the best model is kept."""
 
+import contextlib
 import dataclasses
+import gc
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import takes, together
 from keras_bert.tasks import settings_class
-from keras_bert.training.finetuning import Finetuning
-from keras_bert.training.run_folder import check_output
-from keras_bert.training.series import mean_and_deviation, run_series
-from keras_bert.training.settings import FinetuneSettings, finetune_settings
+from keras_bert.training.checkpoint import best_metric_value, rank
+from keras_bert.training.finetuning_run import Finetuning
+from keras_bert.training.monitoring.tensorboard import write_hparams
+from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
+from keras_bert.training.settings import (
+    FinetuneSettings,
+    SweepSettings,
+    finetune_settings,
+    sweep_settings,
+)
 from keras_bert.training.strategies.devices import Devices
 from keras_bert.training.strategies.strategy import scope_of
+
+_SWEPT = ("learning_rate", "batch_size", "epochs")
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
-    """Fine-tunes an encoder on labelled examples, or goes on where a run stopped.
+    """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
         {settings}
-        report: a function that is told, in lines, how the files are read and what is trained.
+        report: called with each line about the files and the training, such as `print`.
 
-    These are the arguments for `task="classifier"`; for another, the settings of that kind of task
-    stand in place of its own (`keras_bert.training.settings.finetune_settings(task)` has them).
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
 
     Returns:
-        What metrics.json holds: `kept` (which model, with its `step` and `epoch`), `best_metric`
-        (the name of the figure that makes one better), `dev` (its official figures), what the task
-        is made with (such as `labels`), `steps`, `parameters`, `trainable_parameters`, `seconds`
-        and `history` (see `keras_bert.training.monitoring.history.History`); and where there is a
-        mix, `scalar_mix`: the `layer_weights` in it, the embeddings first, and `gamma`. With
-        several seeds it is that of the best one on the dev data, and over all of them `mean` and
-        `std` of its official figures, and `runs` (see `keras_bert.training.series.run_series`).
+        The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
+        `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
+        from the training examples (such as `labels`), `steps`, `parameters`,
+        `trainable_parameters`, `seconds` and `history` (see
+        `keras_bert.training.monitoring.history.History`). With a scalar mix also `scalar_mix`: its
+        `layer_weights`, embeddings first, and `gamma`. With several seeds these are of the run
+        that is best on the dev data, with the `mean` and `std` of the official metrics over all
+        runs, and `runs` (see `keras_bert.training.finetune.run_series`).
 
     Raises:
-        InputError: an argument or a file is wrong, the dev examples do not go with the training
-            ones, or the output folder holds something else.
+        InputError: an argument or a file is invalid, the dev examples do not match the training
+            examples, or the output folder contains something else.
     """
-    given = settings
+    given, report = settings, report or (lambda line: None)
     settings = finetune_settings(given.get("task", "classifier")).of(given)
-    report = report or (lambda line: None)
+    with _opened(settings, settings, given, command="finetune", report=report) as finetuning:
+        settings = finetuning.resolved(settings)
+        if settings.num_seeds == 1:
+            return finetuning.run(settings, report)
+        seeds = range(settings.seed, settings.seed + settings.num_seeds)
+        runs = {
+            f"seed-{seed}": dataclasses.replace(settings, seed=seed, num_seeds=1) for seed in seeds
+        }
+        return run_series(
+            finetuning,
+            settings,
+            runs,
+            varied=("seed",),
+            command="finetune",
+            report=report,
+            summary=_over_seeds,
+        )
+
+
+@takes(together(settings_class("classifier"), SweepSettings))
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
+def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+    """Fine-tunes with every combination of learning rate, batch size and epochs.
+
+    The model with the highest metric on the dev data is kept. Calling it again with the same
+    arguments resumes the interrupted run; finished runs are not repeated.
+
+    Args:
+        {settings}
+        report: called with each line about the files and the training, such as `print`.
+
+    These are the arguments for `task="classifier"`. Another task has its own settings in place of
+    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
+
+    Returns:
+        The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
+        its name as `kept["run"]`, and `runs`: by name, each run's `learning_rate`, `batch_size` and
+        `epochs`, the `metric` that the runs are compared by, `kept`, `dev`, `steps` and `seconds`.
+
+    Raises:
+        InputError: see `keras_bert.finetune`.
+    """
+    given, report = settings, report or (lambda line: None)
+    of_run = finetune_settings(given.get("task", "classifier"))
+    settings = sweep_settings(given.get("task", "classifier")).of(given)
+    first = of_run.of(next(iter(settings.runs().values())))
+    with _opened(settings, first, given, command="sweep", report=report) as finetuning:
+        settings = finetuning.resolved(settings)
+        runs = {name: of_run.of(values) for name, values in settings.runs().items()}
+        return run_series(
+            finetuning,
+            settings,
+            runs,
+            varied=_SWEPT,
+            command="sweep",
+            report=report,
+            on_run=lambda logs, finished: write_hparams(logs, finished, runs, names=_SWEPT),
+        )
+
+
+@contextlib.contextmanager
+def _opened(settings, first_run, given, *, command, report):
+    """The `Finetuning` of a command, in the scope of its strategy."""
     with scope_of(settings.strategy, report):
-        return _finetune(settings, given, report)
+        if Devices().workers == 1:  # of several, the chief reports an error when all have read
+            check_output(settings.output, command=command, force=settings.force)
+        yield Finetuning(first_run, report, given=given)
 
 
-def _finetune(settings, given, report):
-    """`finetune` in the scope of its strategy."""
-    if Devices().workers == 1:  # the chief of several tells the others when all have read
-        check_output(settings.output, command="finetune", force=settings.force)
-    finetuning = Finetuning(settings, report, given=given)
-    settings = finetuning.resolved(settings)
-    if settings.num_seeds == 1:
-        return finetuning.run(settings, report)
-    seeds = range(settings.seed, settings.seed + settings.num_seeds)
-    runs = {f"seed-{seed}": dataclasses.replace(settings, seed=seed, num_seeds=1) for seed in seeds}
-    return run_series(
-        finetuning,
-        settings,
-        runs,
-        varied=("seed",),
-        command="finetune",
-        report=report,
-        summary=_over_seeds,
-    )
+def run_series(finetuning, settings, runs, *, varied, command, report, summary=None, on_run=None):
+    """Makes the runs that are not finished yet, and keeps the model of the best run.
+
+    Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
+    only the best model is kept, in OUTPUT/model: the first one with the highest `best_metric` on
+    the dev data.
+
+    Args:
+        finetuning: the `Finetuning`.
+        settings: the settings of the series, whose `output` is OUTPUT.
+        runs: the settings of each run, of `finetune_settings`, by name.
+        varied: the names of the settings that differ between runs.
+        command: the command that writes OUTPUT.
+        report: called with each line about the runs.
+        summary: a function from the metrics of all runs, by name, to a dictionary that is added to
+            OUTPUT/metrics.json.
+        on_run: a function that is called after each run with OUTPUT/logs and the metrics of the
+            finished runs by name.
+
+    Returns:
+        The contents of OUTPUT/metrics.json: the metrics of the best run, with its name as
+        `kept["run"]`; `runs`, by name each run's `varied` settings, its `metric`, `kept`, `dev`,
+        `steps` and `seconds`; and the `summary`.
+
+    Raises:
+        InputError: OUTPUT contains something else, or another series.
+    """
+    if Devices().workers > 1:
+        raise InputError(
+            f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
+            "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
+        )
+    with RunFolder.of(settings, command=command, inputs=finetuning.inputs) as folder:
+        if folder.finished:
+            report(f"The runs in {folder.path} are finished already. These are their results.")
+            return folder.read_metrics()
+        finished = {}
+        for name, of_run in runs.items():
+            report(f"Run {len(finished) + 1} of {len(runs)}: {name}.")
+            of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
+            finished[name] = _finished(of_run.output) or finetuning.run(of_run, report)
+            best = max(finished, key=lambda name: rank(best_metric_value(finished[name])))
+            for other in finished:
+                delete(folder.runs / other / "checkpoints")
+                if other != best:
+                    delete(folder.runs / other / "model")
+            if on_run is not None:
+                on_run(folder.logs, finished)
+            gc.collect()  # a model contains reference cycles, and the next one needs the memory
+        model = folder.runs / best / "model"
+        with system_errors(folder.model):
+            if model.exists():  # else it was moved before an interruption
+                os.rename(model, folder.model)
+        folder.check_model(f"delete {folder.runs / best} to train it again")
+        of_runs = {
+            name: {
+                **{setting: getattr(runs[name], setting) for setting in varied},
+                "metric": best_metric_value(metrics),
+                **{key: metrics[key] for key in ("kept", "dev", "steps", "seconds")},
+            }
+            for name, metrics in finished.items()
+        }
+        kept = {**finished[best]["kept"], "run": best}
+        added = {} if summary is None else summary(finished)
+        return folder.finish({**finished[best], "kept": kept, "runs": of_runs, **added})
+
+
+def _finished(output):
+    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
+    try:
+        return read_metrics(Path(output, "metrics.json"))
+    except (FileNotFoundError, InputError):
+        return None
 
 
 def _over_seeds(runs):
-    """What metrics.json says of all seeds together."""
-    mean, deviation = mean_and_deviation([metrics["dev"] for metrics in runs.values()])
+    """What metrics.json contains about all seeds together."""
+    mean, std = mean_and_std([metrics["dev"] for metrics in runs.values()])
     seconds = sum(metrics["seconds"] for metrics in runs.values())
-    return {"mean": mean, "std": deviation, "seconds": round(seconds, 3)}
+    return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
+
+
+def mean_and_std(dictionaries):
+    """The means and the sample standard deviations (n - 1) of the floats in nested dictionaries."""
+    means, stds = {}, {}
+    for name, value in dictionaries[0].items():
+        values = [dictionary.get(name) for dictionary in dictionaries]
+        if all(isinstance(value, float) for value in values):
+            means[name] = float(np.mean(values))
+            stds[name] = float(np.std(values, ddof=1))
+        elif all(isinstance(value, dict) for value in values):
+            inner = mean_and_std(values)
+            if inner[0]:
+                means[name], stds[name] = inner
+    return means, stds

@@ -15,24 +15,24 @@ from keras_bert.training.strategies.devices import Devices
 
 
 class BatchSource:
-    """What a run trains on and evaluates on; made when the run is known not to be over.
+    """What a run trains on and evaluates on.
 
     Attributes:
-        tokens_a_step: tokens in a step, padding not counted (an average will do), or None.
-        batches_a_step: batches whose gradients make a step.
-        flops_a_token: floating-point operations of training a token, or None: not known.
+        tokens_per_step: tokens in a step without padding (an average is enough), or None.
+        batches_per_step: batches whose gradients make a step.
+        flops_per_token: floating-point operations of training a token, or None: not known.
     """
 
-    tokens_a_step = None
-    flops_a_token = None
-    batches_a_step = 1
+    tokens_per_step = None
+    flops_per_token = None
+    batches_per_step = 1
 
     def at(self, step):
-        """The feed of the phase that a step (from 0) is in."""
+        """The `BatchSource` of the phase that a step (from 0) belongs to."""
         return self
 
     def training(self, first_step):
-        """The dataset of all batches from that of step `first_step` (from 0) on."""
+        """The dataset of all batches from step `first_step` (from 0) on."""
         raise NotImplementedError
 
     def evaluation(self):
@@ -44,18 +44,18 @@ class BatchSource:
         return None
 
     def examples(self):
-        """What the model says in some places of held-out rows, for a person; see `MaskExamples`."""
+        """Predictions for some held-out tokens, for people to read; see `MaskExamples`."""
         return []
 
-    def measures(self, step):
-        """Figures on held-out data by name, after `step` steps, beside those of `evaluation`."""
+    def held_out_metrics(self, step):
+        """Further metrics on held-out data by name, after `step` steps."""
         return {}
 
 
 def train(
     model,
     run,
-    feed,
+    source,
     plan,
     *,
     task,
@@ -64,33 +64,33 @@ def train(
     evaluate_first=False,
     constants=None,
     keep_checkpoints=KEEP_CHECKPOINTS,
-    watchers=(),
+    callbacks=(),
     report=None,
 ):
-    """Trains from the latest checkpoint (or from nothing) to the last step.
+    """Trains from the latest checkpoint (or from the start) to the last step.
 
-    No value is fetched from the device but at the end of an entry. There, too, a run ends that
-    Ctrl-C or SIGTERM stops, with a checkpoint; a second one ends it at once.
+    Values are fetched from the device only at the end of a log step. On Ctrl-C or SIGTERM the run
+    ends there, too, with a checkpoint; a second signal ends it at once.
 
     Args:
         model: what is trained, compiled: the task, or the head alone that `freeze` gives.
         run: the `RunFolder`.
-        feed: the `BatchSource`.
+        source: the `BatchSource`.
         plan: the `Plan`.
         task: the task that `model` is, or is the head of.
-        best: the file that the best weights so far are kept in, or None.
+        best: the file for the best weights so far, or None.
         patience: end after so many evaluations in a row without a better `task.METRIC`; None is
             never. The plan has a checkpoint after each evaluation then.
         evaluate_first: evaluate before the first step, too.
-        constants: level lines in TensorBoard (see `TensorBoardHistory`).
-        keep_checkpoints: how many checkpoints stay, the newest ones.
-        watchers: further callbacks, of the chief alone, which write into the run's logs.
-        report: a function that is told in a line where a checkpoint is broken.
+        constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
+        keep_checkpoints: how many checkpoints are kept, the newest ones.
+        callbacks: further callbacks, of the chief alone, which write into the run's logs.
+        report: called with a line where a checkpoint is damaged.
 
     Returns:
-        The entries of the whole run's curve (see `History`).
+        The records of the whole run (see `History`).
 
-    Raises `NotFinite` where the loss or the weights are not numbers any more; the batch is written
+    Raises `NotFinite` where the loss or the weights become infinite or NaN; the batch is written
     into the run's folder, where the step is known.
     """
     devices = Devices()
@@ -99,9 +99,9 @@ def train(
         checkpoint = Checkpoint(run.checkpoints, model, keep=keep_checkpoints)
     first_step, records = devices.restored(checkpoint, model, report) or (0, [])
     if first_step == plan.steps or _is_out_of_patience(records, task, patience):
-        return records  # killed after the last checkpoint
+        return records  # interrupted after the last checkpoint
     matrix_rate = None
-    if feed.at(first_step).flops_a_token is not None:
+    if source.at(first_step).flops_per_token is not None:
         matrix_rate = devices.matrix_rate(task.encoder.compute_dtype)
     history = History(
         plan,
@@ -110,90 +110,90 @@ def train(
         matrix_rate=matrix_rate,
     )
     progress = Progress(history, first_step=first_step, names=task.SHOWN)
-    callbacks = [_Measures(feed, plan), history, progress]
+    chain = [_HeldOutMetrics(source, plan), history, progress]
     if devices.is_chief:
         outputs = list(task.output)
-        callbacks.append(TensorBoardHistory(run.logs, history, constants or {}, outputs=outputs))
-        callbacks += watchers
+        chain.append(TensorBoardHistory(run.logs, history, constants or {}, outputs=outputs))
+        chain += callbacks
         if best is not None:
-            callbacks.append(BestModel(task, best, history))
+            chain.append(BestModel(task, best, history))
     if patience is not None:
-        callbacks.append(_Patience(task, history, patience))
-    training = feed.at(first_step).training(first_step)
+        chain.append(_Patience(task, history, patience))
+    training = source.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
     devices.renew_steps(model)
     if evaluate_first and not records:
-        _evaluate_first(model, feed, history, devices)
+        _evaluate_first(model, source, history, devices)
     evaluated = [n + 1 for n in range(plan.records) if plan.evaluates(plan.step_of(n))]
-    saved = _batch_is_saved(run, feed) if devices.is_chief else contextlib.nullcontext()
+    saved = _batch_is_saved(run, source) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as stop_request, saved:
         checkpoints = _Checkpoints(checkpoint, history, plan, stop_request, devices)
-        # The end first: whoever stops the run at the end of an entry comes after it.
-        callbacks = [_End(plan, history, progress, stop_request), *callbacks, checkpoints]
-        told = StepCallbacks(callbacks, model=model, batches_a_step=feed.batches_a_step)
+        # `_End` first: it resets `stop_training`, which a later callback may set.
+        chain = [_End(plan, history, progress, stop_request), *chain, checkpoints]
+        steps = StepCallbacks(chain, model=model, batches_per_step=source.batches_per_step)
         for begin, end in plan.phases_from(first_step):
-            history.feed = feed.at(begin)
+            history.source = source.at(begin)
             if begin > first_step:
-                training = history.feed.training(begin)
-                devices.renew_steps(model)  # shapes are those of the phase
-            evaluation = history.feed.evaluation()
+                training = history.source.training(begin)
+                devices.renew_steps(model)  # each phase has its own shapes
+            evaluation = history.source.evaluation()
             model.fit(
                 devices.distributed(training),
-                steps_per_epoch=plan.record * feed.batches_a_step,
+                steps_per_epoch=plan.record * source.batches_per_step,
                 initial_epoch=plan.record_at(begin),
                 epochs=plan.record_at(end),
                 validation_data=devices.distributed(evaluation),
                 validation_steps=devices.batches_in(evaluation),
                 validation_freq=evaluated,
-                callbacks=told,
+                callbacks=steps,
                 shuffle=False,
                 verbose=0,
             )
-            if checkpoints.are_over or _is_out_of_patience(records, task, patience):
+            if checkpoints.is_stopping or _is_out_of_patience(records, task, patience):
                 break
-        told.end()
+        steps.end()
     stop_request.raise_if_requested()
     return records
 
 
-def _evaluate_first(model, feed, history, devices):
-    """Adds what an evaluation gives before the first step to the curve."""
-    evaluation = feed.at(0).evaluation()
+def _evaluate_first(model, source, history, devices):
+    """Adds the record of an evaluation before the first step."""
+    history.source = source.at(0)
+    evaluation = history.source.evaluation()
     if evaluation is not None:
         history.set_model(model)
-        history.feed = feed.at(0)
-        rows, batches = devices.distributed(evaluation), devices.batches_in(evaluation)
-        history.start(model.evaluate(rows, steps=batches, return_dict=True, verbose=0))
+        batches, count = devices.distributed(evaluation), devices.batches_in(evaluation)
+        history.start(model.evaluate(batches, steps=count, return_dict=True, verbose=0))
 
 
 @contextlib.contextmanager
-def _batch_is_saved(run, feed):
-    """Where the body comes to a `NotFinite` of a step, its batch is written into the run's folder.
+def _batch_is_saved(run, source):
+    """On a `NotFinite` of a step, writes its batch into the run's folder.
 
-    What a step trains on is a function of the step, so that it can be made again.
+    The batches of a step depend on nothing but the step, so they can be made again.
     """
     try:
         yield
     except NotFinite as error:
         if error.step is None:
             raise
-        batches = feed.at(error.step - 1).training(error.step - 1).take(feed.batches_a_step)
+        batches = source.at(error.step - 1).training(error.step - 1).take(source.batches_per_step)
         save_batch(run.bad_batch, batches.as_numpy_iterator())
         raise error.with_batch(run.bad_batch) from None
 
 
 class StepCallbacks(keras.callbacks.CallbackList):
-    """Callbacks that are told of a run's steps, without their figures.
+    """Callbacks that are called per step of a run, without logs.
 
-    Keras fetches them from the device for every step, which then waits for it. It also tells of
-    batches, of which `batches_a_step` make a step, and of the begin and the end of every `fit`, of
-    which a run has one a phase; `end` is to be called after the last.
+    Keras fetches the logs from the device for every step, which then waits for it. It also calls
+    per batch, of which `batches_per_step` make a step, and at the begin and end of every `fit`, of
+    which a run has one per phase; `end` is to be called after the last.
     """
 
-    def __init__(self, callbacks, *, model, batches_a_step):
+    def __init__(self, callbacks, *, model, batches_per_step):
         super().__init__(callbacks, add_history=True, model=model)
-        self._batches_a_step = batches_a_step
+        self._batches_per_step = batches_per_step
         self._has_begun = False
 
     def on_train_begin(self, logs=None):
@@ -208,7 +208,7 @@ class StepCallbacks(keras.callbacks.CallbackList):
         super().on_train_end()
 
     def on_train_batch_end(self, batch, logs=None):
-        steps, rest = divmod(batch + 1, self._batches_a_step)
+        steps, rest = divmod(batch + 1, self._batches_per_step)
         if not rest:
             super().on_train_batch_end(steps - 1)
 
@@ -216,27 +216,28 @@ class StepCallbacks(keras.callbacks.CallbackList):
         super().on_test_batch_end(batch)
 
 
-class _Measures(keras.callbacks.Callback):
-    """Adds the feed's own measures to what Keras says of an evaluation.
+class _HeldOutMetrics(keras.callbacks.Callback):
+    """Adds the `held_out_metrics` of the source to Keras's logs of an evaluation.
 
-    Not where training has come to NaN, which the curve has a word on.
+    Not where the loss is NaN, for which `History` raises an error.
     """
 
-    def __init__(self, feed, plan):
+    def __init__(self, source, plan):
         super().__init__()
-        self.feed = feed
+        self.source = source
         self.plan = plan
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
         if self.plan.evaluates(step) and math.isfinite(logs["loss"]):
-            logs.update({f"val_{name}": v for name, v in self.feed.measures(step).items()})
+            metrics = self.source.held_out_metrics(step)
+            logs.update({f"val_{name}": value for name, value in metrics.items()})
 
 
 class _Patience(keras.callbacks.Callback):
-    """Ends the run after `patience` evaluations without a better figure.
+    """Ends the run after `patience` evaluations without a better metric.
 
-    It keeps no count of its own: the curve's entries, which a checkpoint holds, are all it needs.
+    It counts in the records, which a checkpoint contains, so that a resumed run ends there, too.
     """
 
     def __init__(self, task, history, patience):
@@ -257,16 +258,16 @@ def _is_out_of_patience(records, task, patience):
 class _Checkpoints(keras.callbacks.Callback):
     """Writes the checkpoints of the plan, and one where the run is to stop.
 
-    Any end of an entry will do: all that the next step depends on is in the variables, the step and
-    the entries of the curve. In the middle of an entry it would also be the figures so far.
+    A run can stop at the end of any log step: the variables, the step and the records are
+    everything that the next step depends on. Within one it would also be the metrics so far.
 
-    `are_over` is whether the run stops here, as all workers have agreed at the end of the entry. A
-    request that one of them gets after that waits for the next entry, or all would wait for it.
+    `is_stopping`: the run stops here, as all workers have agreed at the end of the log step. A
+    request that a worker receives after that waits for the next one.
     """
 
     def __init__(self, checkpoint, history, plan, stop_request, devices):
         super().__init__()
-        self.are_over = False
+        self.is_stopping = False
         self.checkpoint = checkpoint
         self.history = history
         self.plan = plan
@@ -275,18 +276,18 @@ class _Checkpoints(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
-        self.are_over = self.devices.any(bool(self.stop_request))
-        if self.devices.is_chief and (self.plan.checkpoints(step) or self.are_over):
+        self.is_stopping = self.devices.any(bool(self.stop_request))
+        if self.devices.is_chief and (self.plan.checkpoints(step) or self.is_stopping):
             self.checkpoint.save(step, self.history.records)
-        if self.are_over:
+        if self.is_stopping:
             self.stop_request.fraction()
             self.model.stop_training = True
 
 
 class _End(keras.callbacks.Callback):
-    """Ends an entry after its last step: it may be shorter than what Keras takes for an epoch.
+    """Ends a log step after its last step: it may be shorter than Keras's epoch.
 
-    Where somebody wishes the run to stop, it says when that will be.
+    Where the run is to stop, it reports at which step.
     """
 
     def __init__(self, plan, history, progress, stop_request):
@@ -295,7 +296,7 @@ class _End(keras.callbacks.Callback):
         self.history = history
         self.progress = progress
         self.stop_request = stop_request
-        self._has_said = False
+        self._has_reported = False
 
     def on_epoch_begin(self, epoch, logs=None):
         self.first_step = self.history.step
@@ -305,9 +306,11 @@ class _End(keras.callbacks.Callback):
         step = self.first_step + batch + 1
         if step == self.last_step and step - self.first_step < self.plan.record:
             self.model.stop_training = True  # Keras has no other way to end an epoch
-        if self.stop_request and not self._has_said and step < self.last_step:
-            self._has_said = True
-            self.progress.say(f"Stopping after step {self.last_step}; once more stops at once.")
+        if self.stop_request and not self._has_reported and step < self.last_step:
+            self._has_reported = True
+            self.progress.write(
+                f"Stopping after step {self.last_step}. Press Ctrl-C again to stop at once."
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         self.model.stop_training = False

@@ -1,4 +1,4 @@
-"""Pre-training as one call: from a data folder to a model folder, over `model.fit`."""
+"""Pre-training as one call: from a data folder to a model folder."""
 
 import contextlib
 import time
@@ -13,191 +13,182 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.damage import damage_is_named, readable_examples, reject_lost_records
+from keras_bert.records.examples import damage_is_named, readable_examples, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.followed_run import run_of
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.health import health
 from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
 from keras_bert.training.optimizers.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
     ExamplesOfPhases,
-    SettleWindowBatches,
+    StoreWindowBatches,
     sizes_of,
 )
-from keras_bert.training.pretraining_start import fingerprint, task_at_start, task_class_of
+from keras_bert.training.settings import PretrainSettings
+from keras_bert.training.starting_point import (
+    fingerprint,
+    new_pretraining_task,
+    pretraining_task_class,
+)
 from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.strategy import scope_of
-
-_WARNING = "triggered tf.function retracing"
+from keras_bert.training.strategies.strategy import run_of, scope_of
 
 
 @contextlib.contextmanager
-def retracing_on_purpose():
-    """Within it TensorFlow does not warn that the same step is traced again and again.
+def no_retracing_warnings():
+    """Suppresses TensorFlow's warning that the same function is traced again.
 
     Each phase of a run has its own shapes, hence its own trace, and `minutes` measures them all
     before the first step.
     """
+
+    def is_other(record):
+        return "triggered tf.function retracing" not in record.getMessage()
+
     logger = tf.get_logger()
-    logger.addFilter(_says_something_else)
+    logger.addFilter(is_other)
     try:
         yield
     finally:
-        logger.removeFilter(_says_something_else)
-
-
-def _says_something_else(record):
-    return _WARNING not in record.getMessage()
+        logger.removeFilter(is_other)
 
 
 @takes(PretrainSettings)
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
-    """Pre-trains an encoder, or goes on where a run stopped.
+    """Pre-trains an encoder, or resumes an interrupted run.
 
-    The objective is that of the rows: "mlm-nsp" trains masked tokens and next sentences (a
+    The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a
     `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
-    sentences (a `SentenceOrderPretrainer`, the same to others), "mlm" masked tokens alone (a
-    `FillMask`, whose folder is a BertForMaskedLM, without a pooler where it starts from random
-    weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a BertForMaskedLM to
-    others, too). With `objective="causal-lm"` the data of any objective train a causal LM (a
-    `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of "mlm" are masked or
-    causal by turns (a `MaskedCausalLM`, a BertForMaskedLM to others).
+    sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
+    tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
+    from random weights), "span" masked spans and their boundaries (a `SpanPretrainer`, a
+    BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
+    train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
+    "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out rows.
+    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
 
-    Calling it again with the same arguments resumes a run that was killed, exactly: with
-    `deterministic` the weights are those of a run that was not, bit for bit. A finished run is not
-    repeated.
+    Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
+    those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
         {settings}
-        report: a function that is told, in lines, what the run starts from.
+        report: called with each line about the start of the run, such as `print`.
 
     Returns:
-        What metrics.json holds: `steps`, `tokens`, `parameters`, `seconds`, `tokens_per_second`
-        (padding not counted), `unigram_entropy` (nats a token: the loss of a model that knows only
-        word frequencies), `eval_at_start`, `eval` and `train` (the last figures; losses in nats),
-        `eval_rows` (how many held-out rows `eval` is of), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (whether the run looks
-        healthy, `is_healthy`, and a `sentence`). `eval` figures are None without eval rows. Figures
-        are named `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also stand there for the
-        masked, replaced and kept ones (`masked_lm_kept_accuracy`), where there were such.
-        `keras_bert.draw_run` draws their curves.
+        The contents of metrics.json: `steps`, `tokens`, `parameters`, `seconds`,
+        `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
+        unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
+        `eval_rows` (the number of held-out examples of `eval`), `history` (see
+        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `sentence`). `eval` metrics are None without held-out examples. Metrics are named
+        `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
+        kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
+        their curves.
 
     Raises:
-        InputError: an argument is wrong, or the output folder holds something else.
+        InputError: an argument is invalid, or the output folder contains something else.
     """
     began = time.perf_counter()
     settings = PretrainSettings.of(settings)
     report = report or (lambda line: None)
-    with scope_of(settings.strategy, report), retracing_on_purpose():
+    with scope_of(settings.strategy, report), no_retracing_warnings():
         return _pretrain(settings, report, began=began)
 
 
 def _pretrain(settings, report, *, began):
     """`pretrain` in the scope of its strategy."""
     folders = [DataFolder.open(phase.data) for phase in settings.phases]
-    folder = _of_one_kind(folders)
-    task_class = task_class_of(folder, settings)
-    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the rows
-    for each, phase in zip(folders, settings.phases, strict=True):
-        each.check_vocabulary(vocabulary)
+    _check_same_kind(folders)
+    task_class = pretraining_task_class(folders[0], settings)
+    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the data
+    for folder, phase in zip(folders, settings.phases, strict=True):
+        folder.check_vocabulary(vocabulary)
         if settings.bad_records == "error":
-            reject_lost_records(each)
-        size, rows = sizes_of(each, phase, parts=settings.gradient_accumulation)
-        Devices().check_sequences(rows, by=next(iter(size)))
-    card = folder.card
+            reject_lost_records(folder)
+        size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
+        Devices().check_batch_size(examples, setting=next(iter(size)))
+    card = folders[0].card
     tokenizer = Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
     keras.utils.set_random_seed(settings.seed)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
-    model, start = task_at_start(task_class, folders, tokenizer, settings, report=report)
-    inputs = {"data": _fingerprint_of_examples(folders), "vocab": vocabulary.sha256, **start}
+    model, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
+    cards = [folder.card.to_dict() for folder in folders]
+    data = fingerprint(cards if len(cards) > 1 else cards[0])
+    inputs = {"data": data, "vocab": vocabulary.sha256, **start}
     with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
         if run.finished:
-            report(f"The run in {settings.output} is finished already; these are its results.")
+            report(f"The run in {settings.output} is finished already. These are its results.")
             return run.read_metrics()
         if run.damage is not None:
-            report(f"The run resumes from its last checkpoint to write it again: {run.damage}.")
+            report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")
             run.reopen()
         if settings.bad_records == "skip":
             folders = _readable(folders, run, report)
-        return _train(model, run, folders, settings, began, report)
+        with contextlib.ExitStack() as damage:
+            for folder in folders:
+                damage.enter_context(damage_is_named(folder))
+            steps = _steps(model, run, folders, settings, began=began, report=report)
+            records = _train(model, run, folders, settings, steps=steps, report=report)
+        if not Devices().is_chief:
+            return run.finish()
+        save_folder(model, model.tokenizer, run.model, overwrite=True)
+        return run.finish(_summary(records, model, folders[-1], settings, steps=steps))
 
 
 def _readable(folders, run, report):
-    """The phases' rows without those that cannot be read, settled when the run begins."""
+    """The phases' data folders without unreadable records, which are counted at the first start."""
     if Devices().workers > 1:
         raise InputError(
-            '`bad_records` is "skip", which settles the rows in the folder of one process; make '
-            "the data again where several train together."
+            '`bad_records` is "skip", which needs a single process. Make the data again to train '
+            "with several workers."
         )
-    found = [
+    readable = [
         readable_examples(folder, run.readable_examples / str(n))
         for n, folder in enumerate(folders)
     ]
-    for rows in found:
-        for shard, count in rows.left_out.items():
-            report(f"{rows.path}/{shard}: {counted(count, 'row')} left out that cannot be read.")
-    return found
-
-
-def _train(model, run, folders, settings, began, report):
-    """The run itself; returns its metrics."""
-    with contextlib.ExitStack() as damage:
-        for folder in folders:
-            damage.enter_context(damage_is_named(folder))
-        steps = _steps(model, run, folders, settings, began=began, report=report)
-        records = _trained(model, run, folders, settings, steps=steps, report=report)
-    if not Devices().is_chief:
-        return run.finish()
-    save_folder(model, model.tokenizer, run.model, overwrite=True)
-    return run.finish(_summary(records, model, folders[-1], settings, phases=steps))
+    for folder in readable:
+        for shard, count in folder.left_out.items():
+            report(f"{folder.path}/{shard}: left out {counted(count, 'unreadable record')}.")
+    return readable
 
 
 def _steps(model, run, folders, settings, *, began, report):
     """The steps of each phase: those given, or as many as there are minutes for.
 
-    The latter is settled once, and a run that goes on keeps to it.
+    The latter are planned once, and stored for a resumed run.
     """
     if settings.steps is not None:
         return [phase.steps for phase in settings.phases]
     if Devices().replicas > 1:
-        raise InputError(
-            "`minutes` is planned by measuring on one device; give `steps` where several train "
-            "together."
-        )
-    held = run.resolved("steps")
-    if held is not None:
-        return held
-    phases = settings.phases
+        raise InputError("`minutes` is planned on a single device. Use `steps` with several.")
+    steps = run.resolved("steps")
+    if steps is not None:
+        return steps
     steps = steps_in(
-        [phase.minutes for phase in phases],
+        [phase.minutes for phase in settings.phases],
         model,
         [
             ExamplesOfFolder(folder, model, phase=phase, settings=settings)
-            for folder, phase in zip(folders, phases, strict=True)
+            for folder, phase in zip(folders, settings.phases, strict=True)
         ],
         spent=lambda: time.perf_counter() - began,
         compile_model=lambda: _compile(model, settings, steps=None),
         evaluate_every=settings.eval_every or settings.checkpoint_every,
         multiple_of=settings.steps_per_execution,
     )
-    report(
-        f"Planned for the time there is: {' and then '.join(counted(n, 'step') for n in steps)}."
-    )
-    return run.settle("steps", steps)
+    report(f"Planned for the given time: {', then '.join(counted(n, 'step') for n in steps)}.")
+    return run.resolve("steps", steps)
 
 
-def _trained(model, run, folders, settings, *, steps, report):
-    """Trains to the last step; returns the entries of the curve."""
+def _train(model, run, folders, settings, *, steps, report):
+    """Trains to the last step; returns the records."""
     _compile(model, settings, steps=sum(steps))
     plan = plan_steps(
         steps,
@@ -205,40 +196,35 @@ def _trained(model, run, folders, settings, *, steps, report):
         checkpoint_every=settings.checkpoint_every,
         steps_per_execution=settings.steps_per_execution,
     )
-    known = run.resolved("window_batches") if Devices().is_chief else None
-    rows = ExamplesOfPhases.of(folders, model, steps=steps, settings=settings, window_batches=known)
+    counts = run.resolved("window_batches") if Devices().is_chief else None
+    source = ExamplesOfPhases.of(
+        folders, model, steps=steps, settings=settings, window_batches=counts
+    )
+    callbacks = []
+    if Devices().is_chief:
+        callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
+        if source.window_batches is not None:
+            callbacks.append(StoreWindowBatches(run, source, plan))
+        if settings.histograms:
+            callbacks.append(WeightHistograms(run.logs, plan))
+    token_outputs = [name for name in model.TOKEN_OUTPUTS if name != "span_boundary"]
+    entropy = {f"{name}/loss": folders[-1].card.unigram_entropy for name in token_outputs}
     return train(
         model,
         run,
-        rows,
+        source,
         plan,
         task=model,
         evaluate_first=True,
-        constants={"unigram_entropy": _unigram_entropy(model, folders[-1])},
+        constants={"unigram_entropy": entropy},
         keep_checkpoints=settings.keep_checkpoints,
-        watchers=_watchers(model, run, folders[0], plan, settings, rows),
+        callbacks=callbacks,
         report=report,
     )
 
 
-def _watchers(model, run, folder, plan, settings, rows):
-    """What writes more than the curve: for TensorBoard, and for a run that resumes."""
-    if not Devices().is_chief:
-        return []
-    watchers = [EmbeddingProjector(run.logs, model, folder.card.unigram_counts)]
-    if rows.window_batches is not None:
-        watchers.append(SettleWindowBatches(run, rows, plan))
-    return [*watchers, WeightHistograms(run.logs, plan)] if settings.histograms else watchers
-
-
-def _unigram_entropy(model, folder):
-    """The level line beside the losses of ordinary tokens."""
-    outputs = [name for name in model.TOKEN_OUTPUTS if name != "span_boundary"]
-    return {f"{name}/loss": folder.card.unigram_entropy for name in outputs}
-
-
 def _compile(model, settings, *, steps):
-    """Compiles the task with the optimizer of a run of so many steps; None is a level rate."""
+    """Compiles the task for a run of so many steps; None is a constant learning rate."""
     below = depths(model, model.trainable_variables)
     optimizer = make_optimizer(
         model,
@@ -256,30 +242,34 @@ def _compile(model, settings, *, steps):
     model.compile_defaults(
         optimizer,
         counts_finite=True,
-        # "auto" is XLA on a GPU or TPU, and none on a CPU, where it measured slower.
+        # "auto" is XLA on a GPU or TPU, and not on a CPU, where it was measured to be slower.
         jit_compile="auto",
         steps_per_execution=settings.steps_per_execution * settings.gradient_accumulation,
     )
 
 
-def _of_one_kind(folders):
-    """The first of the phases' data folders; raises `InputError` where another differs in kind."""
+def _check_same_kind(folders):
+    """Raises `InputError` where the phases' data folders differ in kind."""
     first, *others = folders
     for other in others:
-        for what in ("objective", "lowercase", "template"):
-            mine, its = (getattr(folder.card, what) for folder in (first, other))
-            if mine != its:
+        for name in ("objective", "lowercase", "template"):
+            values = [getattr(folder.card, name) for folder in (first, other)]
+            if values[0] != values[1]:
                 raise InputError(
-                    f"The rows of {first.path} have the {what} {mine!r} and those of {other.path} "
-                    f"{its!r}; the phases of a run need the same."
+                    f"The data of all phases must have the same {name}. Received: {values[0]!r} in "
+                    f"{first.path}, and {values[1]!r} in {other.path}"
                 )
-    return first
 
 
-def _summary(records, model, folder, settings, *, phases):
-    """What metrics.json holds; `folder` is that of the last of the `phases`, each in steps."""
+def _summary(records, model, folder, settings, *, steps):
+    """The contents of metrics.json; `folder` is that of the last phase, `steps` those of each."""
     speeds = sorted(e["tokens_per_second"] for e in records if e.get("tokens_per_second"))
     evaluated = [record["eval"] for record in records if "eval" in record]
+    split = folder.card.splits["eval"]
+    eval_examples = split.instances
+    if settings.eval_batches is not None:
+        _, size = sizes_of(folder, settings.phases[-1], parts=settings.gradient_accumulation)
+        eval_examples = min(eval_examples, settings.eval_batches * size)
     summary = {
         "steps": records[-1]["step"],
         "tokens": records[-1].get("tokens"),
@@ -289,31 +279,14 @@ def _summary(records, model, folder, settings, *, phases):
         "unigram_entropy": folder.card.unigram_entropy,
         "eval_at_start": evaluated[0] if evaluated else None,
         "eval": evaluated[-1] if evaluated else None,
-        "eval_rows": _eval_examples(folder, settings),
+        "eval_rows": eval_examples,
         "train": records[-1]["train"],
         "history": records,
     }
-    since = sum(phases[:-1]) if len(phases) > 1 else None
-    return {**summary, "health": health(summary, chance=_chance(folder), since=since)}
-
-
-def _chance(folder):
-    """The share of the held-out pairs that one answer to all of them gets right."""
-    split = folder.card.splits["eval"]
     pairs = split.counters["random_pairs"] + split.counters["swapped_pairs"]
-    fraction = pairs / split.instances if pairs else 0.5  # a card may be silent
-    return max(fraction, 1 - fraction)
-
-
-def _eval_examples(folder, settings):
-    """How many held-out rows the last phase is measured on."""
-    rows = folder.card.splits["eval"].instances
-    if settings.eval_batches is None:
-        return rows
-    _, batch = sizes_of(folder, settings.phases[-1], parts=settings.gradient_accumulation)
-    return min(rows, settings.eval_batches * batch)
-
-
-def _fingerprint_of_examples(folders):
-    cards = [folder.card.to_dict() for folder in folders]
-    return fingerprint(cards if len(cards) > 1 else cards[0])
+    fraction = pairs / split.instances if pairs else 0.5  # a card may lack it
+    since = sum(steps[:-1]) if len(steps) > 1 else None
+    return {
+        **summary,
+        "health": health(summary, chance=max(fraction, 1 - fraction), since=since),
+    }

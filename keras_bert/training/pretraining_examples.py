@@ -1,4 +1,4 @@
-"""What pre-training feeds a model with: the rows of data folders, one phase after another."""
+"""What pre-training trains and evaluates on: the examples of data folders, phase by phase."""
 
 import bisect
 import itertools
@@ -11,23 +11,22 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.inference.fill_mask import most_probable
-from keras_bert.inputs.batches import resolved, tokens_a_batch
+from keras_bert.inputs.batches import resolved, tokens_per_batch
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
     training_dataset,
 )
 from keras_bert.training.loop import BatchSource
-from keras_bert.training.monitoring.flops import flops_a_token
+from keras_bert.training.monitoring.flops import flops_per_token
 
 
 class InputTimer:
-    """Counts the seconds between asking a dataset for a batch and getting it.
+    """Counts the seconds between requesting a batch of a dataset and receiving it.
 
-    Where a device works by itself while the next batch is asked for (a GPU), not all of them are
-    lost.
+    A device that works while the next batch is requested (a GPU) does not lose all of them.
 
-    Attributes: `seconds`, all waiting so far.
+    Attributes: `seconds`, the waiting time so far.
     """
 
     def __init__(self):
@@ -35,12 +34,9 @@ class InputTimer:
         self._asked_at = None
 
     def of(self, dataset):
-        """The dataset, whose every batch is timed where it is asked for.
-
-        What comes after it must not ask ahead.
-        """
-        # Of what is zipped, one is asked after the other. (TensorFlow's own clock does not run
-        # where operations are deterministic.)
+        """The dataset with every batch timed; what follows it must not prefetch."""
+        # `zip` requests its datasets one after the other. (TensorFlow's own clock does not run with
+        # deterministic operations.)
         asked = tf.data.Dataset.counter().map(
             lambda number: tf.numpy_function(self._ask, [number], tf.int64)
         )
@@ -59,111 +55,111 @@ class InputTimer:
         return number
 
 
-_ROWS = 4
-_PLACES_A_ROW = 2
-_TOKENS_BESIDE = 10
-_TOP = 5
+_SEQUENCES = 4
+_MASKS_PER_SEQUENCE = 2
+_CONTEXT_TOKENS = 10
+_TOP_K = 5
 
 
 class MaskExamples:
-    """The same few places in every call: the first rows of a batch, and in each the first [MASK]s.
+    """Predictions for the first [MASK]s of the first sequences of a batch, the same in every call.
 
-    Calling it gives a list of dictionaries, as JSON holds them: the text `before` and `after` the
-    place, the piece that is `expected` there, and the `candidates`, (piece, probability) pairs, the
-    likeliest first. Pieces are named as `fill_mask` names them.
+    A call returns a list of JSON-like dictionaries: the text `before` and `after` the [MASK], the
+    `expected` token, and the `candidates`, (token, probability) pairs, the most probable first.
+    Tokens are named as in `fill_mask`.
 
     Args:
         task: a pre-training task with the output `masked_lm` and a tokenizer.
-        batch: (x, y, sample_weight) of held-out rows, as the task takes them.
+        batch: (x, y, sample_weight) of held-out examples, as the task takes them.
     """
 
     def __init__(self, task, batch):
         x, y, weights = batch
         self.task = task
-        self._inputs = {name: np.asarray(x[name])[:_ROWS] for name in task.encoder.input_names}
+        self._inputs = {name: np.asarray(x[name])[:_SEQUENCES] for name in task.encoder.input_names}
         positions, labels, counts = (
-            np.asarray(part)[:_ROWS]
+            np.asarray(part)[:_SEQUENCES]
             for part in (x["masked_lm_positions"], y["masked_lm"], weights["masked_lm"])
         )
         seen = np.take_along_axis(self._inputs["input_ids"], positions, axis=1)  # (R, P)
         usable = (counts > 0) & (seen == task.tokenizer.vocabulary.mask_id)
-        first = usable & (np.cumsum(usable, axis=1) <= _PLACES_A_ROW)
+        first = usable & (np.cumsum(usable, axis=1) <= _MASKS_PER_SEQUENCE)
         self._positions = positions.astype(np.int32)
-        self._places = [(row, p, int(labels[row, p])) for row, p in np.argwhere(first)]
+        self._masks = [(n, p, int(labels[n, p])) for n, p in np.argwhere(first)]
 
     def __call__(self):
-        # Not a compiled function: tracing one would take longer than all calls of many a run.
+        # Not a compiled function: tracing would take longer than all calls of most runs.
         hidden = self.task.encoded(self._inputs, training=False)["sequence_output"]
         logits = self.task.lm_head(hidden, self._positions, training=False)
         logits = np.asarray(logits, np.float32)  # (R, P, V)
-        return [self._example(row, p, label, logits[row, p]) for row, p, label in self._places]
+        return [self._example(n, p, label, logits[n, p]) for n, p, label in self._masks]
 
-    def _example(self, row, prediction, expected, logits):
+    def _example(self, number, prediction, expected, logits):
         vocabulary = self.task.tokenizer.vocabulary
-        ids = self._inputs["input_ids"][row][self._inputs["input_mask"][row] > 0]
-        place = self._positions[row, prediction]
+        ids = self._inputs["input_ids"][number][self._inputs["input_mask"][number] > 0]
+        position = self._positions[number, prediction]
         return {
-            "before": vocabulary.join(ids[max(0, place - _TOKENS_BESIDE) : place]),
-            "after": vocabulary.join(ids[place + 1 : place + 1 + _TOKENS_BESIDE]),
+            "before": vocabulary.join(ids[max(0, position - _CONTEXT_TOKENS) : position]),
+            "after": vocabulary.join(ids[position + 1 : position + 1 + _CONTEXT_TOKENS]),
             "expected": vocabulary.token_name(expected),
             "candidates": [
                 [token, round(probability, 4)]
-                for token, probability in most_probable(logits, vocabulary, _TOP)
+                for token, probability in most_probable(logits, vocabulary, _TOP_K)
             ],
         }
 
 
 def sizes_of(folder, phase, *, parts):
-    """-> (what a batch of training has, as an argument; the rows of one in evaluation).
+    """-> (size of a training batch, as an argument; examples of an evaluation batch).
 
-    Raises `InputError` where a batch of the `phase`, one of so many parts of a step, has no room
-    for a row of the data folder.
+    A batch is one of so many parts of a step. Raises `InputError` where a batch of the `phase` has
+    no room for the longest example of the data folder.
     """
     if phase.batch_tokens is None:
         return {"batch_size": phase.batch_size // parts}, phase.batch_size // parts
     tokens, longest = phase.batch_tokens // parts, folder.card.max_length
     if tokens < longest:
         raise InputError(
-            f"`batch_tokens` leaves {tokens} positions for a batch, and the rows of {folder.path} "
-            f"have up to {longest}; give more."
+            f"`batch_tokens` gives a batch {tokens} tokens, less than the longest example of "
+            f"{folder.path}, {longest}. Use a larger value."
         )
     return {"batch_tokens": tokens}, tokens // longest
 
 
 class ExamplesOfFolder(BatchSource):
-    """The rows of a data folder.
+    """The examples of a data folder.
 
     Args:
         folder: the `DataFolder`.
         task: the pre-training task that takes the batches.
-        phase: the `Phase` of the settings: how many rows, or positions, a step has.
+        phase: the `Phase` of the settings, with the size of a step.
         settings: the `PretrainSettings`.
-        first_step: the step of the run that begins with the folder's first rows.
+        first_step: the step of the run that begins with the folder's first examples.
         counts: those of `WindowBatches`, as far as they are known.
 
     Attributes:
-        window_batches: the `WindowBatches`, where the size of a batch is given in tokens, or None.
+        window_batches: the `WindowBatches`, where the size of a batch is in tokens, or None.
     """
 
     def __init__(self, folder, task, *, phase, settings, first_step=0, counts=()):
         self.folder = folder
-        self.batches_a_step = settings.gradient_accumulation
+        self.batches_per_step = settings.gradient_accumulation
         self._settings = settings
         self._first_step = first_step
-        # Under a strategy, batches are asked for ahead of the step.
-        self._clock = None if tf.distribute.has_strategy() else InputTimer()
+        # Under a strategy, batches are prefetched.
+        self._timer = None if tf.distribute.has_strategy() else InputTimer()
         self._task = task
         self._options = {"vocabulary": task.tokenizer.vocabulary, "task": task}
-        self._size, self._rows = sizes_of(folder, phase, parts=self.batches_a_step)
-        self.tokens_a_step = self._tokens_a_step(phase)
+        self._size, self._eval_batch_size = sizes_of(folder, phase, parts=self.batches_per_step)
+        self.tokens_per_step = self._tokens_per_step(phase)
         self.window_batches = None
         if phase.batch_tokens is not None:
             self.window_batches = WindowBatches(folder, counts)
 
     @cached_property
-    def flops_a_token(self):
+    def flops_per_token(self):
         card = self.folder.card
-        return flops_a_token(
+        return flops_per_token(
             self._task,
             examples_by_length=card.length_histogram,
             masked_rate=card.settings.masked_rate,
@@ -171,37 +167,37 @@ class ExamplesOfFolder(BatchSource):
             causal_fraction=self._settings.causal_fraction,
         )
 
-    def _tokens_a_step(self, phase):
+    def _tokens_per_step(self, phase):
         split = self.folder.card.splits["train"]
         if phase.batch_tokens is not None:
-            tokens = tokens_a_batch(
+            tokens = tokens_per_batch(
                 self.folder.card.length_histogram, tokens=self._size["batch_tokens"]
             )
-            return None if tokens is None else self.batches_a_step * tokens
+            return None if tokens is None else self.batches_per_step * tokens
         return phase.batch_size * split.tokens / split.instances if split.instances else None
 
     def training(self, first_step):
         dataset = training_dataset(
             self.folder,
             seed=self._settings.seed,
-            first_step=(first_step - self._first_step) * self.batches_a_step,
+            first_step=(first_step - self._first_step) * self.batches_per_step,
             window_batches=self.window_batches,
             **self._size,
             **self._options,
         )
-        return dataset if self._clock is None else self._clock.of(dataset)
+        return dataset if self._timer is None else self._timer.of(dataset)
 
     def evaluation(self):
         return self._evaluation
 
     @cached_property
     def _evaluation(self):
-        # Made once: tracing what it maps takes longer than reading a small split.
+        # Made once: tracing its functions takes longer than reading a small split.
         if not self.folder.card.splits["eval"].instances:
             return None
         return evaluation_dataset(
             self.folder,
-            batch_size=self._rows,
+            batch_size=self._eval_batch_size,
             batches=self._settings.eval_batches,
             **self._options,
         )
@@ -217,61 +213,61 @@ class ExamplesOfFolder(BatchSource):
         return MaskExamples(self._task, next(iter(evaluation.take(1))))
 
     def waited(self):
-        return None if self._clock is None else self._clock.seconds
+        return None if self._timer is None else self._timer.seconds
 
 
 class ExamplesOfPhases(BatchSource):
     """One `BatchSource` after another.
 
     Args:
-        feeds: those of the phases.
+        sources: those of the phases.
         ends: the step at the end of each.
     """
 
-    def __init__(self, feeds, ends):
-        self._feeds = feeds
+    def __init__(self, sources, ends):
+        self._sources = sources
         self._ends = ends
-        self.batches_a_step = feeds[0].batches_a_step
+        self.batches_per_step = sources[0].batches_per_step
 
     @classmethod
     def of(cls, folders, task, *, steps, settings, window_batches=None):
-        """Of data folders, one a phase of `settings`, each for so many `steps`.
+        """Of data folders, one per phase of `settings`, each for so many `steps`.
 
-        `window_batches` is what the property gave in an earlier session, or None.
+        `window_batches` is the property's value in an earlier session, or None.
         """
         firsts = [0, *itertools.accumulate(steps)]
         known = window_batches or [()] * len(folders)
         phases = zip(folders, settings.phases, firsts, known, strict=False)
-        feeds = [
+        sources = [
             ExamplesOfFolder(
                 folder, task, phase=phase, settings=settings, first_step=first, counts=each
             )
             for folder, phase, first, each in phases
         ]
-        return cls(feeds, firsts[1:])
+        return cls(sources, firsts[1:])
 
     @property
     def window_batches(self):
-        """The `counts` of each phase's `WindowBatches`; None where batches have so many rows."""
-        if self._feeds[0].window_batches is None:
+        """The `counts` of each phase's `WindowBatches`; None where batches are of `batch_size`."""
+        if self._sources[0].window_batches is None:
             return None
-        return [list(feed.window_batches.counts) for feed in self._feeds]
+        return [list(source.window_batches.counts) for source in self._sources]
 
     def at(self, step):
-        return self._feeds[bisect.bisect_right(self._ends, step)]
+        return self._sources[bisect.bisect_right(self._ends, step)]
 
 
-class SettleWindowBatches(keras.callbacks.Callback):
-    """Keeps in run.json, at each checkpoint, what `ExamplesOfPhases.window_batches` gives."""
+class StoreWindowBatches(keras.callbacks.Callback):
+    """Stores `ExamplesOfPhases.window_batches` in run.json at each checkpoint, for resuming."""
 
-    def __init__(self, run, rows, plan):
+    def __init__(self, run, source, plan):
         super().__init__()
         self.run = run
-        self.rows = rows
+        self.source = source
         self.plan = plan
-        self._kept = rows.window_batches
+        self._stored = source.window_batches
 
     def on_epoch_end(self, epoch, logs=None):
-        found = self.rows.window_batches
-        if found != self._kept and self.plan.checkpoints(self.plan.step_of(epoch)):
-            self._kept = self.run.settle("window_batches", found)
+        counts = self.source.window_batches
+        if counts != self._stored and self.plan.checkpoints(self.plan.step_of(epoch)):
+            self._stored = self.run.resolve("window_batches", counts)

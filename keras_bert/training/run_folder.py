@@ -1,19 +1,20 @@
-"""The output folder of a training run: what is in it, and whether a command may go on with it.
+"""The output folder of a training run: its files, and whether a command may resume there.
 
-OUTPUT/run.json       every setting, written first: the mark by which a command knows its folder
-OUTPUT/checkpoints/   what the run resumes from
+OUTPUT/run.json       every setting, written first: it marks the folder of a command
+OUTPUT/checkpoints/   for resuming
 OUTPUT/logs/          TensorBoard
-OUTPUT/bad_batch.npz  the batch in which the loss was not a number any more, until a run goes well
+OUTPUT/bad_batch.npz  the batch with an infinite or NaN loss, until a run succeeds
 OUTPUT/model/         the model folder
 OUTPUT/metrics.json   the results, written last: the run is finished
-OUTPUT/pictures/      what the results look like
+OUTPUT/pictures/      pictures of the results
 OUTPUT/curves.png     the same of pre-training
-OUTPUT/runs/NAME/     where the output is that of several runs, each one's folder
+OUTPUT/runs/NAME/     the runs of a series
 """
 
 import contextlib
 import json
 import math
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -44,32 +45,35 @@ _RECORDS = (
     "bad_batch.npz",
     "readable_rows",
     "run.json",
-)  # metrics.json, which promises the model, goes first, and run.json last
+)  # in the order of deletion: metrics.json promises the model
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
 
 
 class RunFolder:
     """The output folder of one run of `command` (`"pretrain"`, `"finetune"`).
 
-    `settings` is every setting that the result depends on, as JSON can hold it (paths as strings),
-    without the output folder and `force`. `inputs` maps the name of an input to a fingerprint of
-    its content, so that a run is not continued on other data under the same name. `defaults` are
-    those of settings that an earlier version may not have recorded. `places` are the settings that
-    only say where the inputs are: they may change where the fingerprints are the same.
+    A new or empty folder gets a run.json. A folder with a run of the same command, settings and
+    inputs is resumed: `resumed` is True, and `finished` is whether there is anything left to do.
+    Everything else raises `InputError`. With `force`, what the command left there before is deleted
+    first, and nothing else.
 
-    A fresh or empty folder is begun (run.json is written). A folder in which the same command ran
-    with the same settings and inputs is gone on with: `resumed` is True, and `finished` says
-    whether there is anything left to do. Everything else raises `InputError`: other settings, a
-    folder of another command, a folder that holds something else. With `force`, what this command
-    left there before is deleted first, and nothing else ever is.
+    Args:
+        path: the folder.
+        command: the command that writes it.
+        settings: every setting that the result depends on, as JSON can hold it (paths as strings),
+            without the output folder and `force`.
+        inputs: maps the name of an input to a fingerprint of its content, so that a run does not
+            resume with other data under the same name.
+        defaults: those of settings that an earlier version may not have recorded.
+        locations: settings that only locate inputs; they may change where fingerprints do not.
 
     Attributes:
-        damage: what is wrong with the results or the model of a run that came to its end, in a
-            phrase that names the file, or None. Such a run is not `finished`.
+        damage: what is wrong with the results or the model of a run that ended, a phrase that names
+            the file, or None. Such a run is not `finished`.
     """
 
     def __init__(
-        self, path, *, command, settings, inputs, force=False, defaults=None, places=frozenset()
+        self, path, *, command, settings, inputs, force=False, defaults=None, locations=frozenset()
     ):
         self.path = Path(path)
         self.command = command
@@ -83,24 +87,24 @@ class RunFolder:
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"
         self._defaults = defaults or {}
-        self._places = places
+        self._locations = locations
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
-        wanted = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
+        now = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
-        found = check_output(self.path, command=command, force=force)
-        if found is not None and force:
+        before = check_output(self.path, command=command, force=force)
+        if before is not None and force:
             for name in _RECORDS:
                 delete(self.path / name)
-            found = None
-        self.resumed = found is not None
+            before = None
+        self.resumed = before is not None
         if self.resumed:
-            self._reject_other_settings(found, wanted)
-            if found["settings"] != wanted["settings"]:  # of inputs that were moved
-                write_json(self._run, {**found, "settings": wanted["settings"]})
+            self._reject_other_settings(before, now)
+            if before["settings"] != now["settings"]:  # inputs were moved
+                write_json(self._run, {**before, "settings": now["settings"]})
         else:
             with system_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
-            write_json(self._run, {"command": command, **wanted, "versions": _versions()})
+            write_json(self._run, {"command": command, **now, "versions": _versions()})
         self.damage = self._find_damage()
         if self.finished:
             self._tidy()
@@ -112,13 +116,12 @@ class RunFolder:
     def of(cls, settings, *, command, inputs, rewrites_model=False):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
-        Raises `InputError` as the class does, where another run is in the folder, and where it has
-        `damage`, which only a command that `rewrites_model` from the last checkpoint can repair. An
-        interrupt that ends the body is given the sentence that `how_far` returns.
+        Raises `InputError` as the class does, where another run is using the folder, and where it
+        has `damage`, which only a command that `rewrites_model` from the last checkpoint can
+        repair. An interrupt that ends the body gets the sentence of `how_far`.
         """
         path = Path(settings.output)
-        if path.exists() and not path.is_dir():
-            raise InputError(f"The output {path} is a file; give a folder.")
+        _reject_file(path)
         if settings.force:
             reject_input_as_output(settings.paths(), path)
         with owned(path), system_errors(path):
@@ -129,50 +132,48 @@ class RunFolder:
                 inputs=inputs,
                 force=settings.force,
                 defaults=settings.defaults(),
-                places=settings.path_names() | {"architecture"},  # which may be a config.json
+                locations=settings.path_names() | {"architecture"},  # which may be a config.json
             )
             if run.damage is not None and not rewrites_model:
                 raise InputError(
                     f"The run in {path} is finished, but {run.damage}. Restore it from a copy, or "
-                    "give `force=True` to train again."
+                    "use `force=True` to train again."
                 )
             with says(run.how_far):
                 yield run
 
     @property
     def finished(self):
-        """Whether the run came to its end, and what it made is still there."""
+        """Whether the run ended, with its results and its model undamaged."""
         return self._metrics.is_file() and self.damage is None
 
     def reopen(self):
-        """Deletes the results and the model of a run that came to its end, so that it resumes."""
+        """Deletes the results and the model of a run that ended, so that it resumes."""
         for path in (self._metrics, self.model):
             delete(path)
         self.damage = None
 
     def how_far(self):
-        """What a run that is stopped here has reached, and how to go on, in a sentence."""
+        """How far an interrupted run came, and how to resume, for the user."""
         from keras_bert.training.checkpoint import latest_checkpoint, step_of  # which loads numpy
 
         if self.runs.is_dir():
-            done = counted(len(list(self.runs.glob("*/metrics.json"))), "run")
-            return f"stopped; {done} of those in {self.path} finished, the same command goes on."
-        latest = latest_checkpoint(self.checkpoints)
-        if latest is None:
-            return f"stopped before the first checkpoint in {self.path}; the same command goes on."
-        return (
-            f"stopped; the checkpoint in {self.path} is of step {step_of(latest)}, from which the "
-            "same command goes on."
-        )
+            finished = counted(len(list(self.runs.glob("*/metrics.json"))), "finished run")
+            reached = f"{self.path} has {finished}."
+        elif (latest := latest_checkpoint(self.checkpoints)) is not None:
+            reached = f"Checkpoint saved at step {step_of(latest)} in {self.path}."
+        else:
+            reached = f"No checkpoint yet in {self.path}."
+        return f"Interrupted. {reached} Run the same command again to resume."
 
     def resolved(self, name):
-        """What `settle` kept under a name, or None."""
+        """The value that `resolve` stored under a name, or None."""
         return _parse_run(self._run).get("resolved", {}).get(name)
 
-    def settle(self, name, value):
-        """Keeps in run.json what was settled while the run was at work; returns it.
+    def resolve(self, name, value):
+        """Stores in run.json what the run has determined itself; returns it.
 
-        It is no setting: it came of this machine, and a run that goes on here has to keep to it.
+        It is not a setting: it depends on this machine, and a resumed run has to use it, too.
         """
         run = _parse_run(self._run)
         write_json(self._run, {**run, "resolved": {**run.get("resolved", {}), name: value}})
@@ -183,13 +184,14 @@ class RunFolder:
         return read_metrics(self._metrics)
 
     def check_model(self, advice):
-        """Raises `InputError`, which ends in an advice, where the model is missing or damaged."""
+        """Raises `InputError`, with an advice, where the model is missing or damaged."""
         damage = self._model_damage()
         if damage is not None:
-            raise InputError(f"The runs in {self.path} are finished, but {damage}; {advice}.")
+            raise InputError(
+                f"The runs in {self.path} are finished, but {damage}. To repair it, {advice}."
+            )
 
     def _find_damage(self):
-        """What `damage` is."""
         if not self._metrics.is_file():
             return None
         try:
@@ -212,9 +214,9 @@ class RunFolder:
         return None
 
     def finish(self, metrics):
-        """Writes the model's card and the results, the last thing of a run, and returns them.
+        """Writes the model card and the results, which end the run, and returns them.
 
-        A number of them that is infinite or NaN, for which JSON has no word, becomes None.
+        Infinite and NaN numbers, which JSON does not have, become None.
         """
         metrics = _finite(metrics)
         if self.model.is_dir():
@@ -226,75 +228,79 @@ class RunFolder:
         return metrics
 
     def _tidy(self):
-        """Deletes what a finished run does not need: of its checkpoints all but the newest."""
+        """Deletes what a finished run does not need, such as all checkpoints but the newest."""
         from keras_bert.training.checkpoint import checkpoints_in  # which loads numpy
 
         older = checkpoints_in(self.checkpoints)[:-1]
         for leftover in (self.best, self.bad_batch, self.readable_examples, *older):
             delete(leftover)
 
-    def _reject_other_settings(self, found, wanted):
-        before, now = {**self._defaults, **found["settings"]}, wanted["settings"]
-        contents = _different(found["inputs"], wanted["inputs"])
-        others = [
-            f"with {name} {before.get(name)!r}, and now it is {now.get(name)!r}"
+    def _reject_other_settings(self, before, now):
+        contents = _different(before["inputs"], now["inputs"])
+        before, now = {**self._defaults, **before["settings"]}, now["settings"]
+        differences = [
+            f"{name} {before.get(name)!r}, now {now.get(name)!r}"
             for name in _different(before, now)
-            if contents or name not in self._places
+            if contents or name not in self._locations
         ]
-        others += [f"on other content of {name}" for name in contents]
-        if others:
+        differences += [f"other content of {name}" for name in contents]
+        if differences:
             raise InputError(
-                f"The run in {self.path} was begun {'; '.join(others)}; give the same again to go "
-                "on, another output folder, or `force=True` to begin anew."
+                f"{self.path} contains a run with different settings: {'; '.join(differences)}. "
+                "Use the original settings to resume, another `output`, or `force=True` to "
+                "overwrite it."
             )
 
 
 def check_output(path, *, command, force=False):
-    """Returns the run.json of the run that `command` began in a folder; None where there is none.
+    """Returns the run.json of a command's run in a folder; None where there is none.
 
-    Raises `InputError` where it cannot begin one there. A command that reads much first asks for it
-    before.
+    Raises `InputError` where `command` cannot start one there.
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"The output {path} is a file; give a folder.")
+    _reject_file(path)
     if (path / "run.json").is_file():
         run = _parse_run(path / "run.json")
         if run["command"] == command:
             return run
-    held = held_names(path) if path.exists() else []
-    in_the_way = [name for name in held if name in _RECORDS] if force else held
-    if in_the_way and force:
+    names = held_names(path) if path.exists() else []
+    if force:
+        if foreign := [name for name in names if name in _RECORDS]:
+            raise InputError(
+                f"The output folder {path} contains a {foreign[0]} that {command} did not write, "
+                "and `force` deletes only what it wrote itself. Use another folder."
+            )
+    elif names:
         raise InputError(
-            f"The output folder {path} holds a {in_the_way[0]} that {command} did not write, and "
-            "`force` deletes only what it wrote itself; give another folder."
-        )
-    if in_the_way:
-        raise InputError(
-            f"The output folder {path} holds something else ({listed(held, most=3)}); give a new "
-            "or an empty folder."
+            f"The output folder {path} contains something else ({listed(names, most=3)}). Use a "
+            "new or an empty folder."
         )
     return None
 
 
+def _reject_file(path):
+    if path.exists() and not path.is_dir():
+        raise InputError(f"The output {path} is a file. Expected a folder.")
+
+
 def _finite(value):
-    """A JSON-like value with None in the place of numbers that are infinite or NaN."""
+    """A JSON-like value with None in place of infinite and NaN numbers."""
     if isinstance(value, dict):
-        return {name: _finite(held) for name, held in value.items()}
+        return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(held) for held in value]
+        return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _different(before, now):
-    """The names, in order, under which two dictionaries hold something else."""
+    """The sorted names under which two dictionaries differ."""
     return [
         name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)
     ]
 
 
 def read_metrics(path):
-    """Returns what a run's metrics.json holds; `InputError` where the file is damaged."""
+    """Returns the contents of a run's metrics.json; `InputError` where the file is damaged."""
     try:
         metrics = parse_json(read_small(path))
     except NotJson as error:
@@ -307,22 +313,25 @@ def read_metrics(path):
 
 
 def read_settings(path, *, command):
-    """Returns the settings in a run.json that `command` wrote."""
+    """Returns the settings in a run.json that `command` wrote, or in a TOML file for it."""
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"There is no settings file {path}; give the run.json of a run.")
+        raise InputError(f"There is no settings file {path}. Expected the run.json of a run.")
     run = _parse_run(path)
     if run["command"] != command:
         raise InputError(
-            f"{path} holds the settings of {run['command']}, not of {command}; give the run.json "
-            f"of a {command} run."
+            f"{path} contains the settings of {run['command']}. Expected the run.json of a "
+            f"{command} run."
         )
     return run["settings"]
 
 
 def _parse_run(path):
     try:
-        run = parse_json(read_small(path))
+        if path.suffix == ".toml":
+            run = {"inputs": {}, **tomllib.loads(read_small(path).decode("utf-8"))}
+        else:
+            run = parse_json(read_small(path))
     except ValueError as error:
         raise InputError(f"{path} is not a settings file of a run: {error}.") from error
     shape = {"command": str, "settings": dict, "inputs": dict}
@@ -330,7 +339,7 @@ def _parse_run(path):
         not isinstance(run.get(key), kind) for key, kind in shape.items()
     ):
         raise InputError(
-            f"{path} is not a settings file of a run: it should hold command, settings and inputs."
+            f"{path} is not a settings file of a run. Expected: command, settings and inputs."
         )
     return run
 
@@ -341,5 +350,5 @@ def _versions():
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            continue  # TensorFlow has several distributions; the one called so is not installed
+            continue  # TensorFlow has several distributions
     return versions

@@ -1,20 +1,27 @@
-"""The settings of training runs: what all have in common, and those of fine-tuning."""
+"""The settings of training runs: pre-training, fine-tuning and sweeps.
+
+The help texts also document the Python arguments.
+"""
 
 import dataclasses
 from itertools import product
+from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import Settings, about, setting, together
-from keras_bert.readers.text_file import STANDARD_INPUT
-from keras_bert.tasks import settings_class
+from keras_bert.readers.sources import STANDARD_INPUT
+from keras_bert.tasks import kind_named, settings_class
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
+BAD_RECORDS = ("error", "skip")
+INITIALIZATIONS = ("neighbours", "bert")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
-KEEP_CHECKPOINTS = 2  # the newest one, and one to go back to
+KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,43 +29,59 @@ class RunSettings(Settings):
     """What pre-training and fine-tuning have in common."""
 
     output: str = setting(
-        help="the run's folder: gets model/, metrics.json, run.json, logs/ (TensorBoard) and "
+        help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
         is_path=True,
         recorded=False,
     )
-    batch_size: int = setting(32, help="rows in a step", unit="ROWS", at_least=1)
+    batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
     warmup: float = setting(
         0.1,
-        help="share of the steps in which the rate rises from 0",
-        unit="SHARE",
+        help="fraction of steps for linear learning-rate warm-up",
+        unit="FRACTION",
         at_least=0,
         below=1,
     )
     weight_decay: float = setting(
-        0.01, help="of matrices; biases and norms have none", unit="DECAY", at_least=0
+        0.01,
+        help="weight decay; not applied to biases and LayerNorm",
+        unit="DECAY",
+        at_least=0,
+    )
+    schedule: str = setting(
+        "linear",
+        help="learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular "
+        "(ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant",
+        choices=SCHEDULES,
+    )
+    layer_decay: float = setting(
+        1.0,
+        help="layer-wise learning-rate decay: the rate of each layer is that of the layer above "
+        "times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for "
+        "fine-tuning)",
+        unit="FACTOR",
+        above=0,
+        at_most=1,
     )
     seed: int = setting(
-        0, help="same seed, same input, same result", at_least=0, at_most=LARGEST_SEED
+        0, help="random seed; same seed and input, same result", at_least=0, at_most=LARGEST_SEED
     )
     dtype: str = setting(
-        "float32", help="what is computed in; weights are float32 in any case", choices=DTYPES
+        "float32", help="dtype of the computation; weights are float32 either way", choices=DTYPES
     )
     steps_per_execution: int = setting(
         1,
-        help="steps that a device does before it reports; checkpoints and evaluations fall on "
+        help="steps that a device runs before it reports; checkpoints and evaluations fall on "
         "multiples of it",
         unit="STEPS",
         at_least=1,
     )
-    checkpoint_every: int = setting(
-        500, help="steps between two checkpoints to resume from", unit="STEPS", at_least=1
-    )
+    checkpoint_every: int = setting(500, help="steps between checkpoints", unit="STEPS", at_least=1)
     keep_checkpoints: int = setting(
         KEEP_CHECKPOINTS,
-        help="checkpoints that are kept until the run is finished, the newest ones; where the "
-        "newest turns out to be broken, a run goes on from the one before it",
+        help="number of newest checkpoints to keep until the run is finished; if the newest is "
+        "damaged, the run resumes from the one before",
         unit="N",
         at_least=1,
         recorded=False,
@@ -66,23 +89,23 @@ class RunSettings(Settings):
     strategy: str = setting(
         "auto",
         help="the devices: one (none), all GPUs of this machine (mirrored), the machines of "
-        "TF_CONFIG (multiworker), a TPU (tpu), or which of these is there (auto)",
+        "TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto)",
         choices=STRATEGIES,
     )
     deterministic: bool = setting(
         False,
-        help="the same weights to the last bit in every run on this machine (slower; it holds for "
-        "the whole process)",
+        help="bit-identical weights in every run on this machine (slower; applies to the whole "
+        "process)",
     )
     histograms: bool = setting(
         False,
-        help="write the distribution of every trained variable's numbers into logs/ at each "
-        "evaluation, for TensorBoard",
+        help="write histograms of all trained variables into logs/ at each evaluation, for "
+        "TensorBoard",
         recorded=False,
     )
     force: bool = setting(
         False,
-        help="begin anew: delete what this command left in the output before",
+        help="start over: delete what this command left in the output before",
         recorded=False,
     )
 
@@ -90,20 +113,243 @@ class RunSettings(Settings):
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
-        given = getattr(self, name)
-        for value in given if isinstance(given, list) else [given]:
-            if value is not None and value % self.steps_per_execution:
+        value = getattr(self, name)
+        for number in value if isinstance(value, list) else [value]:
+            if number is not None and number % self.steps_per_execution:
                 raise InputError(
-                    f"`{name}` is {value}; it should be a multiple of `steps_per_execution`, "
-                    f"{self.steps_per_execution}."
+                    f"`{name}` must be a multiple of `steps_per_execution`, "
+                    f"{self.steps_per_execution}. Received: {number}"
                 )
+
+
+class Phase(NamedTuple):
+    """A part of a pre-training run on one data folder; either `steps` or `minutes` is None."""
+
+    data: str
+    batch_size: int
+    batch_tokens: int | None
+    steps: int | None
+    minutes: float | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainSettings(RunSettings):
+    """Settings of `keras_bert.pretrain`.
+
+    Lists of `data`, `steps` or `minutes`, and `batch_size` make `phases`.
+    """
+
+    data: str = setting(
+        help="the folder written by keras-bert pretraining-data; several are phases of the run, "
+        "one after another",
+        unit="FOLDER",
+        is_path=True,
+        several=True,
+    )
+    vocab: str = setting(
+        help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
+        "encoding: vocab.json and merges.txt)",
+        unit="PATH",
+        is_path=True,
+    )
+    steps: int | None = setting(
+        None,
+        help="optimizer steps (per phase)",
+        unit="STEPS",
+        default_help="give minutes",
+        at_least=1,
+        several=True,
+    )
+    minutes: float | None = setting(
+        None,
+        help="instead of steps: the total training time; the number of steps, and with it the "
+        "schedule, is planned at the start by measuring (per phase)",
+        unit="MINUTES",
+        default_help="give steps",
+        above=0,
+        several=True,
+        instead_of="steps",
+    )
+    batch_size: int = setting(
+        32, help="examples per step (per phase)", unit="EXAMPLES", at_least=1, several=True
+    )
+    batch_tokens: int | None = setting(
+        None,
+        help="instead of the batch size: tokens per step including padding; batches are of "
+        "examples of similar length, as many as fit (per phase)",
+        unit="TOKENS",
+        default_help="batch_size examples",
+        at_least=1,
+        several=True,
+        instead_of="batch_size",
+    )
+    architecture: str | None = setting(
+        None,
+        help="start from random weights: tiny, mini, small, medium, base, large, or a config.json",
+        unit="NAME|FILE",
+        default_help="tiny, where no model is given",
+        instead_of="model",
+    )
+    model: str | None = setting(
+        None,
+        help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
+        unit="FOLDER",
+        default_help="start from random weights",
+        is_path=True,
+    )
+    initialization: str | None = setting(
+        None,
+        help="initialization of random weights: attention heads of the first layer attend to the "
+        "neighbouring tokens (neighbours), which a masked LM otherwise learns only after thousands "
+        "of steps, or to nothing in particular, as in BERT (bert)",
+        default_help="neighbours, where no model is given",
+        choices=INITIALIZATIONS,
+    )
+    learning_rate: float = setting(
+        5e-4, help="learning rate at the end of the warm-up", unit="RATE", above=0
+    )
+    optimizer: str = setting(
+        "adamw",
+        help="AdamW, or LAMB for batches of thousands of examples",
+        choices=OPTIMIZERS,
+    )
+    clip_norm: float = setting(
+        1.0, help="global norm for gradient clipping; 0: no clipping", unit="NORM", at_least=0
+    )
+    gradient_accumulation: int = setting(
+        1,
+        help="split each step's batch into this many parts, computed one after another, to fit "
+        "into memory",
+        unit="PARTS",
+        at_least=1,
+    )
+    eval_every: int | None = setting(
+        None,
+        help="steps between evaluations",
+        unit="STEPS",
+        default_help="at every checkpoint",
+        at_least=1,
+    )
+    eval_batches: int | None = setting(
+        None,
+        help="evaluate on this many batches of the eval split",
+        unit="N",
+        default_help="on all of it",
+        at_least=1,
+    )
+    bad_records: str = setting(
+        "error",
+        help="what to do with unreadable records: stop with an error that names file and record "
+        "(error), or read all records once at the start, leave the damaged ones out and count them "
+        "(skip)",
+        choices=BAD_RECORDS,
+    )
+    objective: str | None = setting(
+        None,
+        help="the objective of the data folder, or causal-lm, which predicts the next token on the "
+        "sequences of any folder",
+        default_help="the data folder's own",
+        choices=(*OBJECTIVES, CAUSAL_LM),
+    )
+    causal_fraction: float = setting(
+        0.0,
+        help="fraction of each batch trained as a causal LM, the rest as a masked LM, on data of "
+        "the objective mlm (GPT-BERT)",
+        unit="FRACTION",
+        at_least=0,
+        below=1,
+    )
+    span_boundary_weight: float | None = setting(
+        None,
+        help="weight of the span-boundary loss relative to the masked-token loss, for the "
+        "objective span; 0 trains without the head",
+        unit="WEIGHT",
+        default_help="1",
+        at_least=0,
+    )
+    max_span_length: int | None = setting(
+        None,
+        help="longest span that the span-boundary head predicts, in tokens; tokens further in are "
+        "predicted by the masked LM alone",
+        unit="TOKENS",
+        default_help="20, or that of the model",
+        at_least=1,
+    )
+
+    @classmethod
+    def of(cls, values):
+        """As `Settings.of`; only here is it known whether `batch_size` is given."""
+        if values.get("batch_tokens") is not None and values.get("batch_size") is not None:
+            raise InputError(
+                "Give either `batch_size` (examples per step) or `batch_tokens` (tokens per step)."
+            )
+        return super().of(values)
+
+    def check(self):
+        super().check()
+        self._check_multiple("eval_every")
+        self._check_multiple("steps")
+        if self.model is not None and self.architecture is not None:
+            raise InputError(
+                "Give either `model`, to start from its weights, or `architecture`, to start from "
+                "random weights."
+            )
+        if self.model is not None and self.initialization is not None:
+            raise InputError("`initialization` is for random weights. Leave it out with `model`.")
+        if (self.steps is None) == (self.minutes is None):
+            raise InputError("Give either `steps` or `minutes`.")
+        for phase in self.phases:
+            name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
+            size = getattr(phase, name)
+            if size % self.gradient_accumulation:
+                raise InputError(
+                    f"`{name}`, the size of a whole step, must be a multiple of "
+                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}"
+                )
+        if self.causal_fraction and self.objective == CAUSAL_LM:
+            raise InputError(
+                "`causal_fraction` is for data of the objective mlm. Leave it out with "
+                "`objective` causal-lm, which trains all sequences as a causal LM."
+            )
+        if self.causal_fraction and self.batch_tokens is not None:
+            raise InputError(
+                "`causal_fraction` splits batches of a fixed number of examples. Use `batch_size` "
+                "instead of `batch_tokens`."
+            )
+        if self.causal_fraction and any(
+            phase.batch_size // self.gradient_accumulation < 2 for phase in self.phases
+        ):
+            raise InputError(
+                "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
+            )
+        if self.layer_decay != 1 and self.optimizer != "adamw":
+            raise InputError("`layer_decay` needs `optimizer` adamw.")
+
+    @property
+    def phases(self):
+        """The list of `Phase`: a single value is that of all phases.
+
+        Raises `InputError` where lists differ in length.
+        """
+        values = {name: getattr(self, name) for name in Phase._fields}
+        lists = {name: value for name, value in values.items() if isinstance(value, list)}
+        count = max(map(len, lists.values()), default=1)
+        for name, of_phases in lists.items():
+            if len(of_phases) != count:
+                longest = next(name for name in lists if len(lists[name]) == count)
+                raise InputError(
+                    f"`{name}` has {len(of_phases)} values and `{longest}` {count}. Give one value "
+                    "for all phases, or one per phase."
+                )
+        columns = (lists.get(name, [value] * count) for name, value in values.items())
+        return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
-    task: str = setting("classifier", help="the kind of task", unit="TASK")
+    task: str = setting("classifier", help="the task", unit="TASK")
     model: str | None = setting(
         None,
         help="the model to start from: a folder, the output of a run, hf://owner/name[@revision], "
@@ -129,7 +375,7 @@ class LabelledRunSettings(RunSettings):
         is_path=True,
     )
     cased: bool = setting(
-        False, help="the vocabulary of an architecture keeps capitals and accents"
+        False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
     train: str = setting(
         help="the examples to train on; - is standard input", unit="FILE", is_path=True
@@ -140,14 +386,14 @@ class LabelledRunSettings(RunSettings):
     epochs: int = setting(3, help="passes over the training data", at_least=1)
     learning_rate: float | None = setting(
         None,
-        help="the highest rate, reached at the end of the warm-up",
+        help="learning rate at the end of the warm-up",
         unit="RATE",
         default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
         above=0,
     )
     freeze_encoder: bool = setting(
         False,
-        help="train the head alone: the encoder's outputs are computed once and used in all epochs",
+        help="train the head alone: the encoder's outputs are computed once for all epochs",
     )
     scalar_mix: bool = setting(
         False,
@@ -155,86 +401,70 @@ class LabelledRunSettings(RunSettings):
         stored=True,
     )
     scalar_mix_l2: float = setting(
-        0.0, help="pulls the mix toward the average", unit="STRENGTH", at_least=0
+        0.0,
+        help="L2 regularization of the mix toward equal weights",
+        unit="STRENGTH",
+        at_least=0,
     )
     scalar_mix_layer_norm: bool = setting(
-        False, help="normalise every layer before mixing", stored=True
-    )
-    schedule: str = setting(
-        "linear",
-        help="how the rate falls after the warm-up: to 0 in a line or along half a cosine, to a "
-        "32nd (ULMFiT's slanted triangular), along half a cosine as it also rose (one-cycle), or "
-        "not at all",
-        choices=SCHEDULES,
+        False, help="normalize every layer before mixing", stored=True
     )
     train_layers: int | None = setting(
         None,
-        help="train the last so many blocks and the head; the embeddings and the blocks below stay "
-        "as they are",
-        unit="BLOCKS",
-        default_help="all of the model",
+        help="train only the last layers, this many, and the head; freeze the rest",
+        unit="LAYERS",
+        default_help="the whole model",
         at_least=1,
-    )
-    layer_decay: float = setting(
-        1.0,
-        help="the rate of each block is that of the one above it, times this; the head has the "
-        "whole rate, and the embeddings the lowest (0.8 to 0.95 are usual)",
-        unit="SHARE",
-        above=0,
-        at_most=1,
     )
     gradual_unfreezing: bool = setting(
         False,
-        help="train the head alone in the first epoch, and one more block in each that follows, "
-        "from the last down (ULMFiT)",
+        help="train the head alone in the first epoch, and unfreeze one more layer in each "
+        "following epoch, from the last down (ULMFiT)",
     )
     patience: int | None = setting(
         None,
-        help="stop after so many epochs in a row without a better figure on the dev data",
+        help="early stopping: epochs in a row without a better metric on the dev data",
         unit="EPOCHS",
         default_help="train all epochs",
         at_least=1,
     )
     keep: str = setting(
         "best",
-        help="the model of the epoch with the best figure on the dev data, or of the last one",
+        help="keep the model of the epoch with the best metric on the dev data, or of the last "
+        "epoch",
         choices=KEEP,
     )
 
+    def __post_init__(self):
+        if isinstance(self.task, str):
+            object.__setattr__(self, "task", kind_named(self.task))
+        super().__post_init__()
+
     def check(self):
         super().check()
-        self._check_task()
-        self._check_layers()
-
-    def _check_task(self):
-        settings_class(self.task)  # refuses what is no kind
+        settings_class(self.task)  # raises an error for an unknown task
         if self.train == self.dev == STANDARD_INPUT:
             raise InputError(
-                "`train` and `dev` are both standard input, which is read once; give one of them "
-                "as a file."
+                "`train` and `dev` are both standard input, which is read only once. Give one of "
+                "them as a file."
             )
-        if not self.scalar_mix:
-            for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
-                if getattr(self, name):
-                    raise InputError(
-                        f"`{name}` is a setting of the mix of layers; give `scalar_mix`, too."
-                    )
-
-    def _check_layers(self):
-        for name, other in (
+        for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
+            if getattr(self, name) and not self.scalar_mix:
+                raise InputError(f"`{name}` needs `scalar_mix`.")
+        for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
         ):
-            if self.freeze_encoder and getattr(self, name) != other:
+            if self.freeze_encoder and getattr(self, name) != default:
                 raise InputError(
-                    f"`{name}` is about the encoder's layers, and `freeze_encoder` trains none of "
-                    "them; leave one of the two out."
+                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
+                    "of them out."
                 )
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
-                "`gradual_unfreezing` trains the head alone in the first epoch; give `epochs` of 2 "
-                "or more."
+                "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
+                f"of 2 or more. Received: {self.epochs}"
             )
 
     @property
@@ -244,7 +474,7 @@ class LabelledRunSettings(RunSettings):
 
     @property
     def arguments(self):
-        """What the task is made with, beside what its examples settle."""
+        """The task's arguments, except those that are inferred from its examples."""
         return self._of_task(lambda setting: setting.stored or not setting.reads)
 
     def _of_task(self, belongs):
@@ -254,12 +484,12 @@ class LabelledRunSettings(RunSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneSettings(LabelledRunSettings):
-    """Settings of `keras_bert.finetune`, beside those of the kind of task."""
+    """Settings of `keras_bert.finetune`, without those of the task."""
 
     num_seeds: int = setting(
         1,
-        help="repeat the run with so many seeds in a row, in OUTPUT/runs/: the mean and the "
-        "deviation of the figures are told, and the model that is best on the dev data is kept",
+        help="repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
+        "standard deviation, and keeps the model that is best on the dev data",
         unit="N",
         at_least=1,
     )
@@ -267,40 +497,36 @@ class FinetuneSettings(LabelledRunSettings):
     def check(self):
         super().check()
         if self.seed + self.num_seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `num_seeds` go beyond the largest seed, {LARGEST_SEED}.")
+            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepSettings(LabelledRunSettings):
-    """Settings of `keras_bert.sweep`, beside those of the kind of task.
+    """Settings of `keras_bert.sweep`, without those of the task.
 
-    By itself it is the search of Devlin et al. 2018, appendix A.3.
+    The defaults are the search of Devlin et al. 2018, appendix A.3.
     """
 
     learning_rate: list[float] = setting(
-        (5e-5, 3e-5, 2e-5),
-        help="the highest rates to try, reached at the end of the warm-up",
-        unit="RATE",
-        above=0,
+        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
     )
     batch_size: list[int] = setting(
-        (16, 32), help="the rows in a step to try", unit="ROWS", at_least=1
+        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
     )
     epochs: list[int] = setting(
-        (2, 3, 4), help="the passes over the training data to try", unit="EPOCHS", at_least=1
+        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
     )
 
     def check(self):
         for name in ("learning_rate", "batch_size", "epochs"):
             if not getattr(self, name):
-                raise InputError(f"`{name}` is empty; give at least one value to try.")
+                raise InputError(f"`{name}` is empty. Give at least one value to try.")
         for values in self.runs().values():
             finetune_settings(self.task).of(values)
 
     def runs(self):
-        """The settings of `finetune` for each run, by its name."""
+        """The settings of `finetune` for each run, by name."""
         common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        tried = product(self.learning_rate, self.batch_size, self.epochs)
         return {
             f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}": {
                 **common,
@@ -308,21 +534,21 @@ class SweepSettings(LabelledRunSettings):
                 "batch_size": size,
                 "epochs": epochs,
             }
-            for rate, size, epochs in tried
+            for rate, size, epochs in product(self.learning_rate, self.batch_size, self.epochs)
         }
 
 
 def _shortest(rate):
-    """A rate as it is written for people, with as many digits as tell it from any other."""
+    """A learning rate in few digits that identify it."""
     text = f"{rate:g}"
     return text if float(text) == rate else repr(rate)
 
 
 def finetune_settings(task):
-    """The class of all settings of a run that fine-tunes a kind of task."""
+    """The class of all settings of `finetune` for a task."""
     return together(settings_class(task), FinetuneSettings)
 
 
 def sweep_settings(task):
-    """The class of all settings of a sweep over runs that fine-tune a kind of task."""
+    """The class of all settings of `sweep` for a task."""
     return together(settings_class(task), SweepSettings)

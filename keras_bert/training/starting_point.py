@@ -1,4 +1,4 @@
-"""What a fine-tuning run starts from: a model folder, or an architecture with random weights."""
+"""What a run starts from: a model folder or random weights, for fine-tuning and pre-training."""
 
 import functools
 import hashlib
@@ -7,67 +7,82 @@ import os
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
-from keras_bert.checkpoints import find_model_folder, load, load_task
-from keras_bert.checkpoints.folder import fingerprint_of_folder
-from keras_bert.checkpoints.kinds import holds_task, stored, task_of
+from keras_bert.base.formatting import listed
+from keras_bert.base.objectives import CAUSAL_LM
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.model_folder import (
+    assign_heads,
+    build_task,
+    fingerprint_of_folder,
+    holds_head,
+)
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
-from keras_bert.encoders import new_encoder, presets, read_config
+from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
+from keras_bert.tasks.pretraining.features import check_sequences_fit
+from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
+    Pretrainer,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+    SpanSettings,
+)
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
 
-# A layer of any size is some hundred objects of Keras: 50 ms and 1 MB, whatever its weights take.
-_MOST_LAYERS = 1000
+# The task that each objective of a data job trains.
+_TASKS = {
+    "mlm-nsp": Pretrainer,
+    "mlm-sop": SentenceOrderPretrainer,
+    "mlm": FillMask,
+    "span": SpanPretrainer,
+}
+_MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
-def is_path(architecture):
-    """Whether an architecture is the path of a config.json, not a preset's name."""
-    text = os.fspath(architecture)
-    return text.endswith(".json") or os.sep in text
+def fingerprint(value):
+    """A hash of a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def read_architecture(architecture, vocabulary):
     """Returns the `EncoderConfig` of new weights for a vocabulary.
 
-    Raises `InputError` where there is no such architecture, its file is not a config, it has fewer
-    rows than the vocabulary has pieces, more than a thousand layers, or weights that are more than
-    this machine's memory.
+    Raises `InputError` where the architecture is unknown, its file is not a config, it has a
+    smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
     """
-    if not is_path(architecture):
+    name = os.fspath(architecture)
+    if not name.endswith(".json") and os.sep not in name:
         known = presets()
-        if str(architecture) not in known:
+        if name not in known:
             raise InputError(
-                f"There is no architecture {str(architecture)!r}. Choose from {', '.join(known)}, "
-                "or pass the path of a config.json."
+                f"There is no architecture {name!r}. Choose from {', '.join(known)}, or pass the "
+                "path of a config.json."
             )
-        return known[str(architecture)].preset(str(architecture), vocab_size=len(vocabulary))
-    config = read_config(read_json(architecture), source=str(architecture))
+        return known[name].preset(name, vocab_size=len(vocabulary))
+    config = read_config(read_json(architecture), source=name)
     if config.vocab_size < len(vocabulary):
         raise InputError(
-            f"{architecture} has vocab_size {config.vocab_size}, fewer rows than the vocabulary's "
-            f"{len(vocabulary)} pieces."
+            f"{name} has vocab_size {config.vocab_size}, less than the {len(vocabulary)} tokens of "
+            "the vocabulary."
         )
-    _check_memory(config, source=architecture)
+    parameters, memory = config.parameter_count(), _memory()
+    if 4 * parameters > memory:  # the float32 weights that a folder is written from
+        raise InputError(
+            f"{name} describes a model of {parameters:,} parameters, which take "
+            f"{4 * parameters >> 30:,} GiB. This machine has {memory >> 30:,} GiB of memory."
+        )
     layers = config.num_hidden_states - 1
     if layers > _MOST_LAYERS:
         raise InputError(
-            f"{architecture} describes a model of {layers:,} layers; at most {_MOST_LAYERS:,} can "
-            "be built."
+            f"{name} describes a model of {layers:,} layers. At most {_MOST_LAYERS:,} are "
+            "supported."
         )
     config.report_extra_keys(source=architecture)
     return config
-
-
-def _check_memory(config, *, source):
-    """Refuses what could not even be saved: a folder's float32 weights pass through the memory."""
-    needed, there = 4 * config.parameter_count(), _memory()
-    if needed > there:
-        raise InputError(
-            f"{source} describes a model of {config.parameter_count():,} parameters, whose weights "
-            f"take {needed >> 30:,} GiB; this machine has {there >> 30:,} GiB of memory."
-        )
 
 
 def _memory():
@@ -76,20 +91,20 @@ def _memory():
 
 
 class StartingPoint:
-    """Either `model`, or `architecture` with `vocab` (and `cased`), checked and ready to build.
+    """The start of fine-tuning: either `model`, or `architecture` with `vocab` (and `cased`).
 
     Args:
         model: a model folder, or the output folder of a run.
         architecture: "tiny" … "large", or the path of a config.json: random weights.
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
-        cased: the vocabulary of an architecture keeps capitals and accents; a folder may say so
-            itself.
-        dtype: a dtype policy's name, such as "mixed_bfloat16".
+        cased: whether the vocabulary of an architecture keeps capitals and accents; a folder may
+            contain this itself.
+        dtype: the name of a dtype policy, such as "mixed_bfloat16".
 
-    Attributes: `fingerprint`, a hash of everything that the weights and ids depend on but the seed;
-    `description`, a line for the user.
+    Attributes: `fingerprint`, a hash of everything that the weights and ids depend on except the
+    seed; `description`, a line for the user.
 
-    Raises InputError where the arguments do not go together or a file is missing or broken.
+    Raises InputError for arguments that exclude each other, or a missing or damaged file.
     """
 
     def __init__(self, *, model=None, architecture=None, vocab=None, cased=False, dtype="float32"):
@@ -101,14 +116,14 @@ class StartingPoint:
             )
         if model is not None and (vocab is not None or cased):
             raise InputError(
-                "A model folder has its own vocabulary; leave the vocabulary and its case out."
+                "A model folder has its own vocabulary. Leave the vocabulary and its case out."
             )
         if architecture is not None and vocab is None:
-            raise InputError("An architecture needs a vocabulary; give a vocab.txt or a folder.")
+            raise InputError("An architecture needs a vocabulary: a vocab.txt or a folder.")
         if model is not None:
             self._folder = find_model_folder(model)
-            said = model if is_name(model) else self._folder
-            self.description = f"Starting from the weights in {said}."
+            name = model if is_name(model) else self._folder
+            self.description = f"Starting from the weights in {name}."
             self.fingerprint = fingerprint_of_folder(self._folder)
             return
         self._folder = None
@@ -124,58 +139,60 @@ class StartingPoint:
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
     def earlier_task(self, kind):
-        """-> (the `EarlierTask` of that kind in the folder or None, why it is none or None).
+        """-> (the `EarlierTask` of that kind in the folder or None, the reason for None or None).
 
-        The reason is a sentence, and None where the folder was not fine-tuned.
+        The reason is a sentence; it is None where the folder was not fine-tuned.
 
-        Raises InputError for a head of ours that cannot be read. One of another program's may be
-        none of those that there are here.
+        Raises InputError for a head of ours that cannot be read. Another program's may be of a task
+        that does not exist here.
         """
         if self._folder is None:
             return None, None
         source = PretrainedCheckpoint(self._folder)
-        path = str(source.folder / CONFIG)
-        own = "task" in stored(source.values, source=path)
-        if not holds_task(source.values, source.names, source=path):
+        own = "task" in source.stored
+        if not source.holds_task:
             return None, None
         try:
-            found = task_of(source.values, source.names, source=path)
-            if found.SETTINGS is None:  # of pre-training
+            of_folder = source.task_class()
+            if of_folder.SETTINGS is None:  # of pre-training
                 return None, None
-            # A class of `transformers` serves several kinds, and its folders do not say which.
-            if found is kind or (not own and issubclass(kind, found)):
-                return EarlierTask(load_task(self._folder)), None
+            # A class of `transformers` serves several kinds, which its folders do not distinguish.
+            if of_folder is kind or (not own and issubclass(kind, of_folder)):
+                return EarlierTask(build_task(source)), None
         except InputError as error:
             if own:
                 raise
             return None, str(error)
-        return None, f"{self._folder} holds a {found.KIND}, and this run trains a {kind.KIND}."
+        return (
+            None,
+            f"{self._folder} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
+        )
 
     def build(self):
-        """Returns (encoder, `Tokenizer`); random weights draw on Keras's global seed."""
+        """Returns (encoder, `Tokenizer`); random weights depend on Keras's global seed."""
         if self._folder is None:
             return new_encoder(self._config, dtype=self._dtype), self._tokenizer()
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has RoBERTa's byte-level tokenizer, which is not part of "
-                "keras-bert, so it cannot be fine-tuned on text."
+                f"{self._folder} has RoBERTa's byte-level tokenizer, which keras-bert does not "
+                "support. It cannot be fine-tuned on text."
             )
         return encoder, tokenizer
 
 
 class EarlierTask:
-    """A task that was fine-tuned before, as far as a run of the same kind continues with it.
+    """A fine-tuned task with which a run of the same kind continues.
 
-    Attributes: `labels`; `options`, its settings by the names of those of a run, but for those that
-    are tuned again.
+    Attributes: `labels`; `options`, its settings by the names of a run's, except those that are
+    tuned again.
 
     Args:
-        task: the task. Nothing of it is kept but numbers: a run builds its own.
+        task: the task. Only numbers are kept of it: a run builds its own.
     """
 
     def __init__(self, task):
-        self.labels = tuple(task.labels) if task.LEAST_LABELS else ()
+        self.labels = tuple(task.labels) if task.MIN_LABELS else ()
         self.options = {
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }
@@ -191,19 +208,19 @@ class EarlierTask:
         }
 
     def has_labels(self, labels):
-        """Whether these are the task's labels, in whatever order."""
+        """Whether these are the task's labels, in any order."""
         return set(labels) == set(self.labels)
 
-    def layer_norm_eps(self, usual):
-        """The epsilon of a mix with LayerNorms: that of the task's own, where it has them."""
+    def layer_norm_eps(self, default):
+        """The epsilon of a mix with LayerNorm: the task's own, if it has one."""
         own = self._mix and self._mix["layer_norm_eps"]
-        return usual if own is None else own
+        return default if own is None else own
 
     def continue_in(self, task):
         """Puts the heads into a task that reads the same of the encoder.
 
-        Returns (heads of the task that are new, heads of this one that it does not take over).
-        After one that is new, all are: they would read something else than they have learned to.
+        Returns (heads of the task that are new, heads of this one that are not used). After a new
+        head all are new: they would read something else than they were trained on.
         """
         (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
         new = []
@@ -219,15 +236,144 @@ class EarlierTask:
 
 
 def _own_heads(task):
-    """The heads of a task but for the encoder's own transform, which comes with its weights."""
+    """The heads of a task without the encoder's own transform, which comes with its weights."""
     return [head for head in task.heads if head != "transform"]
 
 
 def _reads(task):
-    """What a task reads of its encoder: two that read the same may have the same heads.
+    """-> (how a task mixes layers, what it reads of the mix or of the encoder).
 
-    Returns (how layers are mixed, what is read of the mix or of the encoder): a mix is the same
-    whatever is read of it.
+    Heads can be exchanged between tasks for which this is equal.
     """
     mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
     return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None))
+
+
+def pretraining_task_class(folder, settings):
+    """The class of task that a data folder trains.
+
+    Raises `InputError` for settings that do not apply to it.
+    """
+    objective = folder.card.objective
+    trained = _TASKS[objective]
+    if trained is SpanPretrainer and settings.span_boundary_weight == 0:
+        trained = FillMask
+    if settings.objective == CAUSAL_LM:
+        trained = CausalLM
+    elif settings.objective not in (None, objective):
+        raise InputError(
+            f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
+            f"Expected {objective} or {CAUSAL_LM}, or make the data again."
+        )
+    elif settings.causal_fraction:
+        if objective != "mlm":
+            raise InputError(
+                f"`causal_fraction` needs data of the objective mlm. {folder.path} was made for "
+                f"{objective}."
+            )
+        trained = MaskedCausalLM
+    unused = ["max_span_length"] if settings.max_span_length is not None else []
+    if settings.span_boundary_weight is not None and objective != "span":
+        unused.append("span_boundary_weight")
+    if unused and trained is not SpanPretrainer:
+        why = f"{folder.path} was made for the objective {objective}"
+        if objective == "span" and settings.objective == CAUSAL_LM:
+            why = "`objective` is causal-lm"
+        elif objective == "span":
+            why = "`span_boundary_weight` is 0"
+        raise InputError(
+            f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
+            "it out."
+        )
+    return trained
+
+
+def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
+    """-> (the task, fingerprints of what its weights depend on)."""
+    if settings.model is not None:
+        return _from_folder(task_class, folders, tokenizer, settings, report)
+    architecture = settings.architecture or "tiny"
+    config = read_architecture(architecture, tokenizer.vocabulary)
+    for folder in folders:
+        check_sequences_fit(folder, config, source=architecture)
+    start = {"architecture": fingerprint(config.to_dict())}
+    _check_objective(config, task_class)
+    config = config.for_pretraining(task_class.KIND, new=True)
+    encoder = new_encoder(config, dtype=settings.dtype)
+    if settings.initialization != "bert":
+        encoder.initialize_local_attention()
+    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
+
+
+def _from_folder(task_class, folders, tokenizer, settings, report):
+    """The same from a model folder; heads that it lacks are new."""
+    path = find_model_folder(settings.model)
+    source = PretrainedCheckpoint(path)
+    encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
+    if own_tokenizer is None:
+        raise InputError(
+            f"{path} has RoBERTa's byte-level tokenizer, which keras-bert does not support. No "
+            "data can be made for it."
+        )
+    if (
+        own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
+        or own_tokenizer.lowercase != tokenizer.lowercase
+        or own_tokenizer.template != tokenizer.template
+    ):
+        raise InputError(
+            f"The data in {folders[0].path} has another vocabulary, case or template than the "
+            f"model in {path}. Make the data with the model's own."
+        )
+    for folder in folders:
+        check_sequences_fit(folder, encoder.config, source=path)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
+    _check_objective(encoder.config, task_class)
+    config = encoder.config.for_pretraining(task_class.KIND, new=False)
+    if config != encoder.config:
+        encoder = encoder.rebuilt(config=config)
+    task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
+    class_names = source.names.names(task.architecture)
+    heads = [head for head in task.HEADS if holds_head(task, source, class_names, head)]
+    if "lm_head" in heads:
+        source.check_copies()
+    assign_heads(task, source, class_names, heads=heads)
+    lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
+    report(f"Starting from the weights in {settings.model}.")
+    if lacking:
+        report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
+    return task, {"model": fingerprint_of_folder(path)}
+
+
+def _options(task_class, settings, source=None):
+    """A task's arguments: those that are given, else those of the folder `source`."""
+    if task_class is MaskedCausalLM:
+        return {"causal_fraction": settings.causal_fraction}
+    if task_class is not SpanPretrainer:
+        return {}
+    options = {
+        name: getattr(settings, name)
+        for name in SpanSettings.defaults()
+        if getattr(settings, name) is not None
+    }
+    if source is None:
+        return options
+    if source.stored.get("task") == SpanPretrainer.KIND:
+        own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
+        if options.setdefault("max_span_length", own) != own:
+            raise InputError(
+                f"`max_span_length` must be that of the model in {settings.model}, {own}. "
+                f"Received: {options['max_span_length']}"
+            )
+    return options
+
+
+def _check_objective(config, task_class):
+    """Raises InputError where an encoder does not support the objective of a task."""
+    supported = encoder_class(config.model_type).OBJECTIVES
+    names = {trained: name for name, trained in _TASKS.items()}
+    objective = {**names, CausalLM: CAUSAL_LM, MaskedCausalLM: "mlm"}[task_class]
+    if objective not in supported:
+        raise InputError(
+            f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
+            f"Choose `objective` from: {', '.join(supported)}."
+        )

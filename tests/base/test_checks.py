@@ -51,7 +51,7 @@ def test_a_file_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
         with pytest.raises(InputError, match="is a folder"):
             files.check_output_file(tmp_path, is_ours=ours, force=force)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="is a pipe or a device"):
         files.check_output_file(tmp_path / "pipe", is_ours=ours)
 
 
@@ -109,20 +109,20 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "owner, refused",
+    "owner, rejects",
     [
         (files.Owner.this(), True),
         (files.Owner(socket.gethostname(), os.getpid(), "of an earlier process"), False),
         (files.Owner("elsewhere", 1, "5"), True),
     ],
 )
-def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, rejected):
+def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, rejects):
     def flock(*arguments):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
     (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
-    if not rejected:
+    if not rejects:
         with files.owned(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere.* delete "

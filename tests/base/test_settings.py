@@ -39,7 +39,7 @@ class ColumnSettings(Settings):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({}, "`name` is needed: what it is called"),
+        ({}, "Missing required arguments: `name`."),
         ({"name": "x", "colour": 1}, "no setting `colour`"),
         ({"name": 3}, "`name` is 3; it should be a text"),
         ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
@@ -149,12 +149,11 @@ def test_the_help_has_every_setting_with_its_default(capsys):
 SETTINGS_MODULES = [
     "keras_bert.checkpoints.settings",
     "keras_bert.cli.inspect",
-    "keras_bert.inference.embeddings.settings",
     "keras_bert.export.settings",
     "keras_bert.inference.settings",
-    "keras_bert.samples.settings",
+    "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
-    "keras_bert.training.pretrain_settings",
+    "keras_bert.training.settings",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]

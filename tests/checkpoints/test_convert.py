@@ -34,7 +34,7 @@ def test_keras_nlp_takes_the_encoder_alone(folder, tmp_path):
     keras.backend.clear_session()
     told = []
     convert(folder, tmp_path / "preset", to="keras-nlp", report=told.append)
-    assert told == [f"{tmp_path / 'preset'} is finished already; nothing is done."]
+    assert told == [f"{tmp_path / 'preset'} is already complete. Nothing was written."]
     assert convert(tmp_path / "preset", tmp_path / "back")["found"] == "keras-nlp"
 
 
@@ -58,7 +58,7 @@ def test_the_output_of_a_run_will_do(folder, tmp_path):
 def test_nothing_is_written_into_the_inputs_own_folder(folder, tmp_path, inside):
     """What was written there made it a folder that is not ours to replace any more."""
     (tmp_path / "link").symlink_to(folder)
-    with pytest.raises(InputError, match="is inside the input .*folder: give a folder outside"):
+    with pytest.raises(InputError, match="is inside the input .*Use another folder"):
         convert(folder, folder / inside, to="google")
     assert not (folder / "new").exists()
     run = tmp_path / "run"
@@ -76,7 +76,7 @@ def test_the_command(folder, tmp_path, capsys):
     again = ["convert", "--input", str(folder), "--output", google, "--to", "google"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("google/*")}
     assert main(again) == 0
-    assert "google is finished already; nothing is done." in capsys.readouterr().err
+    assert "google is already complete. Nothing was written." in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("google/*")} == before
     (tmp_path / "google" / "another").touch()
     assert main(again) == 2
@@ -98,4 +98,4 @@ def test_the_command(folder, tmp_path, capsys):
     assert "Could not detect the model format of" in capsys.readouterr().err
     a_file = f"{google}/bert_model.ckpt.index"  # as a shell completes the name
     assert main(["convert", "--input", a_file, "--output", str(tmp_path / "x")]) == 2
-    assert "is a file; give the folder that the model's files lie in" in capsys.readouterr().err
+    assert "is a file. Expected the folder that contains" in capsys.readouterr().err

@@ -10,8 +10,8 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.saving import to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.tasks.pretraining.pretrainer import FillMask
+from keras_bert.text.vocabulary import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 from tests.small_model import encode
 
@@ -151,7 +151,7 @@ def test_roberta_folders_load_and_save_as_such(transformers, torch, tmp_path):
         for weight in reference.parameters():
             weight.normal_(0, 0.3)
     reference.save_pretrained(tmp_path / "theirs")
-    with pytest.warns(UserWarning, match="byte-level tokenizer is not part of keras-bert"):
+    with pytest.warns(UserWarning, match="byte-level tokenizer is not supported"):
         encoder, tokenizer = load(tmp_path / "theirs")
     assert tokenizer is None and encoder.config.max_length == 8
     inputs = batch(segments=1, width=8)
@@ -300,5 +300,5 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     found, _ = load(tmp_path / "run")
     assert found.config == encoder.config
     assert load_task(tmp_path / "run").labels == ("no", "yes")
-    with pytest.raises(InputError, match="There is no model folder .*or run what makes it first"):
+    with pytest.raises(InputError, match="There is no model folder .*or run the command that"):
         load(tmp_path / "none")

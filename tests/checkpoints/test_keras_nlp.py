@@ -146,5 +146,5 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
     ],
 )
 def test_what_it_cannot_compute_is_rejected(change, make_encoder):
-    with pytest.raises(InputError, match="keras-nlp's BertBackbone is BERT with gelu"):
+    with pytest.raises(InputError, match="BertBackbone is a bidirectional BERT with a pooler"):
         to_keras_nlp(make_encoder(**{"hidden_act": "gelu_new", **change}))

@@ -1,4 +1,4 @@
-"""Folders from the larger world: quirks that are taken, and what is refused in one sentence."""
+"""Folders of other programs: quirks that are supported, and errors of one sentence."""
 
 import json
 import os
@@ -214,14 +214,14 @@ def test_pickled_weights_are_not_opened(folder, monkeypatch):
     """Without torch; what its weights-only loader opens is in tests/hub."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match="pytorch_model.bin can run code when it is opened"):
+    with pytest.raises(InputError, match="pytorch_model.bin can run code when Python opens it"):
         load(folder)
 
 
 def test_a_vocabulary_longer_than_the_embedding_is_rejected(folder):
     path = folder / "vocab.txt"
     path.write_text(path.read_text() + "k\n")
-    with pytest.raises(InputError, match="16 pieces, more than the 15 rows"):
+    with pytest.raises(InputError, match="16 tokens, more than the 15 rows"):
         load(folder)
 
 
@@ -245,7 +245,7 @@ def test_a_conversion_of_what_names_no_class_is_that_of_an_encoder(folder, tmp_p
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
 
 
-def test_no_folder_at_all(tmp_path):
+def test_a_missing_folder(tmp_path):
     with pytest.raises(InputError, match="no model folder"):
         load(tmp_path / "nowhere")
 
@@ -288,7 +288,7 @@ def test_decoders_that_are_copies_are_taken_and_others_rejected(pretrainer_folde
 
 
 def test_a_task_needs_its_head_and_a_known_architecture(folder):
-    alone = "holds a BertModel, which is an encoder alone and no task. Fine-tune it first"
+    alone = "describes a BertModel: an encoder without a task. Fine-tune it first"
     with pytest.raises(InputError, match=alone):
         load_task(folder)
     change_config(folder, lambda values: {**values, "architectures": ["BertForPreTraining"]})
@@ -326,9 +326,9 @@ def test_two_tensors_for_one_weight_are_rejected(folder, again):
         load(folder)
 
 
-def test_a_checkpoint_of_googles_is_told_from_a_folder_of_nothing(tmp_path):
+def test_a_google_checkpoint_is_named_in_the_error(tmp_path):
     (tmp_path / "bert_config.json").write_text("{}")
-    with pytest.raises(InputError, match="a checkpoint of Google's, of which keras-bert convert"):
+    with pytest.raises(InputError, match="Convert this Google checkpoint with keras-bert convert"):
         load(tmp_path)
 
 
@@ -357,9 +357,9 @@ def test_a_gpt2_is_named_as_what_it_is(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_are_no_floating_numbers_are_rejected(folder):
+def test_weights_that_are_not_floats_are_rejected(folder):
     change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
-    with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} holds I8 numbers"):
+    with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} contains I8 numbers"):
         load(folder)
 
 
@@ -367,23 +367,26 @@ def test_weights_that_are_no_floating_numbers_are_rejected(folder):
     "change, message",
     [
         ({"id2label": {"0": "a", "1": "b"}}, r"classifier.weight has the shape \[3, 8\]"),
-        ({"id2label": {"0": "a"}}, "has a single label; the task classifier has two"),
+        ({"id2label": {"0": "a"}}, "has a single label. The task classifier needs two"),
         ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
         ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
-        ({"id2label": {"zero": "a"}}, "has a key that is no number"),
+        ({"id2label": {"zero": "a"}}, "has an invalid key"),
         ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
         ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
         ({"keras_bert": {"max_length": 10**12}}, "under keras_bert: `max_length` is 1000000000000"),
         ({"keras_bert": {"max_length": "long"}}, "under keras_bert: `max_length` is 'long'"),
         ({"keras_bert": []}, "keras_bert should be an object"),
-        ({"architectures": ["RobertaForSequenceClassification"]}, "has the model type 'roberta'"),
+        ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),
         ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions"),
         ({"architectures": "BertForMaskedLM"}, "`architectures` should be a list with one of"),
         ({"architectures": {"a": 1}}, "`architectures` should be a list with one of"),
-        ({"architectures": ["BertForNextSentencePrediction"]}, "which is no task here"),
+        (
+            {"architectures": ["BertForNextSentencePrediction"]},
+            "which is not supported",
+        ),
     ],
 )
-def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change, message):
+def test_invalid_task_configs_are_rejected(classifier_folder, change, message):
     change_config(classifier_folder, lambda values: {**values, **change})
     with pytest.raises(InputError, match=message) as error:
         load_task(classifier_folder)
@@ -399,7 +402,7 @@ def test_what_the_config_says_of_a_task_and_cannot_be(classifier_folder, change,
         (b"", "is not JSON"),
     ],
 )
-def test_a_config_that_is_none(folder, content, message, tmp_path):
+def test_a_broken_config(folder, content, message, tmp_path):
     (folder / "config.json").write_bytes(content)
     for read in (load, load_task, lambda folder: convert(folder, tmp_path / "converted")):
         with pytest.raises(InputError, match=message):
@@ -407,7 +410,7 @@ def test_a_config_that_is_none(folder, content, message, tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_that_are_no_numbers_are_rejected_by_name(classifier_folder, value, capsys):
+def test_weights_that_are_not_finite_are_rejected_by_name(classifier_folder, value, capsys):
     """Every answer would be NaN, which JSON has no word for."""
 
     def spoil(tensors):
@@ -423,7 +426,7 @@ def test_weights_that_are_no_numbers_are_rejected_by_name(classifier_folder, val
     load(classifier_folder)  # the encoder alone has no use for it
 
 
-def test_answers_that_are_no_numbers_are_a_sentence(classifier_folder, capsys):
+def test_predictions_that_are_not_finite_are_one_sentence(classifier_folder, capsys):
     change_tensors(
         classifier_folder,
         lambda tensors: {name: np.full_like(tensor, 3e38) for name, tensor in tensors.items()},
@@ -483,8 +486,10 @@ def test_half_of_a_surrogate_pair_is_a_sentence(folder, file):
 
 
 @pytest.mark.parametrize("given", [None, 3, ["folder"]])
-def test_what_is_no_path_is_one_sentence(given):
+def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with pytest.raises(InputError, match="by its folder, name or archive, and not as a"):
+        with pytest.raises(
+            InputError, match="must be a folder, a name or an archive. Received: an"
+        ):
             opened(given)

@@ -80,10 +80,10 @@ def test_in_googles_form_what_has_no_place_is_said(task, inputs, tmp_path):
     said = " ".join(str(warning.message) for warning in caught)
     again, _ = load_google(tmp_path / "google")
     if isinstance(task, SpanPretrainer):
-        assert "no head like span_boundary: it is left out" in said
+        assert "no head like span_boundary. It was left out" in said
         assert type(again) is FillMask
     else:
-        assert "no head for the order of sentences: it is written as that for next" in said
+        assert "no head for sentence order. It is written as the next sentence head" in said
         assert type(again) is Pretrainer
     found = again({name: inputs[name] for name in again.input})
     expected = task(inputs)

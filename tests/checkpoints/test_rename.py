@@ -159,8 +159,8 @@ def test_a_table_is_written_out_for_every_layer():
     table = [Rename("table", "embeddings", "D"), Rename("layers.{i}.w", "h.{i}.w", "D")]
     assert [line.theirs for line in rename.expand(table, 2)] == ["embeddings", "h.0.w", "h.1.w"]
     assert [line.ours for line in rename.expand(table, 2)][1:] == ["layers.0.w", "layers.1.w"]
-    prefixed = rename.under(table, ours="encoder.", theirs="bert.")
-    assert (prefixed[0].ours, prefixed[0].theirs) == ("encoder.table", "bert.embeddings")
+    prefixed = rename.under(table, theirs="bert.")
+    assert (prefixed[0].ours, prefixed[0].theirs) == ("table", "bert.embeddings")
 
 
 @pytest.mark.parametrize(

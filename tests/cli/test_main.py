@@ -1,4 +1,4 @@
-"""The command as a user meets it: its messages, exit codes and silence."""
+"""The command line: its messages, exit codes and silence."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import pytest
 
 from keras_bert.base.terminal import EscapingStream, drawn_on
 from keras_bert.cli import main as cli
-from keras_bert.cli.report import console
+from keras_bert.cli.command import console
 
 
 def run(*arguments, **options):
@@ -24,17 +24,17 @@ def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path):
     )
     assert result.returncode == 2
     assert result.stdout == ""
-    # What TensorFlow and Beam print at their start is kept away, so this is all there is.
+    # What TensorFlow and Beam print at import is suppressed.
     assert result.stderr.startswith("keras-bert: ")
     assert result.stderr.count("\n") == 1
     assert str(tmp_path / "none") in result.stderr
 
 
-def test_a_fault_of_ours_keeps_its_traceback(monkeypatch):
+def test_a_bug_keeps_its_traceback(monkeypatch):
     def fault(arguments):
         raise ValueError("a bug")
 
-    monkeypatch.setattr("keras_bert.cli.vocab.run", fault)
+    monkeypatch.setattr(cli.COMMANDS["vocab"], "run", fault)
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["vocab", "--input", "x", "--output", "y", "--size", "9"])
 
@@ -47,7 +47,7 @@ def test_every_command_has_help(command, capsys):
     assert f"usage: keras-bert {command}" in capsys.readouterr().out
 
 
-def test_a_settings_file_without_end_is_none(capsys):
+def test_a_settings_file_without_end_is_rejected(capsys):
     assert cli.main(["pretrain", "--settings", "/dev/zero"]) == 2
     assert "There is no settings file /dev/zero" in capsys.readouterr().err
 
@@ -59,7 +59,7 @@ def test_a_settings_file_without_end_is_none(capsys):
         ("classifier", "tagger", "--crf", "--fields"),
     ],
 )
-def test_the_last_task_given_settles_the_flags(first, last, known, unknown, capsys):
+def test_the_last_task_of_a_command_line_sets_the_flags(first, last, known, unknown, capsys):
     for given in (["--task", first, f"--task={last}"], [f"--task={first}", "--task", last]):
         with pytest.raises(SystemExit):
             cli.main(["finetune", *given, "--help"])
@@ -83,35 +83,34 @@ def test_an_unknown_flag_is_rejected_where_no_beam_job_could_take_it(capsys):
         (["--workers", "-4"], "--workers"),
     ],
 )
-def test_an_unknown_flag_of_a_data_job_is_told_before_what_is_missing(
+def test_an_unknown_flag_of_a_data_job_is_reported_before_missing_ones(
     command, given, named, capsys
 ):
     assert cli.main([command, *given]) == 2
-    said = f"There is no option {named}, neither of this command nor of Apache Beam"
-    assert said in capsys.readouterr().err
+    assert f"option {named}" in capsys.readouterr().err
 
 
-def test_workers_of_beam_are_a_number_that_can_be(capsys):
+def test_the_number_of_beam_workers_is_checked(capsys):
     assert cli.main(["vocab", "--direct_num_workers=-4"]) == 2
     assert "--direct_num_workers is -4; it should be 1 or more" in capsys.readouterr().err
 
 
-def test_an_unknown_flag_names_those_that_begin_like_it(tmp_path, capsys):
+def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, capsys):
     (tmp_path / "config.json").write_text('{"keras_bert": {"task": "regression"}}')
     with pytest.raises(SystemExit) as stop:
         cli.main(["predict", "--model", str(tmp_path), "--text", "a pair?"])
     assert stop.value.code == 2
     said = capsys.readouterr().err
-    assert "unknown arguments --text a pair? (there is --text-a and --text-b); see" in said
+    assert "unknown arguments --text a pair? (did you mean --text-a or --text-b?); see" in said
 
 
 _HOSTILE = "\x1b[31m\x07\r\x9b\u202e\u200f\x7f"
 _SHOWN = r"\u001b[31m\u0007\u000d\u009b\u202e\u200f\u007f"
 
 
-def test_what_a_terminal_would_obey_is_escaped_on_both_outputs(tmp_path):
+def test_control_characters_are_escaped_on_both_outputs(tmp_path):
     result = run("predict", "--model", f"{tmp_path}/{_HOSTILE}", "--text", "a")
-    assert f"There is no model folder {tmp_path}/{_SHOWN};" in result.stderr
+    assert f"There is no model folder {tmp_path}/{_SHOWN}." in result.stderr
     result = run("predict", f"--{_HOSTILE}")
     assert _SHOWN in result.stderr
     result = subprocess.run(
@@ -146,7 +145,7 @@ def test_colours_are_drawn_and_the_text_between_them_escaped(monkeypatch):
     )
 
 
-def test_a_spinner_is_drawn_and_what_is_said_meanwhile_escaped(monkeypatch):
+def test_a_spinner_is_drawn_and_other_text_escaped(monkeypatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -158,7 +157,7 @@ def test_a_spinner_is_drawn_and_what_is_said_meanwhile_escaped(monkeypatch):
     assert "\x9b" not in drawn and r"\u001b" not in drawn
 
 
-def test_a_bar_is_drawn_and_what_is_said_beside_it_escaped(monkeypatch):
+def test_a_bar_is_drawn_and_other_text_escaped(monkeypatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
     print("\r", file=sys.stderr)
@@ -171,14 +170,14 @@ def test_a_bar_is_drawn_and_what_is_said_beside_it_escaped(monkeypatch):
 )
 def test_input_and_output_are_utf_8_whatever_the_locale_is(environment, tmp_path):
     result = run("predict", "--model", "Köln", "--text", "a", env={**os.environ, **environment})
-    assert "There is no model folder Köln;" in result.stderr
+    assert "There is no model folder Köln." in result.stderr
 
 
 def test_output_that_cannot_be_written_is_one_sentence():
     with open("/dev/full", "w") as full:
         result = run(stdout=full)
     assert result.returncode == 2
-    said = "keras-bert: The standard output cannot be written: No space left on device.\n"
+    said = "keras-bert: Cannot write to standard output: No space left on device.\n"
     assert result.stderr == said
 
 
@@ -201,49 +200,51 @@ def test_bytes_that_are_not_utf_8_are_one_sentence():
 
 
 @pytest.mark.parametrize(
-    "variable, value, said",
+    "variable, value, message",
     [
-        ("KERAS_BACKEND", "jax", "predict needs tensorflow as the backend of Keras."),
-        ("KERAS_BACKEND", "nonsense", "KERAS_BACKEND says 'nonsense'."),
-        ("PYTHONOPTIMIZE", "2", "cannot be loaded without docstrings"),
+        (
+            "KERAS_BACKEND",
+            "jax",
+            "predict needs tensorflow as the Keras backend. Received: 'jax' from KERAS_BACKEND.",
+        ),
+        ("KERAS_BACKEND", "nonsense", "Received: 'nonsense' from KERAS_BACKEND."),
+        ("PYTHONOPTIMIZE", "2", "cannot be imported without docstrings"),
     ],
 )
-def test_an_environment_that_no_library_can_work_in_is_one_sentence(variable, value, said):
+def test_an_environment_that_libraries_cannot_use_is_one_sentence(variable, value, message):
     result = run("predict", "--model", "m", "--text", "a", env={**os.environ, variable: value})
     assert result.returncode == 2
-    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert message in result.stderr and result.stderr.count("\n") == 1
 
 
 def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
     def large(arguments):
         raise MemoryError("Unable to allocate 8.00 TiB")
 
-    monkeypatch.setattr("keras_bert.cli.vocab.run", large)
+    monkeypatch.setattr(cli.COMMANDS["vocab"], "run", large)
     assert cli.main(["vocab", "--input", "x", "--output", "y", "--size", "9"]) == 1
-    assert "not enough memory (Unable to allocate 8.00 TiB)" in capsys.readouterr().err
+    assert "Not enough memory (Unable to allocate 8.00 TiB)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("flags", "message"),
     [
-        ([], "The text gives no more than these: 500 were asked for."),
+        ([], "The text has no other tokens; 500 were requested."),
         (
             ["--min-frequency", "1000000"],
-            "No other piece is in the text 1,000,000 times, and 500 were asked for. A lower --min",
+            "No other token occurs 1,000,000 times in the text, and 500 were requested. A lower",
         ),
     ],
 )
-def test_a_small_vocabulary_is_explained_by_what_made_it_small(given, said, tmp_path, capsys):
+def test_the_reason_for_a_small_vocabulary_is_reported(flags, message, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("a few words of text\n")
     paths = ["--input", str(tmp_path / "text.txt"), "--output", str(tmp_path / "vocab.txt")]
     options = ["--size", "500", "--direct_num_workers=1"]
-    assert cli.main(["vocab", *paths, *options, *given]) == 0
-    assert said in capsys.readouterr().out
+    assert cli.main(["vocab", *paths, *options, *flags]) == 0
+    assert message in capsys.readouterr().out
 
 
 def test_a_threshold_without_several_labels_is_rejected(capsys):
     files = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
     assert cli.main(["finetune", *files, "--threshold", "0.7"]) == 2
-    assert "--threshold is for several labels per text; give --multi-label" in (
-        capsys.readouterr().err
-    )
+    assert "--threshold requires --multi-label." in (capsys.readouterr().err)

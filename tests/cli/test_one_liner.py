@@ -1,10 +1,10 @@
-"""Lines that a user is told to paste."""
+"""Lines that a user can paste."""
 
 import shlex
 
 import pytest
 
-from keras_bert.cli.report import one_liner
+from keras_bert.cli.command import one_liner
 
 
 @pytest.mark.parametrize("path", ["runs/mine", "it's mine", 'a "b"', "$HOME", "back\\slash", "ü"])

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line and the signal's status, wherever they find the command."""
+"""Ctrl-C and SIGTERM: one line and the signal's status, whatever the command is doing."""
 
 import signal
 import subprocess
@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.base.signals import Terminated, says, stop_later
-from keras_bert.cli.main import main
+from keras_bert.base.signals import STOPPED, Terminated, says, stop_later
+from keras_bert.cli.console import ENDED
+from keras_bert.cli.main import COMMANDS, main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+ENDINGS = {f"keras-bert: {message}\n" for message in (STOPPED, ENDED)}
 VOCAB = ["vocab", "--input", "x", "--output", "y", "--size", "9"]
 
-# The signal comes while a module is being loaded, which loses what is raised in it.
+# The signal comes while a module is imported, which loses the exception.
 LOADING = """
 import os, sys
 from keras_bert.cli import console
@@ -32,28 +34,28 @@ sys.meta_path.insert(0, Finder())
 console.run()
 """
 
-# The command loses what is raised in it in several ways, while a thread of its is at work.
+# The command loses the exception in several ways, while one of its threads is running.
 LOSING = """
 import atexit, os, sys, threading, time, weakref
-from keras_bert.cli import console, vocab
+from keras_bert.cli import console, data_commands
 
 class Held:
     def __del__(self):
         os.kill(os.getpid(), NUMBER)
 
-def passes_it_on(arguments):
+def raises_it(arguments):
     threading.Thread(target=time.sleep, args=(60,)).start()
     os.kill(os.getpid(), NUMBER)
 
-def makes_another_of_it(arguments):
+def raises_another(arguments):
     try:
-        passes_it_on(arguments)
+        raises_it(arguments)
     except BaseException as error:
         raise RuntimeError("a worker failed") from error
 
 def loses_it(arguments):
     try:
-        passes_it_on(arguments)
+        raises_it(arguments)
     except BaseException:
         os.kill(os.getpid(), NUMBER)
 
@@ -68,10 +70,10 @@ def is_called_back(arguments):
     time.sleep(60)
 
 def is_done(arguments):
-    atexit.register(passes_it_on, arguments)
+    atexit.register(raises_it, arguments)
 
-NUMBER, way = int(sys.argv.pop(1)), sys.argv.pop(1)
-vocab.run = globals()[way]
+NUMBER, name = int(sys.argv.pop(1)), sys.argv.pop(1)
+data_commands.vocab.run = globals()[name]
 console.run()
 """
 
@@ -86,19 +88,19 @@ def run(code, *arguments):
 def test_a_signal_while_modules_are_loaded(number, module):
     result = run(LOADING, int(number), module, *VOCAB)
     assert result.returncode == 128 + number
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+    assert result.stderr in ENDINGS
 
 
 @pytest.mark.parametrize(
-    "way", ["passes_it_on", "makes_another_of_it", "loses_it", "destroys", "is_called_back"]
+    "name", ["raises_it", "raises_another", "loses_it", "destroys", "is_called_back"]
 )
-def test_a_signal_is_not_lost_and_nobody_waits_for_threads(way):
-    result = run(LOSING, int(signal.SIGTERM), way, *VOCAB)
+def test_a_signal_is_not_lost_and_nobody_waits_for_threads(name):
+    result = run(LOSING, int(signal.SIGTERM), name, *VOCAB)
     assert result.returncode == 143
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("keras-bert: stopped; ")
+    assert result.stderr in ENDINGS
 
 
-def test_a_signal_on_the_way_out_changes_nothing():
+def test_a_signal_during_exit_changes_nothing():
     result = run(LOSING, int(signal.SIGTERM), "is_done", *VOCAB)
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -106,16 +108,16 @@ def test_a_signal_on_the_way_out_changes_nothing():
 @pytest.mark.parametrize(
     "raised, status", [(KeyboardInterrupt("so far"), 130), (Terminated("so far"), 143)]
 )
-def test_the_sentence_of_an_interrupt_is_told(monkeypatch, capsys, raised, status):
+def test_the_message_of_an_interrupt_is_printed(monkeypatch, capsys, raised, status):
     def stop(arguments):
         raise raised
 
-    monkeypatch.setattr("keras_bert.cli.vocab.run", stop)
+    monkeypatch.setattr(COMMANDS["vocab"], "run", stop)
     assert main(VOCAB) == status
     assert capsys.readouterr().err == "keras-bert: so far\n"
 
 
-def test_a_wish_is_noted_where_signals_come_and_the_handlers_are_put_back():
+def test_a_stop_request_is_noted_in_the_main_thread_and_the_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM)
     with stop_later() as stop_request:
         stop_request.raise_if_requested()
@@ -130,6 +132,6 @@ def test_a_wish_is_noted_where_signals_come_and_the_handlers_are_put_back():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_outermost_sentence_stays():
+def test_the_outermost_message_stays():
     with pytest.raises(Terminated, match="outer"), says(lambda: "outer"), says(lambda: "inner"):
         raise Terminated

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.data_gen.other_file_system import OtherFileSystem
 
 

@@ -10,9 +10,10 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that
 
-from data_gen import documents, files, forms, shards, text_files
+from data_gen import documents, files, shards, text_files
 from data_gen.documents import blocks, find, read, texts
-from data_gen.reading import Block, Reading
+from data_gen.settings import Reading
+from data_gen.sources import Block
 from keras_bert.base.errors import InputError
 
 BOOK = """\ufeffA Title
@@ -40,7 +41,7 @@ def all_documents(patterns, **kwargs):
 
 def test_a_book(tmp_path):
     [document] = all_documents(write(tmp_path, "a", BOOK))
-    assert document.form == "book"
+    assert document.format == "book"
     lines = document.text.split("\n")
     assert lines[:2] == ["A Title", "CHAPTER I"]
     assert lines[2].endswith("always been wrapped, and so is what comes after this line in the "
@@ -50,7 +51,7 @@ def test_a_book(tmp_path):
 
 def test_sentence_lines(tmp_path):
     found = all_documents(write(tmp_path, "a", LINES))
-    assert {d.form for d in found} == {"lines"}
+    assert {d.format for d in found} == {"lines"}
     assert [d.text for d in found] == [
         "The first sentence.\nThe second one!",
         "Another document?\nYes.",
@@ -61,7 +62,7 @@ def test_json_lines(tmp_path):
     rows = [{"id": 1, "text": "One.\nTwo."}, {"text": "  "}, {"text": "Thrée 😀 \ud83d"}]
     path = write(tmp_path, "a", "\n".join(map(json.dumps, rows)) + "\n \n\n")
     found = all_documents(path)
-    assert {d.form for d in found} == {"jsonl"}
+    assert {d.format for d in found} == {"jsonl"}
     assert [d.text for d in found] == ["One.\nTwo.", "Thrée 😀 ?"]
 
 
@@ -75,7 +76,7 @@ def test_wrapped_text_in_json_is_unwrapped(tmp_path):
 def test_windows_line_ends_change_nothing(tmp_path, form, text):
     unix = all_documents(write(tmp_path, "a", text.replace("\ufeff", "")))
     windows = all_documents(write(tmp_path, "b", text.replace("\n", "\r\n")))
-    assert unix[0].form == windows[0].form == form
+    assert unix[0].format == windows[0].format == form
     assert [d.text for d in unix] == [d.text for d in windows]
     assert [d.digest for d in unix] == [d.digest for d in windows]
 
@@ -93,20 +94,20 @@ def test_windows_line_ends_change_nothing(tmp_path, form, text):
     ],
 )  # fmt: skip
 def test_the_form_is_told_from_the_content(text, form):
-    assert forms.detect(text.encode()[: forms.HEAD_BYTES]) == form
+    assert text_files.detect(text.encode()[: text_files.HEAD_BYTES]) == form
 
 
 def test_the_form_of_real_books(shared_data):
     for path in sorted((shared_data / "books").glob("*.txt")):
-        assert forms.detect(path.read_bytes()[: forms.HEAD_BYTES]) == "book", path
+        assert text_files.detect(path.read_bytes()[: text_files.HEAD_BYTES]) == "book", path
 
 
 def test_a_form_can_be_forced(tmp_path):
     path = write(tmp_path, "a", LINES)
-    [window] = find([path], form="book")
-    assert {d.form for b in blocks(window) for d in read(b)} == {"book"}
-    with pytest.raises(InputError, match="no form 'prose'"):
-        find([path], form="prose")
+    [window] = find([path], "book")
+    assert {d.format for b in blocks(window) for d in read(b)} == {"book"}
+    with pytest.raises(InputError, match="Invalid `input_format` 'prose'"):
+        find([path], "prose")
 
 
 def long_text(form, size, seed=0):
@@ -189,7 +190,7 @@ def test_a_block_counts_its_eval_documents(tmp_path):
 
 
 def test_documents_longer_than_the_limit_are_cut_at_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     text = "\n".join(f"Sentence number {i} is here." for i in range(200_000))
     for name, content in (("a", text), ("b", json.dumps({"text": text}))):
         path = write(tmp_path, name, content)
@@ -228,7 +229,7 @@ def test_a_line_of_50_mb(tmp_path):
 
 
 def test_texts_are_bounded_and_lose_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "TOKEN_CHARACTERS", 300)
+    monkeypatch.setattr(documents, "TEXT_CHARACTERS", 300)
     text = long_text("lines", 20_000) + "\n\n" + "x" * 1000
     path = write(tmp_path, "a", text)
     tokens = [token for w in find(path) for block in blocks(w) for token in texts(block)]
@@ -252,7 +253,7 @@ BAD = [
         "line 4 is not UTF-8.*0xe9",
         "not_utf8",
     ),
-    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 holds a NUL", "with_nul"),
+    ("nul.txt", b"One sentence.\nTwo.\n\nBut\0this.\nFine.\n", "line 4 contains a NUL", "with_nul"),
     ("x.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON", "not_json"),
     (
         "deep.jsonl",
@@ -285,12 +286,12 @@ def test_bad_lines_can_be_skipped_and_are_counted(tmp_path, name, data, message,
 
 def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
     """Only its beginning is: five gigabytes would take as much memory."""
-    monkeypatch.setattr(forms, "MAX_LINE_BYTES", 5000)
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 5000)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     held = []
-    split = forms.split
+    split = text_files.split
     monkeypatch.setattr(
-        text_files.forms, "split", lambda *given: (held.append(u) or u for u in split(*given))
+        text_files, "split", lambda *given: (held.append(u) or u for u in split(*given))
     )
     long = b'{"text": "' + b"x" * (12 << 20) + b'"}\n'
     path = write(tmp_path, "a.jsonl", b'{"text": "a"}\n' + long + b'{"text": "b"}\n')
@@ -304,7 +305,7 @@ def test_a_line_of_json_without_end_is_told_and_not_held(tmp_path, monkeypatch):
 
 
 def test_a_bad_byte_far_into_a_line_is_found_without_holding_the_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(forms, "MAX_DOCUMENT_BYTES", 2 << 20)
+    monkeypatch.setattr(text_files, "MAX_DOCUMENT_BYTES", 2 << 20)
     data = b"One.\n" + b"word " * (1 << 20) + b"caf\xe9\nTwo.\n"
     with pytest.raises(InputError, match="a.txt, line 2 is not UTF-8"):
         all_documents(write(tmp_path, "a.txt", data))
@@ -324,12 +325,12 @@ def test_globs_of_the_folder_itself_and_names_that_look_like_globs(tmp_path, mon
 
 
 def test_wrong_paths_are_named(tmp_path):
-    with pytest.raises(InputError, match="there is no file .*absent.txt"):
+    with pytest.raises(InputError, match="There is no file .*absent.txt"):
         find(str(tmp_path / "absent.txt"))
-    with pytest.raises(InputError, match=r"no file matches .*\*.txt"):
+    with pytest.raises(InputError, match=r"No file matches .*\*.txt"):
         find([str(tmp_path / "*.txt")])
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="folder is a folder: give the files in it"):
+    with pytest.raises(InputError, match="folder is a folder. Expected the files in it"):
         find(str(tmp_path / "folder"))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe is a pipe or a device"):

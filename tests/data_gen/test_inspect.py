@@ -14,8 +14,7 @@ from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.undrawn import undrawn
 
 LENGTH = 48
@@ -131,18 +130,18 @@ def spoil(columns, what, vocabulary):
     "what, message",
     [
         ("first", "does not begin with"),
-        ("last", "does not end in"),
-        ("special inside", "special token stands inside"),
-        ("id", "an id is none"),
+        ("last", "does not end with"),
+        ("special inside", "special token is inside"),
+        ("id", "an id is not in"),
         ("label", "label is not 0 or 1"),
         ("segments", "do not sum"),
         ("empty segment", "a segment is empty"),
-        ("order", "do not rise"),
-        ("twice", "do not rise"),
+        ("order", "not in ascending order"),
+        ("twice", "not in ascending order"),
         ("outside", "is outside it"),
         ("masked [SEP]", "special token is masked"),
         ("masked special", "masked token is a special one"),
-        ("stray mask", "where nothing is to be predicted"),
+        ("stray mask", "that is not to be predicted"),
     ],
 )
 def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
@@ -237,21 +236,25 @@ def split_span(row, first):
 
 # What is broken: (folder, size of the span that is needed, how, what is said).
 SPAN_OFFENCES = {
-    "offset": (1, lambda row, n, v: row["span_offset"].__setitem__(n, 3), "offset is not the pl"),
+    "offset": (
+        1,
+        lambda row, n, v: row["span_offset"].__setitem__(n, 3),
+        "offset is not the offset in",
+    ),
     "end": (
         1,
         lambda row, n, v: row["span_right"].__setitem__(n, row["masked_lm_positions"][n]),
-        "a token is outside of its span",
+        "a token is outside its span",
     ),
     "beyond": (1, lambda row, n, v: row["span_right"].__setitem__(n, 4000), "ends outside it"),
     "hole": (3, lambda row, n, v: drop_prediction(row, n + 1), "token inside a span is not masked"),
-    "split": (2, lambda row, n, v: split_span(row, n), "a token beside a span is masked"),
+    "split": (2, lambda row, n, v: split_span(row, n), "a boundary of a span is masked"),
     "two fates": (
         2,
         lambda row, n, v: row["input_ids"].__setitem__(
             row["masked_lm_positions"][n], row["masked_lm_ids"][n]
         ),
-        "a part of a span is .MASK., and a part is not",
+        "only a part of a span is .MASK.",
     ),
     "long": (1, lambda row, n, v: one_long_span(row, v), "a span has more than 10 words"),
 }
@@ -290,7 +293,9 @@ def test_fewer_predictions_than_are_due_are_found(folders):
     drop_prediction(rows[7], 0)
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(InputError, match="record 7: it has fewer predictions than the rate"):
+        with pytest.raises(
+            InputError, match="record 7: it has fewer predictions than the masking rate"
+        ):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -357,7 +362,7 @@ def test_a_damaged_file_is_found(folders, how):
         "other file": b"these are no records at all",
     }[how]
     messages = {
-        "missing record": f"{shard} has .* rows, and the dataset card says",
+        "missing record": f"{shard} has .* examples, the dataset card",
         "other file": "record 0 cannot be read",
     }
     try:
@@ -371,7 +376,7 @@ def test_a_damaged_file_is_found(folders, how):
 def test_wrong_fractions_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
-    with pytest.raises(InputError, match="are masked: 80 % are due"):
+    with pytest.raises(InputError, match="are masked. Expected 80 %"):
         verify(folder)
 
 
@@ -411,7 +416,7 @@ def test_the_command(folders, capsys):
     assert main(["inspect", folders["pairs"].shards("train")[0], "--count", "1"]) == 0
     assert capsys.readouterr().out.count("[CLS]") == 1
     assert main(["inspect", path, "--verify"]) == 0
-    assert "Every row obeys every law" in capsys.readouterr().out
+    assert "All examples satisfy the invariants" in capsys.readouterr().out
     assert main(["inspect", path + "absent"]) == 2
     assert "no data folder" in capsys.readouterr().err
 
@@ -465,7 +470,7 @@ def test_an_offence_is_one_sentence_and_exit_code_2(folders, capsys):
         assert main(["inspect", folder.path, "--verify"]) == 2
         printed = capsys.readouterr()
         assert re.fullmatch(r"keras-bert: .*-00001, record \d+ cannot be read: .*\n", printed.err)
-        assert "Every row obeys" not in printed.out and "Next" not in printed.out
+        assert "All examples satisfy" not in printed.out and "Next" not in printed.out
     finally:
         open(shard, "wb").write(before)
 

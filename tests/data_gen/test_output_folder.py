@@ -62,14 +62,14 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_with_something_else_is_rejected_and_left_alone(tmp_path, force):
     path = fill(tmp_path / "a", "thesis.txt", SHARD, COMPLETED)
-    with pytest.raises(InputError, match="holds something else already, such as thesis.txt"):
+    with pytest.raises(InputError, match="has other files, such as thesis.txt"):
         OutputFolder(path, force=force)
     assert names(path) == sorted(["thesis.txt", SHARD, COMPLETED])
 
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
-    with pytest.raises(InputError, match="holds finished data: .*force"):
+    with pytest.raises(InputError, match="has finished data. .*force"):
         OutputFolder(path, force=False)
     assert len(names(path)) == 3
     with OutputFolder(path, force=True):
@@ -93,7 +93,7 @@ def test_a_file_is_rejected(tmp_path):
 
 def test_a_folder_in_use_is_rejected(tmp_path):
     with OutputFolder(tmp_path / "a", force=False):
-        with pytest.raises(InputError, match=f"in use by process {os.getpid()}: wait"):
+        with pytest.raises(InputError, match=f"in use by process {os.getpid()}[:.] (w|W)ait"):
             OutputFolder(tmp_path / "a", force=True)
 
 
@@ -142,7 +142,7 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
         (card(seed=6), "7 bytes", "made with another seed"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
-        with pytest.raises(InputError, match=f"holds finished data that was {what}: .*force"):
+        with pytest.raises(InputError, match=f"has finished data that was {what}. .*force"):
             OutputFolder(path, force=False, card=other, inputs=inputs)
     assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
     with OutputFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
@@ -179,7 +179,7 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
     write_all(path, card=card(), inputs="7 bytes")
     assert {name: (other / name).read_bytes() for name in names(other)} == whole
     (other / CARD).unlink()
-    with pytest.raises(InputError, match=f"finished data without its {CARD}: give .*force"):
+    with pytest.raises(InputError, match=f"finished data without its {CARD}. Use .*force"):
         OutputFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
@@ -200,7 +200,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
     assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
     assert OutputFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
     (other / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="something else already, such as thesis.txt"):
+    with pytest.raises(InputError, match="has other files, such as thesis.txt"):
         OutputFolder("other://a", force=True)
 
 
@@ -210,7 +210,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
         (Owner.this(), "process", "process"),
         (
             Owner("elsewhere", 7, "1"),
-            "process 7 on elsewhere: .*has ended, give `force=True`",
+            "process 7 on elsewhere. .*has ended, use `force=True`",
             None,
         ),
         (Owner(Owner.this().host, os.getpid(), "of an earlier one"), None, None),
@@ -240,7 +240,7 @@ def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
         try:
             taken.append(OutputFolder("other://a", force=force))
         except InputError as error:
-            assert f"in use by process {os.getpid()}: wait" in str(error)
+            assert f"in use by process {os.getpid()}. Wait" in str(error)
 
     def write_and_meet(self, name, text):
         if moment == "before it writes":
@@ -253,7 +253,7 @@ def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
     try:
         taken.append(OutputFolder("other://a", force=force))
     except InputError as error:
-        assert f"in use by process {os.getpid()}: wait" in str(error)
+        assert f"in use by process {os.getpid()}. Wait" in str(error)
     (folder,) = taken
     (name,) = names(other)
     assert name.startswith(f"{IN_PROGRESS}-")
@@ -295,7 +295,7 @@ def test_the_same_job_again_is_finished_and_another_is_rejected(
     assert f"The data in {undisturbed} is finished already" in printed.err
     assert "Next: keras-bert inspect" in printed.out
     assert status(seed=1) == 2
-    assert "that was made with another seed: " in capsys.readouterr().err
+    assert "that was made with another seed. " in capsys.readouterr().err
     assert status(input=moved) == 0
     assert f"The data in {undisturbed} is finished already" in capsys.readouterr().err
     next((tmp_path / "moved").iterdir()).write_text("another text\n")

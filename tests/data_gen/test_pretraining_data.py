@@ -18,8 +18,7 @@ from keras_bert.records.verification import verify
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
@@ -375,11 +374,11 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
     "text, message",
     [
         ("", "a.txt is empty"),
-        (" \n\n \t \n", "there is no text in"),
-        ("word", "there is no text in"),
+        (" \n\n \t \n", "There is no text in"),
+        ("word", "There is no text in"),
         (b"Fine.\nOne.\n\nCaf\xe9.\nx.\n", "a.txt, line 4 is not UTF-8"),
-        (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 holds a NUL"),
-        ("Fine.\n".encode("utf-16"), "a.txt is UTF-16: save it as UTF-8"),
+        (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 contains a NUL"),
+        ("Fine.\n".encode("utf-16"), "a.txt is UTF-16. Save it as UTF-8"),
     ],
 )
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):
@@ -396,7 +395,7 @@ def test_what_was_left_out_is_told_where_nothing_is_left(corpus, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": 1}\n{"text": "A fine text."}\n')
     settings = {"input_format": None, "bad_lines": "skip", "min_characters": 100}
-    message = r"left out were 1 line \(without a text field\), 1 document \(too short\)$"
+    message = r"Left out: 1 line \(without a text field\), 1 document \(too short\)\.$"
     with pytest.raises(InputError, match=message):
         make(corpus, str(path), tmp_path / "data", **settings)
 

@@ -35,7 +35,7 @@ def test_pairs_are_text_of_one_document_each_and_labels_are_true():
     found = pairs(sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(0))
     bounds = set(sentences.starts.tolist())
     assert (found.a[:, 0] < found.a[:, 1]).all() and (found.b[:, 0] < found.b[:, 1]).all()
-    for (a, a_end), (b, b_end), is_random in zip(found.a, found.b, found.random, strict=True):
+    for (a, a_end), (b, b_end), is_random in zip(found.a, found.b, found.labels, strict=True):
         assert {a, a_end, b, b_end} <= bounds
         assert document_of(sentences, a) == document_of(sentences, a_end - 1)
         assert document_of(sentences, b) == document_of(sentences, b_end - 1)
@@ -49,7 +49,7 @@ def test_pairs_are_text_of_one_document_each_and_labels_are_true():
 def test_first_segments_and_true_second_ones_cover_every_token_once():
     sentences = corpus([30, 1, 2, 60, 8, 1, 25] * 4)
     found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(1))
-    ranges = [*found.a, *found.b[found.random == 0]]
+    ranges = [*found.a, *found.b[found.labels == 0]]
     covered = np.concatenate([np.arange(*each) for each in ranges])
     np.testing.assert_array_equal(np.sort(covered), sentences.tokens)
 
@@ -102,7 +102,7 @@ def test_pairs_are_distributed_as_berts():
             sentences, max_tokens=125, short_seq_prob=0.1, rng=np.random.default_rng(seed)
         )
         a, b = (np.diff(ranges, axis=1).ravel() for ranges in (found.a, found.b))
-        ours.append([len(a), a.mean(), b.mean(), found.random.mean(), (a + b > 125).mean()])
+        ours.append([len(a), a.mean(), b.mean(), found.labels.mean(), (a + b > 125).mean()])
         rows = reference_pairs(documents, 125, 0.1, random.Random(seed))
         a, b = (np.array([len(row[side]) for row in rows]) for side in (0, 1))
         fraction = np.mean([row[2] for row in rows])
@@ -115,13 +115,13 @@ def test_pairs_are_distributed_as_berts():
 def test_about_half_of_the_pairs_are_random():
     sentences = corpus([200] * 50)
     found = pairs(sentences, max_tokens=300, short_seq_prob=0.0, rng=np.random.default_rng(0))
-    assert abs(found.random.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(found.random))
+    assert abs(found.labels.mean() - 0.5) < 4.5 * np.sqrt(0.25 / len(found.labels))
 
 
 def test_one_document_gives_random_segments_from_a_distant_part():
     sentences = corpus([400])
     found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    is_random = found.random == 1
+    is_random = found.labels == 1
     assert found.same_document == is_random.sum() > 50
     a, b = found.a[is_random], found.b[is_random]
     between = np.where(b[:, 0] > a[:, 0], b[:, 0] - a[:, 1], a[:, 0] - b[:, 1])
@@ -129,7 +129,7 @@ def test_one_document_gives_random_segments_from_a_distant_part():
     assert (b[:, 0] > a[:, 0]).any() and (b[:, 0] < a[:, 0]).any()
     # Without enough text for that, segments follow each other.
     short = pairs(corpus([5]), max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    assert len(short.a) and not short.random.any()
+    assert len(short.a) and not short.labels.any()
 
 
 def test_text_without_a_second_part():
@@ -152,7 +152,7 @@ def test_text_without_a_second_part():
 def test_one_word_documents_pair_with_each_other():
     sentences, _ = join(np.arange(10), [1] * 10, [1] * 10, longest=60)
     found = pairs(sentences, max_tokens=60, short_seq_prob=0.1, rng=np.random.default_rng(0))
-    assert len(found.a) == 10 and found.random.all()
+    assert len(found.a) == 10 and found.labels.all()
 
 
 def reference_truncate(a, b, limit, rng):

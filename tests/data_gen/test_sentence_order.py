@@ -28,7 +28,7 @@ def chosen(document_sentences, *, seed=0, longest=30, **options):
 def test_two_segments_are_one_stretch_of_a_document_and_the_label_is_their_order():
     sentences, found = chosen([30, 1, 2, 60, 8, 1, 25] * 20)
     earlier, later = found.a.copy(), found.b.copy()
-    swap = found.swapped == 1
+    swap = found.labels == 1
     earlier[swap], later[swap] = found.b[swap], found.a[swap]
     np.testing.assert_array_equal(earlier[:, 1], later[:, 0])
     assert (earlier[:, 0] < earlier[:, 1]).all() and (later[:, 0] < later[:, 1]).all()
@@ -47,7 +47,7 @@ def test_how_long_and_where_split_tells_nothing_of_the_order():
     """A head could learn it from the lengths alone, were they others in swapped pairs."""
     _, found = chosen([50] * 80, seed=1)
     sizes = np.stack([np.diff(found.a)[:, 0], np.diff(found.b)[:, 0]], axis=1)
-    swap = found.swapped == 1
+    swap = found.labels == 1
     for side in (0, 1):
         of_order = sizes[~swap, side], sizes[swap, side]
         error = np.sqrt(sum(each.var() / len(each) for each in of_order))

@@ -4,8 +4,7 @@ import inspect
 
 import pytest
 
-from data_gen.job import Job
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import Job, make_pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError
@@ -46,8 +45,8 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
     "given, message",
     [
         ({"max_length": 16, "max_predictions": 17}, "`max_predictions` is 17; .* `max_length`, 16"),
-        ({"mask_unit": "span"}, "`objective` mlm-nsp it should be token or whole-word"),
-        ({"objective": "span", "mask_unit": "token"}, "`objective` span it should be span"),
+        ({"mask_unit": "span"}, "`objective` mlm-nsp it must be token or whole-word"),
+        ({"objective": "span", "mask_unit": "token"}, "`objective` span it must be span"),
         ({"min_characters": 9, "max_characters": 8}, "at least `min_characters`, 9"),
         ({"no_such": 1}, "no setting `no_such`"),
         ({"seed": 1.5}, "`seed` is 1.5; it should be a whole number"),

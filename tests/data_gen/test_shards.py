@@ -8,8 +8,8 @@ from apache_beam.transforms.window import WindowedValue
 
 from data_gen import shards
 from data_gen.documents import blocks, find
-from data_gen.job import Job
 from data_gen.output_folder import IN_PROGRESS, OutputFolder
+from data_gen.pretraining_data import Job
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard
 from keras_bert.base.errors import InputError
@@ -61,6 +61,6 @@ def test_a_worker_that_outlives_its_job_writes_nothing_beside_the_next(corpus_fi
         worker.setup()
         worker.start_bundle()
     (tmp_path / IN_PROGRESS).write_text("another job's")
-    with pytest.raises(InputError, match="is another job's by now"):
+    with pytest.raises(InputError, match="belongs to another job now"):
         list(worker.process(item) or ())
     assert os.listdir(tmp_path) == [IN_PROGRESS]

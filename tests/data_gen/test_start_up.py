@@ -13,7 +13,7 @@ HEAVY = {"tensorflow", "tensorflow_text", "keras", "apache_beam", "numpy", "matp
 PLAN = """
 import sys
 from data_gen import documents
-from data_gen.job import Job
+from data_gen.pretraining_data import Job
 from data_gen.output_folder import OutputFolder
 from data_gen.pretraining_data import add_steps
 from data_gen.settings import DataSettings
@@ -72,7 +72,7 @@ def test_help_and_wrong_flags_load_nothing():
 @pytest.mark.parametrize(
     "flags, sentence",
     [
-        (["--max-lenght=64"], "There is no option --max-lenght"),
+        (["--max-lenght=64"], "Unknown option --max-lenght"),
         (["--max-length=4"], "--max-length is 4; at least 8 is needed."),
         (["--pad", "--masking=dynamic"], "--pad needs static masks"),
         (["--objective=clm"], "--objective is 'clm'; it should be mlm-nsp, mlm-sop, mlm or span."),

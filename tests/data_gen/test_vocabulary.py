@@ -128,9 +128,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     assert f"{output} is finished already" in printed.err and "Next: keras-bert" in printed.out
     for other in ("--min-frequency=3", "--cased"):
         assert main([*command, other]) == 2
-        assert "exists already, and is not what was learned now; " in capsys.readouterr().err
+        assert "exists already and differs from what was learned now. " in capsys.readouterr().err
     assert main([*command, "--size=70"]) == 2
-    assert "exists already; " in capsys.readouterr().err
+    assert "exists already. " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 
 
@@ -149,7 +149,7 @@ def test_the_same_on_another_file_system(files, other, algorithm):
     assert times(other).keys() == {*written, yours}
     yours.unlink()
     assert again.vocabulary == learned.vocabulary
-    assert told == ["other://a/v is finished already: it is what was learned now, too."]
+    assert told == ["other://a/v is finished already: the same was learned now."]
     with pytest.raises(InputError, match="other://a/v.* exists already"):
         learn_vocabulary(**settings, size=80, min_frequency=3)
     assert times(other) == written
@@ -240,7 +240,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"size": 12}, "A vocabulary of 12 pieces is too small"),
+        ({"size": 12}, "A vocabulary of 12 tokens is too small"),
         ({"size": 0}, "`size` is 0; at least 1 is needed"),
         ({"size": 80, "unused": -1}, "`unused` is -1"),
         ({"size": 80, "algorithm": "byte-level"}, "should be wordpiece or bpe"),
@@ -267,15 +267,18 @@ def test_the_command(files, capsys):
     arguments = ["vocab", "--input", str(files / "a.txt"), "--output", str(output)]
     assert main([*arguments, "--size", "80"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("80 pieces from 41 words (23 different ones)")
+    assert printed[0].startswith("80 tokens from 41 words (23 different ones)")
     assert printed[-1].startswith("Next: keras-bert pretraining-data --input ")
     assert printed[-1].endswith(f"--vocab '{output}' --output data")
     assert main([*arguments, "--size", "79"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main([*arguments, "--size", "9000", "--force", "--cased"]) == 0
-    assert "9,000 were asked for" in capsys.readouterr().out
+    assert "9,000 were requested" in capsys.readouterr().out
     assert main([*arguments, "--size", "80", "--force", "--alphabet-limit", "20"]) == 0
-    assert "% of them are [UNK], for characters that have no piece" in capsys.readouterr().out
+    assert (
+        "% of them are [UNK], for characters that are not in the vocabulary"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("last", ["a text " * 40_000, "x" * 300_000])

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from data_gen.documents import Document
-from data_gen.reading import Block
 from data_gen.shards import Item, eval_limit, plan
+from data_gen.sources import Block
 
 MEBI = 1 << 20
 
@@ -23,7 +23,7 @@ def make_blocks(count, size=MEBI // 4, fraction=0.1, seed=0):
         blocks.append(
             Block(
                 path=f"file{number}",
-                form="lines",
+                format="lines",
                 start=0,
                 end=size,
                 digest=rng.randbytes(16),

@@ -15,7 +15,7 @@ from pathlib import Path
 import apache_beam as beam
 import pytest
 
-from data_gen import pretraining_data, runner, worker_pool
+from data_gen import pretraining_data, runner
 from keras_bert.base.errors import InputError
 
 PROGRAM = [sys.executable, "-c", "from data_gen import worker; worker.load = int; worker.main()"]
@@ -25,14 +25,14 @@ ALONE = """
 import sys
 from pathlib import Path
 from tests.data_gen import test_workers
-test_workers.worker_pool._PROGRAM = test_workers.PROGRAM
+test_workers.runner._PROGRAM = test_workers.PROGRAM
 test_workers.sleep_in_workers(Path(sys.argv[1]))
 """
 
 
 @pytest.fixture(autouse=True)
 def light(monkeypatch):
-    monkeypatch.setattr(worker_pool, "_PROGRAM", PROGRAM)
+    monkeypatch.setattr(runner, "_PROGRAM", PROGRAM)
 
 
 def nap(_, folder):
@@ -108,7 +108,7 @@ def test_an_interrupt_is_passed_on_at_once_and_ends_the_workers(tmp_path, capfd,
 
 def test_a_killed_worker_is_one_sentence_and_nobody_waits(tmp_path, capfd):
     started = meanwhile(lambda workers: os.kill(workers[0], signal.SIGKILL), tmp_path)
-    with pytest.raises(InputError, match="a worker process was killed, perhaps by the system"):
+    with pytest.raises(InputError, match="A worker process was killed, perhaps by the system"):
         sleep_in_workers(tmp_path)
     assert all_end(started) and len(started) == WORKERS
     assert "Traceback" not in capfd.readouterr().err
@@ -118,7 +118,7 @@ def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, mo
     monkeypatch.setattr(logging.getLogger("apache_beam"), "level", logging.ERROR)
     path = tmp_path / "a.txt"
     path.write_bytes(b"Fine.\nOne.\n\nCaf\xe9.\nx.\n")
-    with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`$'):
+    with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`.$'):
         pretraining_data.make_pretraining_data(
             input=path, vocab=corpus.vocabulary, output=tmp_path / "data",
             beam_options=["--direct_num_workers=2"],
@@ -132,7 +132,7 @@ def test_an_interrupted_job_says_how_far_it_was(corpus, corpus_files, tmp_path, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pretraining_data.runner, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="with 1 of 4 shards written .*/data; the same com"):
+    with pytest.raises(KeyboardInterrupt, match="with 1 of 4 shards written to .*/data. Run"):
         pretraining_data.make_pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data"
         )

@@ -52,7 +52,9 @@ NO_PAGES = ("CHANGELOG.md",)
 def found(text):
     """The words of a text that are on the list, each with what to write."""
     text = ALLOWED.sub("", " ".join(text.split()))
-    return [f"{m[0]!r}: {list(WORDS.values())[int(m.lastgroup[1:])]}" for m in PATTERN.finditer(text)]
+    return [
+        f"{m[0]!r}: {list(WORDS.values())[int(m.lastgroup[1:])]}" for m in PATTERN.finditer(text)
+    ]
 
 
 def prose(text):
@@ -119,12 +121,16 @@ def messages():
                     if node not in docstrings:
                         texts.append((path, node.lineno, node.value))
     return [
-        (f"{path.relative_to(REPOSITORY)}:{line}", text) for path, line, text in texts if " " in text
+        (f"{path.relative_to(REPOSITORY)}:{line}", text)
+        for path, line, text in texts
+        if " " in text
     ]
 
 
 def test_messages():
-    assert [(place, word, text[:90]) for place, text in messages() for word in found(prose(text))] == []
+    assert [
+        (place, word, text[:90]) for place, text in messages() for word in found(prose(text))
+    ] == []
 
 
 def test_docstrings_of_public_names():

@@ -45,7 +45,7 @@ def test_survives_its_own_dictionary_and_json(tmp_path):
     assert BertConfig.from_file(path) == config
 
 
-def test_what_is_left_out_is_what_transformers_takes():
+def test_defaults_of_missing_keys_are_those_of_transformers():
     config = BertConfig.from_dict({**SIZES})
     assert config.layer_norm_eps == 1e-12
     assert config.pad_token_id == 0 and config.position_offset == 0
@@ -68,7 +68,7 @@ def test_agrees_with_transformers_on_every_default():
 
 
 @pytest.mark.parametrize(
-    "name, width, layers, heads",
+    "name, hidden_size, layers, heads",
     [
         ("tiny", 128, 2, 2),
         ("mini", 256, 4, 4),
@@ -78,10 +78,10 @@ def test_agrees_with_transformers_on_every_default():
         ("large", 1024, 24, 16),
     ],
 )
-def test_presets_are_the_published_sizes(name, width, layers, heads):
+def test_presets_are_the_published_sizes(name, hidden_size, layers, heads):
     config = BertConfig.preset(name, vocab_size=7)
-    assert (config.hidden_size, config.num_hidden_layers) == (width, layers)
-    assert (config.num_attention_heads, config.intermediate_size) == (heads, 4 * width)
+    assert (config.hidden_size, config.num_hidden_layers) == (hidden_size, layers)
+    assert (config.num_attention_heads, config.intermediate_size) == (heads, 4 * hidden_size)
     assert config.vocab_size == 7
 
 
@@ -106,7 +106,7 @@ def test_a_preset_takes_changes_and_rejects_other_names():
         ({"initializer_range": 10**400}, "`initializer_range` must be a finite number"),
         ({"vocab_size": 10**400}, "`vocab_size` must be at most 9223372036854775807"),
         ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
-        ({"pad_token_id": 30}, "`pad_token_id` must be a row"),
+        ({"pad_token_id": 30}, "`pad_token_id` must be below `vocab_size`"),
         ({"is_decoder": 1}, "`is_decoder` must be true or false"),
         ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
         ({"model_type": "gpt2"}, "'gpt2'"),
@@ -117,7 +117,7 @@ def test_a_preset_takes_changes_and_rejects_other_names():
         ({"alibi_starting_size": 512}, "alibi_starting_size = 512, which .* cannot compute"),
     ],
 )
-def test_rejects_what_it_cannot_be(change, message):
+def test_rejects_invalid_values(change, message):
     with pytest.raises(InputError, match=message) as error:
         BertConfig.from_dict({**SIZES, **change}, source="a/config.json")
     assert "a/config.json" in str(error.value)
@@ -153,7 +153,7 @@ def test_unknown_keys_are_kept():
     )
 
 
-def test_an_extra_key_is_no_field_and_not_too_deep():
+def test_an_extra_key_must_not_be_a_field_or_too_deep():
     with pytest.raises(ValueError, match="`extra_keys` must not contain fields.*'vocab_size'"):
         BertConfig(**SIZES, extra_keys={"vocab_size": 3})
     BertConfig.from_dict({**SIZES, "deep": nested(50)})
@@ -195,7 +195,7 @@ def test_a_config_of_another_encoder():
             GruConfig.from_dict(values)
 
 
-def test_what_others_ask_of_a_config():
+def test_what_tasks_and_training_ask_of_a_config():
     config = BertConfig(**SIZES, max_position_embeddings=9)
     assert (config.max_length, config.num_segments, config.num_hidden_states) == (9, 2, 3)
     assert not config.is_causal and BertConfig(**SIZES, is_decoder=True).is_causal

@@ -101,7 +101,7 @@ def test_the_first_output_alone_is_the_same(name, lengths):
 @pytest.mark.parametrize(
     "outputs", [["nothing"], ("first_output", "input_mask"), "first_output", [], (), 3, None]
 )
-def test_names_of_outputs_that_are_none_are_rejected(outputs):
+def test_unknown_outputs_are_rejected(outputs):
     encoder, _ = variant("bert")
     for inputs in (rows(*LENGTHS), encoder.symbolic_inputs()):
         with pytest.raises(ValueError, match="`outputs` must be a list of names of outputs: sequ"):
@@ -118,14 +118,14 @@ def test_names_of_outputs_may_be_a_list_or_a_set(outputs):
 
 
 @pytest.mark.parametrize("config", [{"hidden_size": 8}, "tiny", None])
-def test_what_is_no_config_is_rejected(config):
+def test_another_object_than_a_config_is_rejected(config):
     with pytest.raises(ValueError, match="`config` must be a `BertConfig`.*Received: a "):
         BertEncoder(config)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("outputs", [*([name] for name in OUTPUTS), OUTPUTS])
-def test_what_it_says_it_gives_is_what_it_gives(outputs, dtype):
+def test_the_output_spec_is_that_of_the_outputs(outputs, dtype):
     """Without the trace of `call` by which Keras would learn it."""
     encoder = BertEncoder(config(), dtype=dtype)
     said = encoder(encoder.symbolic_inputs(), outputs=outputs)
@@ -142,7 +142,7 @@ def test_what_it_says_it_gives_is_what_it_gives(outputs, dtype):
         assert spec.dtype == keras.backend.standardize_dtype(value.dtype)
 
 
-def test_the_last_block_has_a_row_a_text_where_the_first_token_is_read(monkeypatch):
+def test_the_last_layer_computes_only_the_first_token_of_each_text(monkeypatch):
     encoder, _ = variant("bert")
     batch = rows(*LENGTHS)
     last, seen = encoder.blocks[-1].feed_forward.dense_in, []
@@ -172,7 +172,7 @@ def test_packed_equals_padded(name):
         assert np.abs(together[row, start:end] - alone[number, : end - start]).max() < 1e-5
 
 
-def test_a_packed_row_of_one_sequence_is_a_row_like_any_other():
+def test_a_packed_batch_of_single_sequences_equals_a_padded_one():
     encoder, _ = variant("bert")
     batch = rows(*LENGTHS)
     packed = {**batch, "sequence_ids": 7 * batch["input_mask"]}
@@ -267,7 +267,7 @@ def test_layer_groups_hold_each_weight_but_the_pooler_s_once_from_the_input_upwa
     assert not pooler & set(flat)
 
 
-def test_the_lm_head_fractions_the_token_embedding():
+def test_the_lm_head_shares_the_token_embedding():
     encoder = BertEncoder(config())
     head = encoder.lm_head()
     hidden, positions = np.zeros((1, 3, 16), "float32"), np.zeros((1, 2), "int32")
@@ -276,7 +276,7 @@ def test_the_lm_head_fractions_the_token_embedding():
     assert head.transform.settings["hidden_act"] == encoder.config.hidden_act
 
 
-def test_what_it_lacks_is_a_sentence_of_its_own(monkeypatch):
+def test_a_missing_capability_raises_its_own_message(monkeypatch):
     encoder = BertEncoder(config())
     encoder.require("packed", "layer-mix", "attention-probabilities")
     monkeypatch.setattr(BertEncoder, "LIMITS", {"packed": "It takes one sequence in a row."})
@@ -400,7 +400,7 @@ def test_inputs_of_different_shapes_are_rejected(name, shape):
             encoder(inputs)
 
 
-def test_a_row_longer_than_the_positions_is_rejected():
+def test_a_sequence_longer_than_the_positions_is_rejected():
     with pytest.raises(ValueError, match="length=13, positions=12"):
         BertEncoder(config())(rows(13))
 

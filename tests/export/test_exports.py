@@ -22,7 +22,21 @@ from tensorflow.python.saved_model.loader_impl import parse_saved_model
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import keras_bert
-from benchmarks.fuzz_exports import (
+from keras_bert.base.errors import InputError
+from keras_bert.export.precision import as_exported, difference
+from keras_bert.export.saved_model import export_encoder, export_task
+from keras_bert.export.server_files import WARMUP_FILE
+from keras_bert.inference.embed import embed
+from keras_bert.inference.embed_signatures import encoder_signatures
+from keras_bert.inference.fill_mask import fill_mask, most_probable
+from keras_bert.inference.predict import predict
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
+from keras_bert.layers.kernels import program
+from keras_bert.tasks.multiple_choice.features import frame_choices
+from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.export.answers import CHECKS, near, texts_of
+from tests.export.fuzzing import (
     DRAWN,
     Model,
     alone,
@@ -33,20 +47,6 @@ from benchmarks.fuzz_exports import (
     fuzz,
     request_of,
 )
-from keras_bert.base.errors import InputError
-from keras_bert.export.precision import as_exported, difference
-from keras_bert.export.saved_model import export_encoder, export_task
-from keras_bert.export.server_files import WARMUP_FILE
-from keras_bert.inference.embeddings.embed import embed
-from keras_bert.inference.embeddings.signatures import encoder_signatures
-from keras_bert.inference.fill_mask import fill_mask, most_probable
-from keras_bert.inference.predict import predict
-from keras_bert.inputs.framing import frame
-from keras_bert.inputs.windows import windows
-from keras_bert.layers.kernels import program
-from keras_bert.tasks.multiple_choice.features import frame_choices
-from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
-from tests.export.answers import CHECKS, near, texts_of
 from tests.export.models import MAKERS, TOKENIZER, tagger
 from tests.export.texts import make_texts
 from tests.little_garbage import keep_from_collector
@@ -619,7 +619,7 @@ def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_ca
         *[r"input_ids must be from 0 to \d+\."] * 2,
         *[r"segment_ids must be from 0 to 1\."] * 2,
         *["input_mask must be from 0 to 1", "input_mask must have the shape of input_ids"],
-        r"A row may have at most \d+ ids",
+        r"A sequence may have at most \d+ ids",
     ]
     for error, message in zip(bad, expected, strict=True):
         assert re.search(message, error)
@@ -687,7 +687,7 @@ def test_what_holds_of_every_answer_holds_of_texts_that_hypothesis_makes(asked, 
 
 @pytest.mark.parametrize("name", ["classifier", "tagger"])
 def test_texts_of_a_megabyte_are_answered(folder, name):
-    """By `benchmarks/fuzz_exports.py`, which draws some texts, too."""
+    """With random texts, too."""
     model = Model(folder / name)
     assert fuzz(model, count=100) >= 100
     ask_hard(name, model, only=["1 MB of words", "100,000 combining marks"])

@@ -53,7 +53,7 @@ def test_anything_else_is_told_and_nothing_is_written(models):
     (models / "run.json").touch()
     assert write_server_files(models) == (
         "TensorFlow Serving's models.config and monitoring.config were not written: "
-        f"{models} holds something else than models (notes.txt and 1 more)."
+        f"{models} contains something else than models (notes.txt and 1 more)."
     )
     assert not (models / "models.config").exists()
 

@@ -11,8 +11,7 @@ from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "mask the cat dog sat on mat red paris is capital of france bank river money"
@@ -163,13 +162,13 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
 @pytest.mark.parametrize(
     "text, options, sentence",
     [
-        ("no place", {}, r"no \[MASK\]; write it"),
-        ("[mask]", {}, r"no \[MASK\]; write it"),
+        ("no place", {}, r"no \[MASK\]. Write"),
+        ("[mask]", {}, r"no \[MASK\]. Write"),
         ("[MASK] " + "cat " * 22, {}, "has 23 tokens, more than the 22"),
         ("[MASK]", {"top_k": 0}, "at least 1"),
     ],
 )
-def test_rejects_texts_that_cannot_be(text, options, sentence, task):
+def test_rejects_invalid_texts(text, options, sentence, task):
     with pytest.raises(InputError, match=sentence):
         fill_mask(model=task, text=text, **options)
 
@@ -188,16 +187,14 @@ def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with pytest.raises(
-        InputError, match=r"of the task classifier, whose head for \[MASK\] is gone"
-    ):
+    with pytest.raises(InputError, match=r"of the task classifier, which has no masked-LM head"):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 
 def test_a_causal_lm_fills_no_mask_and_is_not_exported_as_if_it_did(tokenizer, tmp_path, capsys):
     """At a [MASK] its head predicts what comes after it."""
     make(CausalLM, tokenizer, is_decoder=True).save(tmp_path / "model")
-    with pytest.raises(InputError, match=r"a causal LM, which .* fills no \[MASK\]; give a model"):
+    with pytest.raises(InputError, match=r"a causal LM, which .* cannot fill \[MASK\]"):
         fill_mask(model=tmp_path / "model", text="[MASK]")
     output = tmp_path / "exported"
     assert main(["export", "--model", str(tmp_path / "model"), "--output", str(output)]) == 2

@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 
-from keras_bert.heads.next_sentence import NextSentenceHead
+from keras_bert.heads.classification import NextSentenceHead
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)

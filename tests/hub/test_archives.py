@@ -82,11 +82,11 @@ def test_no_member_leaves_the_folder(tmp_path, name):
     assert not list(inside.iterdir())
 
 
-def test_a_link_a_bomb_and_a_cut_archive_are_rejected(tmp_path, cache):
+def test_a_link_a_bomb_and_a_truncated_archive_are_rejected(tmp_path, cache):
     link = member("link", type=tarfile.SYMTYPE, linkname="/etc/passwd", size=0)
-    with pytest.raises(InputError, match="'link', which is no ordinary file"):
+    with pytest.raises(InputError, match="'link', which is not an ordinary file"):
         unpacked(tar_with(tmp_path / "link.tar.gz", link), tmp_path)
-    with pytest.raises(InputError, match="free some space"):
+    with pytest.raises(InputError, match="Free some space"):
         archives._check_space("bomb.zip", 1 << 60, tmp_path)
     with pytest.raises(InputError, match="names a file outside its folder"):
         unpacked(tar_with(tmp_path / "nameless.tar.gz", member(".")), tmp_path)
@@ -97,7 +97,7 @@ def test_a_link_a_bomb_and_a_cut_archive_are_rejected(tmp_path, cache):
     for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(mark) + flags] |= 1  # says that it is encrypted
     locked.write_bytes(data)
-    with pytest.raises(InputError, match="locked.zip is locked with a password"):
+    with pytest.raises(InputError, match="locked.zip is encrypted"):
         kb.load(locked)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(tar_with(tmp_path / "w.tar.gz", member("config.json")).read_bytes()[:40])
@@ -132,9 +132,9 @@ def test_any_broken_archive_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("held, said", [("saved_model.pb", "a SavedModel"), ("x", "no model")])
-def test_an_archive_without_a_model_says_so(tmp_path, cache, held, said):
+def test_an_archive_without_a_model_is_rejected(tmp_path, cache, held, said):
     archive = tar_with(tmp_path / "a.tar.gz", member(held))
-    with pytest.raises(InputError, match=f"a.tar.gz holds {said}"):
+    with pytest.raises(InputError, match=f"a.tar.gz contains {said}"):
         kb.load(archive)
 
 
@@ -143,7 +143,7 @@ def test_an_archive_of_two_models_is_rejected_and_a_part_of_one_is_not(tmp_path,
     with tarfile.open(tmp_path / "two.tar.gz", "w:gz") as tar:
         for name in ("a/config.json", "b/config.json"):
             tar.addfile(member(name), io.BytesIO(b"x"))
-    with pytest.raises(InputError, match=r"two.tar.gz holds several models \(a, b\)"):
+    with pytest.raises(InputError, match=r"two.tar.gz contains several models \(a, b\)"):
         kb.load(tmp_path / "two.tar.gz")
     paths = [PurePosixPath("m", name) for name in ("config.json", "1_Pooling/config.json", "x")]
     assert named_models._root(paths, "model") == PurePosixPath("m")
@@ -170,24 +170,24 @@ def nothing_written(cache, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("nothing_written")
-class TestSaidBeforeAnythingIsWritten:
-    """60,000 members were unpacked in two minutes before "holds no model"; 18 MB wrote 3 GB."""
+class TestRejectedBeforeAnythingIsWritten:
+    """60,000 members were unpacked in two minutes before "contains no model"; 18 MB wrote 3 GB."""
 
     def test_no_model(self, tmp_path):
         many = zip_with(tmp_path / "many.zip", *(f"{i}.txt" for i in range(500)))
-        with pytest.raises(InputError, match="many.zip holds no model"):
+        with pytest.raises(InputError, match="many.zip contains no model"):
             kb.load(many)
 
     def test_too_many_members(self, tmp_path):
-        names = (f"m/{i}/" for i in range(archives._MOST_MEMBERS + 1))
+        names = (f"m/{i}/" for i in range(archives._MAX_MEMBERS + 1))
         for archive in (
             zip_with(tmp_path / "many.zip", *names),
             tar_with(
                 tmp_path / "many.tar.gz",
-                *(member("config.json") for _ in range(archives._MOST_MEMBERS + 1)),
+                *(member("config.json") for _ in range(archives._MAX_MEMBERS + 1)),
             ),
         ):
-            with pytest.raises(InputError, match="has more than 10,000 members; a model has a few"):
+            with pytest.raises(InputError, match="has more than 10,000 members. Expected an"):
                 kb.load(archive)
 
     def test_too_many_bytes(self, tmp_path):
@@ -211,7 +211,7 @@ class TestSaidBeforeAnythingIsWritten:
             zip_with(tmp_path / "deep.zip", name),
             tar_with(tmp_path / "deep.tar.gz", info),
         ):
-            with pytest.raises(InputError, match="holds a file 1,501 folders deep"):
+            with pytest.raises(InputError, match="contains a file 1,501 folders deep"):
                 kb.load(archive)
 
     @pytest.mark.parametrize("name", ["config.json\0", "a\0b/config.json"])
@@ -242,7 +242,7 @@ class TestSaidBeforeAnythingIsWritten:
     def test_a_sparse_member(self, tmp_path):
         sparse = member("config.json", type=tarfile.GNUTYPE_SPARSE, size=0).tobuf()
         (tmp_path / "sparse.tar").write_bytes(sparse + bytes(10240))
-        with pytest.raises(InputError, match="'config.json', which is no ordinary file"):
+        with pytest.raises(InputError, match="'config.json', which is not an ordinary file"):
             kb.load(tmp_path / "sparse.tar")
 
     def test_a_name_that_is_not_utf8(self, tmp_path):

@@ -19,5 +19,5 @@ def test_nothing_is_converted_by_autograph(monkeypatch, tmp_path):
     for size in ({"batch_size": 2}, {"batch_tokens": 64}):
         training_dataset(folder, vocabulary=VOCABULARY, seed=0, **size)
     evaluation_dataset(folder, vocabulary=VOCABULARY, batch_size=2)
-    planned_batches([np.arange(3)], lambda rows: rows + 1)
+    planned_batches([np.arange(3)], lambda sequences: sequences + 1)
     assert not converted

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"])
 OPTIONS = {
@@ -17,8 +17,8 @@ OPTIONS = {
 }
 
 
-def ragged(rows):
-    return tf.ragged.constant(rows, dtype=tf.int32, ragged_rank=1)
+def ragged(sequences):
+    return tf.ragged.constant(sequences, dtype=tf.int32, ragged_rank=1)
 
 
 def as_lists(batch):
@@ -74,14 +74,14 @@ TEMPLATES = {
 def test_rows_follow_the_template(template, texts):
     """Part by part, and every text is where the template says."""
     rng = np.random.default_rng(1)
-    rows = [
+    sequences = [
         [rng.integers(5, 11, rng.integers(0, 5)).tolist() for _ in range(texts)] for _ in range(20)
     ]
     options = {**OPTIONS, "tokenizer": SimpleNamespace(vocabulary=VOCABULARY, template=template)}
     batch = frame(
-        [ragged(list(column)) for column in zip(*rows, strict=True)], **options, max_length=14
+        [ragged(list(column)) for column in zip(*sequences, strict=True)], **options, max_length=14
     )
-    for number, row in enumerate(rows):
+    for number, row in enumerate(sequences):
         parts = [
             ([VOCABULARY.id(what)] if isinstance(what, str) else row[what], segment)
             for what, segment in template.parts(texts)
@@ -118,17 +118,20 @@ def truncate_pair(first, second, budget):
 
 def test_pairs_are_cut_as_bert_cut_them():
     rng = np.random.default_rng(0)
-    rows = [
+    sequences = [
         (rng.integers(10, 99, rng.integers(0, 40)), rng.integers(10, 99, rng.integers(0, 40)))
         for _ in range(500)
     ]
     for max_length in (5, 12, 32, 33, 64):
         batch = frame(
-            [ragged([a.tolist() for a, _ in rows]), ragged([b.tolist() for _, b in rows])],
+            [
+                ragged([a.tolist() for a, _ in sequences]),
+                ragged([b.tolist() for _, b in sequences]),
+            ],
             **OPTIONS,
             max_length=max_length,
         )
-        for row, (a, b) in enumerate(rows):
+        for row, (a, b) in enumerate(sequences):
             a, b = truncate_pair(a, b, max_length - 3)
             length = int(batch["input_mask"][row].numpy().sum())
             assert batch["input_ids"][row, :length].numpy().tolist() == [2, *a, 3, *b, 3]
@@ -155,10 +158,10 @@ def test_a_graph_gives_the_same_for_any_batch_size_and_even_for_none():
     def graph(tokens):
         return frame([tokens], **OPTIONS, max_length=6)
 
-    rows = [[5, 6], [], [7] * 9]
+    sequences = [[5, 6], [], [7] * 9]
     for count in (1, 2, 3):
-        eager = frame([ragged(rows[:count])], **OPTIONS, max_length=6)
-        assert as_lists(graph(ragged(rows[:count]))) == as_lists(eager)
+        eager = frame([ragged(sequences[:count])], **OPTIONS, max_length=6)
+        assert as_lists(graph(ragged(sequences[:count]))) == as_lists(eager)
     empty = graph(tf.RaggedTensor.from_row_lengths(tf.constant([], tf.int32), []))
     assert empty["input_ids"].shape[0] == 0
 

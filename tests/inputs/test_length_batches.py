@@ -8,13 +8,13 @@ from keras_bert.inputs.batches import shuffled_batches, sorted_batches
 LENGTHS = np.random.default_rng(0).integers(3, 129, 5003)
 
 
-@pytest.mark.parametrize("rows, count", [(0, 1), (1, 1), (31, 4), (5003, 156), (5003, 5003)])
-def test_every_row_is_in_one_batch_and_batches_are_even(rows, count):
-    batches = shuffled_batches(LENGTHS[:rows], count=count, seed=1, epoch=0)
+@pytest.mark.parametrize("sequences, count", [(0, 1), (1, 1), (31, 4), (5003, 156), (5003, 5003)])
+def test_every_row_is_in_one_batch_and_batches_are_even(sequences, count):
+    batches = shuffled_batches(LENGTHS[:sequences], count=count, seed=1, epoch=0)
     assert len(batches) == count
-    assert sorted(np.concatenate([*batches, []]).tolist()) == list(range(rows))
+    assert sorted(np.concatenate([*batches, []]).tolist()) == list(range(sequences))
     assert len({len(batch) for batch in batches}) <= 2
-    assert max(len(batch) for batch in batches) == -(-rows // count)
+    assert max(len(batch) for batch in batches) == -(-sequences // count)
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
@@ -34,10 +34,10 @@ def test_rows_of_a_batch_are_of_about_one_length_and_batches_come_mixed():
     assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.35  # sorted batches have 1.0
 
 
-@pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 5003])
-def test_evaluation_goes_from_short_to_long(rows):
-    batches = sorted_batches(LENGTHS[:rows], batch_size=32)
+@pytest.mark.parametrize("sequences", [0, 1, 31, 32, 33, 5003])
+def test_evaluation_goes_from_short_to_long(sequences):
+    batches = sorted_batches(LENGTHS[:sequences], batch_size=32)
     assert [len(batch) for batch in batches[:-1]] == [32] * (len(batches) - 1)
     order = np.concatenate([*batches, np.empty(0, int)])
-    assert sorted(order.tolist()) == list(range(rows))
+    assert sorted(order.tolist()) == list(range(sequences))
     assert (np.diff(LENGTHS[order]) >= 0).all()

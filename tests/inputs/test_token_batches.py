@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.inputs.batches import bucket_widths, token_batches, tokens_a_batch
+from keras_bert.inputs.batches import bucket_lengths, token_batches, tokens_per_batch
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import most_predictions
 from keras_bert.tasks.pretraining import features
@@ -11,26 +11,28 @@ from keras_bert.tasks.pretraining.features import WindowBatches, training_datase
 from tests.pretraining_folder import MAX_LENGTH, MAX_PREDICTIONS, VOCABULARY, make_data_folder
 
 
-@pytest.mark.parametrize("max_length, tokens, rows", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)])
-def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, rows):
-    lengths = np.random.default_rng(0).integers(3, max_length + 1, rows)
+@pytest.mark.parametrize(
+    "max_length, tokens, sequences", [(64, 512, 1000), (20, 20, 7), (16, 64, 0)]
+)
+def test_every_row_is_in_one_batch_of_few_shapes(max_length, tokens, sequences):
+    lengths = np.random.default_rng(0).integers(3, max_length + 1, sequences)
     found, sizes, widths = token_batches(
         lengths, max_length=max_length, tokens=tokens, rng=np.random.default_rng(1)
     )
-    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(rows))
+    np.testing.assert_array_equal(np.sort(found[found >= 0]), np.arange(sequences))
     np.testing.assert_array_equal(sizes, tokens // widths)
-    assert set(widths) <= set(bucket_widths(max_length)) and len(set(widths)) <= 8
-    batches = np.split(found, np.cumsum(sizes)[:-1]) if rows else []
+    assert set(widths) <= set(bucket_lengths(max_length)) and len(set(widths)) <= 8
+    batches = np.split(found, np.cumsum(sizes)[:-1]) if sequences else []
     for batch, width in zip(batches, widths, strict=True):
         assert (lengths[batch[batch >= 0]] <= width).all()
         assert width == max_length or (batch >= 0).all()
-    if rows == 1000:
+    if sequences == 1000:
         # About one length: little is padding, where rows as they come would be half of it.
         assert lengths.sum() / (sizes * widths).sum() > 0.85
         assert (np.diff(widths) < 0).any()  # not the short ones first
         histogram = np.bincount(lengths, minlength=max_length + 1)
         expected = lengths.sum() / len(sizes)
-        assert tokens_a_batch(histogram, tokens=tokens) == pytest.approx(expected, rel=0.03)
+        assert tokens_per_batch(histogram, tokens=tokens) == pytest.approx(expected, rel=0.03)
 
 
 def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp_path):

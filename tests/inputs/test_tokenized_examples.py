@@ -12,7 +12,7 @@ TEXTS = ["a b c", "", "c", "a a a a a a a a a a a"]
 
 
 @pytest.fixture(scope="module")
-def rows():
+def sequences():
     lengths = [5, 2, 3, 12]  # with [CLS] and [SEP]; the last is cut
     count = sum(lengths)
     a_token_each = tf.RaggedTensor.from_row_lengths(
@@ -32,13 +32,13 @@ def rows():
 
 
 @pytest.mark.parametrize("numbers", [[2, 0], [3], [1, 2, 3, 0], []])
-def test_what_belongs_to_a_token_is_padded_like_the_tokens(rows, numbers):
-    inputs, labels, weights = rows.batch(tf.constant(numbers, tf.int32))
+def test_what_belongs_to_a_token_is_padded_like_the_tokens(sequences, numbers):
+    inputs, labels, weights = sequences.batch(tf.constant(numbers, tf.int32))
     width = inputs["input_ids"].shape[1]
     assert inputs["heads"].shape == labels["tags"].shape == (len(numbers), width)
     starts = np.cumsum([0, 5, 2, 3])
     for place, row in enumerate(numbers):
-        length = rows.lengths[row]
+        length = sequences.lengths[row]
         assert inputs["input_mask"][place].numpy().sum() == length
         own = np.zeros(width, np.int32)
         own[:length] = 1 + starts[row] + np.arange(length)
@@ -49,26 +49,30 @@ def test_what_belongs_to_a_token_is_padded_like_the_tokens(rows, numbers):
     np.testing.assert_array_equal(inputs["pairs"], np.arange(8).reshape(4, 2)[numbers])
 
 
-def test_a_dataset_has_the_same_batches(rows):
-    batches = list(rows.evaluation_batches(batch_size=3))
+def test_a_dataset_has_the_same_batches(sequences):
+    batches = list(sequences.evaluation_batches(batch_size=3))
     for batch, numbers in zip(batches, ([1, 2, 0], [3]), strict=True):
         tf.nest.map_structure(
-            np.testing.assert_array_equal, batch, rows.batch(tf.constant(numbers))
+            np.testing.assert_array_equal, batch, sequences.batch(tf.constant(numbers))
         )
 
 
-def test_a_fingerprint_knows_all_that_training_depends_on(rows):
+def test_a_fingerprint_knows_all_that_training_depends_on(sequences):
     def changed(**values):
-        options = {"labels": rows.labels, "weights": rows.weights, "columns": rows.columns}
+        options = {
+            "labels": sequences.labels,
+            "weights": sequences.weights,
+            "columns": sequences.columns,
+        }
         options |= {"input_names": NAMES, "max_length": 12, **values}
         return TokenizedExamples.of_texts(
             TEXTS[:3], [TEXTS], tokenizer=make_tokenizer(), **options
         ).fingerprint
 
     others = [
-        changed(weights={"tags": tf.ones_like(rows.weights["tags"])}),
-        changed(columns={**rows.columns, "pairs": np.zeros((4, 2), np.int32)}),
-        changed(labels={**rows.labels, "kind": np.zeros(4, np.int32)}),
+        changed(weights={"tags": tf.ones_like(sequences.weights["tags"])}),
+        changed(columns={**sequences.columns, "pairs": np.zeros((4, 2), np.int32)}),
+        changed(labels={**sequences.labels, "kind": np.zeros(4, np.int32)}),
     ]
-    assert changed() == rows.fingerprint
-    assert len({rows.fingerprint, *others}) == 4
+    assert changed() == sequences.fingerprint
+    assert len({sequences.fingerprint, *others}) == 4

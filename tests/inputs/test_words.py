@@ -49,12 +49,12 @@ def test_rows_hold_whole_words_and_fraction_them_out(max_length):
     texts = [["a" * length for length in words] for words in lengths]
     tokenizer = make_tokenizer()
     tokenized = words_given(texts, tokenizer)
-    rows = word_sequences(tokenized, template=BERT_TEMPLATE, max_length=max_length)
-    ids_of, starts_of, ends_of = (values.to_list() for values in rows[5:])
+    sequences = word_sequences(tokenized, template=BERT_TEMPLATE, max_length=max_length)
+    ids_of, starts_of, ends_of = (values.to_list() for values in sequences[5:])
     quarter = max(1, (max_length - 2) // 2 // 2)
     by_text = {}
     for row, where in enumerate(
-        zip(*(values.numpy().tolist() for values in rows[:5]), strict=True)
+        zip(*(values.numpy().tolist() for values in sequences[:5]), strict=True)
     ):
         text, first, end, owned, owned_end = where
         assert first <= owned <= owned_end <= end
@@ -73,7 +73,7 @@ def test_rows_hold_whole_words_and_fraction_them_out(max_length):
         by_text.setdefault(text, []).extend(range(owned, owned_end))
     assert by_text == {text: list(range(len(words))) for text, words in enumerate(lengths)}
     if max_length == 40:
-        counts = np.bincount(rows.text).tolist()
+        counts = np.bincount(sequences.text).tolist()
         assert counts[2] == 1 and counts[3] > 2
 
 
@@ -84,12 +84,14 @@ def test_rows_around_words_are_full_and_hold_them_in_their_middle():
     tokenized = words_given(texts, make_tokenizer())
     # Rows of 8 tokens, in which a word has one.
     options = {"template": BERT_TEMPLATE, "max_length": 10}
-    rows, missing = sequences_around(tokenized, tf.constant(low), tf.constant(high), **options)
-    where = list(zip(rows.first.numpy().tolist(), rows.end.numpy().tolist(), strict=True))
+    sequences, missing = sequences_around(tokenized, tf.constant(low), tf.constant(high), **options)
+    where = list(zip(sequences.first.numpy().tolist(), sequences.end.numpy().tolist(), strict=True))
     assert where == [(0, 8), (1, 9), (4, 12), (3, 11), (1, 9), (0, 2)]
     assert missing.numpy().tolist() == [0, 0, 0, 0, 3, 0]
-    assert rows.ids.row_lengths().numpy().tolist() == [8, 8, 8, 8, 8, 2]
-    assert rows.starts[5].numpy().tolist() == [1, 2] and rows.ends[5].numpy().tolist() == [2, 3]
+    assert sequences.ids.row_lengths().numpy().tolist() == [8, 8, 8, 8, 8, 2]
+    assert sequences.starts[5].numpy().tolist() == [1, 2] and sequences.ends[
+        5
+    ].numpy().tolist() == [2, 3]
 
 
 def test_strings_become_the_same_rows_in_a_graph(tokenizer):

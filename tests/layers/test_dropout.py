@@ -26,11 +26,11 @@ def test_drops_its_fraction_and_keeps_the_expectation(shape, rate):
     # Six standard deviations of a binomial.
     assert abs(dropped.mean() - rate) < 6 * np.sqrt(rate * (1 - rate) / n)
     assert kept.max() - kept.min() < 1e-6
-    # The scale is that of the share really dropped, a multiple of 1/65536.
+    # The scale is that of the fraction really dropped, a multiple of 1/65536.
     assert abs(kept[0] / 3.0 - 1 / (1 - round(rate * 65536) / 65536)) < 1e-6
 
 
-def test_neighbours_that_fraction_a_draw_are_independent():
+def test_neighbours_that_share_a_draw_are_independent():
     y = np.asarray(Dropout(rate=0.5, seed=2)(np.ones((40_000, 2), "float32"), training=True))
     both = (y == 0).all(axis=1).mean()
     assert abs(both - 0.25) < 6 * np.sqrt(0.25 * 0.75 / 40_000)

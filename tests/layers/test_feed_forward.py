@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.layers.feed_forward import FeedForward
+from keras_bert.layers.transformer_block import FeedForward
 from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from keras_bert.layers.pooler import Pooler
+from keras_bert.heads.pooling import Pooler
 from tests.layer_checks import check_layer
 
 FIRST = np.random.default_rng(5).normal(size=(3, 8)).astype("float32")

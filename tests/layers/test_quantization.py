@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.heads.next_sentence import NextSentenceHead
+from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.layers.dense import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*`quantize`", "ignore:Invalid quantization mode")

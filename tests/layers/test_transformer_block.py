@@ -2,11 +2,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.feed_forward import FeedForward
 from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import TransformerBlock
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 from tests.activation_formulas import FORMULAS
 from tests.layer_checks import WithLayout, check_layer
 

@@ -6,8 +6,8 @@ from keras import ops
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.layers.kernels import unpadding as module
-from keras_bert.layers.kernels.unpadding import NoUnpadding, Unpadding, unpadding_of
+from keras_bert.layers.kernels import gathering as module
+from keras_bert.layers.kernels.gathering import NoUnpadding, Unpadding, unpadding_of
 from keras_bert.layers.layout import Layout
 from tests.layers.test_transformer_block import make
 
@@ -31,8 +31,6 @@ def test_what_is_unpadded_can_be_padded(mask):
     np.testing.assert_array_equal(rows, x[is_token])
     back = np.asarray(unpadding.pad(ops.convert_to_tensor(rows)))
     np.testing.assert_array_equal(back, np.where(is_token[..., None], x, 0))
-    first = np.asarray(unpadding.first(ops.convert_to_tensor(rows)))
-    np.testing.assert_array_equal(first, back[:, 0])
 
 
 @pytest.mark.only_tensorflow
@@ -43,7 +41,7 @@ def test_a_little_padding_is_worked_on():
     unpadding = Unpadding(ops.convert_to_tensor(is_token))
     rows = unpadding.unpad(ops.convert_to_tensor(x))
     np.testing.assert_array_equal(np.asarray(rows), x.reshape(-1, 4))
-    np.testing.assert_array_equal(np.asarray(unpadding.first(rows)), x[:, 0])
+    np.testing.assert_array_equal(np.asarray(unpadding.pad(rows)), x)
 
 
 @pytest.mark.only_tensorflow
@@ -115,8 +113,6 @@ def test_where_there_is_next_to_no_padding_every_position_is_left():
     assert unpadding.unpad(hidden).shape == (6, 4)
     back = np.asarray(unpadding.pad(unpadding.unpad(hidden)))
     np.testing.assert_array_equal(back, np.asarray(hidden))
-    first = np.asarray(unpadding.first(unpadding.unpad(hidden)))
-    np.testing.assert_array_equal(first, np.asarray(hidden)[:, 0])
 
 
 @pytest.mark.only_tensorflow

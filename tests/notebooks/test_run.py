@@ -18,24 +18,13 @@ def write(tmp_path):
     return write
 
 
-def test_a_run_asks_for_the_metrics_where_they_stand(write, capsys):
-    """`x` is 2 in the end, and was 1 where the text speaks of it."""
-    path = write(
-        v4.new_code_cell("x = 1\nx"),
-        v4.new_markdown_cell("`x` is between 1 and 1."),
-        v4.new_code_cell("x = 2\nimport os\nos.listdir()"),
-    )
+def test_a_run_keeps_outputs_unless_it_only_checks(write):
+    path = write(v4.new_code_cell("x = 1\nx"), v4.new_code_cell("import os\nos.listdir()"))
     before = path.read_text()
     assert main(["--check", str(path)]) == 0 and path.read_text() == before
     assert main([str(path)]) == 0
     kept = nbformat.read(path, as_version=4)
-    assert [cell.cell_type for cell in kept.cells] == ["code", "markdown", "code"]
-    assert [cell.outputs[0].data["text/plain"] for cell in kept.cells[::2]] == ["1", "[]"]
-    wrong = write(
-        v4.new_code_cell("x = 3"), v4.new_markdown_cell("`x` is below 2."), name="b.ipynb"
-    )
-    assert main(["--check", str(wrong)]) == 1
-    assert 'the text says "`x` is below 2", and the run came to 3.' in capsys.readouterr().out
+    assert [cell.outputs[0].data["text/plain"] for cell in kept.cells] == ["1", "[]"]
 
 
 def test_an_error_is_told_with_its_cell_and_nothing_is_written(write, capsys):

@@ -86,9 +86,9 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
     [
         ({"layer": 4, "head": 1}, "no layer 4; the model has layers 1 to 3"),
         ({"layer": 1, "head": 0}, "no head 0; the model has heads 1 to 4"),
-        ({"layer": 1}, "give both, or neither"),
+        ({"layer": 1}, "Give both `layer` and `head`"),
         ({"text": ""}, "The text has no tokens"),
-        ({"text": "the bank " * 30}, "62 tokens .* shows 40 at most"),
+        ({"text": "the bank " * 30}, "62 tokens .* shows at most 40"),
         ({"output": "head.jpg"}, "should end in .png"),
         ({"output": "nowhere/head.png"}, "no folder nowhere"),
     ],
@@ -99,7 +99,7 @@ def test_rejects_what_cannot_be_drawn(options, sentence, model, tmp_path, monkey
         attention.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})
 
 
-def test_says_what_is_missing_without_matplotlib(model, tmp_path, monkeypatch):
+def test_without_matplotlib_the_extra_is_named(model, tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,4 +1,4 @@
-"""The pictures of a run show what its metrics.json says."""
+"""The pictures of a run show its metrics.json."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from keras_bert.base.errors import InputError
-from keras_bert.cli import finetune, pretrain
+from keras_bert.cli.training_commands import draw as draw_and_report
 from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
@@ -50,8 +50,7 @@ def draw(tmp_path, monkeypatch):
             draw(figures[path.stem])
             return path
 
-        for module in (run, run):
-            monkeypatch.setattr(module, "save_picture", keep)
+        monkeypatch.setattr(run, "save_picture", keep)
         (tmp_path / "metrics.json").write_text(json.dumps(metrics))
         paths = draw_run(tmp_path)
         assert [path.stem for path in paths] == list(figures)
@@ -66,14 +65,14 @@ def drawn(draw):
     return draw(METRICS)
 
 
-def test_the_history_has_the_loss_and_the_figure_that_a_model_is_kept_by(drawn):
+def test_the_history_has_the_loss_and_the_metric_that_selects_the_model(drawn):
     loss, figure = drawn["learning_curve"].axes
     (_, training, dev), (kept, _, f1) = loss.lines, figure.lines
     np.testing.assert_array_equal(training.get_xydata(), [[2, 2], [4, 1], [8, 0.5]])
     np.testing.assert_array_equal(dev.get_xydata(), [[4, 1.5], [8, 1.75]])
     np.testing.assert_array_equal(f1.get_xydata(), [[4, 0.75], [8, 0.5]])
     assert set(kept.get_xdata()) == {4}
-    assert "kept is step 4, 0.750 on dev" in figure.get_xlabel()
+    assert "the best is step 4, 0.750 on dev" in figure.get_xlabel()
 
 
 def test_labels_are_counted_and_coloured_by_their_fraction_of_what_was_expected(drawn):
@@ -93,7 +92,7 @@ def test_reliability_is_of_the_bins_that_hold_examples(drawn):
     assert [bar.get_height() for bar in below.patches] == [3, 1]
     middles = [bar.get_x() + bar.get_width() / 2 for bar in below.patches]
     assert middles == pytest.approx([1 / 2, 5 / 6])  # of the bins, which are three here
-    assert "0.150 off on average" in above.get_title(loc="left")  # (3 * 0.2 + 1 * 0) / 4
+    assert "calibration error 0.150" in above.get_title(loc="left")  # (3 * 0.2 + 1 * 0) / 4
 
 
 def labelled(*labels):
@@ -105,7 +104,7 @@ def span(words, label, score):
 
 
 # For each kind what its `official_metrics` reads of the task, two answers, two examples, and what
-# is drawn of the figures beside the learning curve.
+# is drawn in addition to the learning curve.
 MEASURED = {
     "classifier": (
         {"multi_label": False, "labels": ("ham", "spam")},
@@ -169,7 +168,7 @@ def test_the_pictures_of_each_kind(kind, draw):
 
 
 @pytest.mark.parametrize("name", ["$5 \\x $6", "a$_$"])
-def test_dollars_are_no_formulas(name, tmp_path):
+def test_dollars_are_not_formulas(name, tmp_path):
     path = save_picture(lambda figure: figure.suptitle(name), tmp_path / "a.png", size=(1, 1))
     assert path.exists()
 
@@ -178,7 +177,7 @@ def test_every_kind_has_its_pictures():
     assert {kind.split()[0] for kind in MEASURED} == {*finetuned_kinds()}
 
 
-def test_the_kinds_of_chunks_stand_beside_what_is_outside_and_nothing_is_drawn_of_no_answers(draw):
+def test_the_kinds_of_chunks_are_drawn_with_what_is_outside_and_nothing_without_answers(draw):
     dev = {"confusion": [[1, 2], [0, 4]], "confusion_labels": ["PER", "O"]}
     empty = {"confidence": 0.0, "accuracy": 0.0, "examples": 0}
     figures = draw({**METRICS, "dev": {**dev, "calibration": [empty] * 10}, "labels": ["A", "B"]})
@@ -199,17 +198,17 @@ def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
     np.testing.assert_allclose(shown[1].images[0].get_array(), [[0.9, 0.1], [0.6, 0.4]])
 
 
-def test_a_task_without_labels_has_a_history_alone_and_the_command_says_what_it_drew(
+def test_a_task_without_labels_has_a_history_alone_and_the_command_reports_the_pictures(
     tmp_path, capsys, monkeypatch
 ):
-    with pytest.raises(InputError, match="the run is not finished, or it is none"):
+    with pytest.raises(InputError, match="is not a finished run"):
         draw_run(tmp_path)
     (tmp_path / "metrics.json").write_text(json.dumps({**METRICS, "dev": {"pearson": 0.9}}))
-    finetune.draw(tmp_path)
+    draw_and_report(tmp_path)
     assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["learning_curve.png"]
-    assert capsys.readouterr().out == f"1 picture: {tmp_path}/pictures\n"
+    assert capsys.readouterr().out == f"1 picture: {tmp_path}/pictures/learning_curve.png\n"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    finetune.draw(tmp_path)
+    draw_and_report(tmp_path)
     assert capsys.readouterr().err.startswith("Pictures need matplotlib, which is not installed")
 
 
@@ -258,7 +257,7 @@ def curves_of(metrics, monkeypatch):
     return figure.axes
 
 
-def test_the_histories_of_pretraining_are_those_of_its_entries(monkeypatch):
+def test_the_curves_of_pretraining_are_those_of_its_log_records(monkeypatch):
     losses, accuracies, regime, speed, norm, wait = curves_of(PRETRAINED, monkeypatch)
     drawn = {line.get_label(): line.get_xydata().tolist() for line in losses.lines}
     assert drawn["masked tokens, training"] == [[5, 7], [10, 5]]
@@ -270,7 +269,7 @@ def test_the_histories_of_pretraining_are_those_of_its_entries(monkeypatch):
     assert norm.lines[0].get_xydata().tolist() == [[5, 2.5], [10, 1.5]]
     assert speed.lines[0].get_xydata().tolist() == [[5, 900], [10, 1000]]
     assert wait.lines[0].get_xydata().tolist() == [[5, 0.02], [10, 0.01]]
-    # A small share looks small.
+    # A small fraction looks small.
     assert wait.get_ylim() == (0, 0.05) and wait.yaxis.get_major_formatter()(0.02) == "2.0 %"
     assert speed.get_xlabel() == "steps; 45 % of the matrix rate"
 
@@ -284,6 +283,6 @@ def test_what_an_earlier_run_did_not_measure_is_left_out(monkeypatch):
 
 def test_the_pretrain_command_draws_them_into_the_runs_folder(tmp_path, capsys):
     (tmp_path / "metrics.json").write_text(json.dumps(PRETRAINED))
-    pretrain._draw(tmp_path)
-    assert capsys.readouterr().out == f"Picture: {tmp_path}/curves.png\n"
+    draw_and_report(tmp_path)
+    assert capsys.readouterr().out == f"1 picture: {tmp_path}/curves.png\n"
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.inference.embeddings.embed import embed
+from keras_bert.inference.embed import embed
 from keras_bert.pictures.words import (
     cosines,
     draw_contexts,
@@ -41,7 +41,7 @@ def test_words_have_the_vectors_of_embed_and_labels_of_their_surroundings(model)
     ]
 
 
-def test_points_keep_the_distances_of_vectors_that_lie_in_a_plane():
+def test_points_keep_the_distances_of_vectors_in_a_plane():
     plane = RNG.normal(size=(9, 2)) * (3, 1)
     turned = np.linalg.qr(RNG.normal(size=(12, 2)))[0]  # two directions at right angles
     vectors = plane @ turned.T + RNG.normal(size=12)
@@ -95,7 +95,7 @@ def test_both_are_written(model, tmp_path):
         (["a bank", "the river"], None, 'Text 2 .*: it has no word "bank"; its words are .*river'),
         (["a bank"], None, "needs two texts or more"),
         (["bank", "bank"], ["a"], "2 texts and 1 groups"),
-        (["bank"] * 7, list("abcdefg"), "7 names cannot be"),
+        (["bank"] * 7, list("abcdefg"), "7 groups of 7 names"),
         (["bank", "bank"], None, "same vector in all texts"),
     ],
 )

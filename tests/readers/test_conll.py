@@ -3,7 +3,7 @@
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.sentences import open_tagged_words
+from keras_bert.readers.sentences import TaggedSource
 from tests.readers.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL_2003 = """\
@@ -34,7 +34,7 @@ def read(tmp_path):
     def read(content, **options):
         path = tmp_path / "file.txt"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return open_tagged_words(path, **options)
+        return TaggedSource(path, **options)
 
     return read
 
@@ -93,7 +93,7 @@ def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
 
 def test_a_dev_file_is_read_like_the_training_file(read):
     train = read(CONLL_2003, tag_column=3)
-    assert pairs(read("a A B-X B-Y\nb B O O\n", like=train))[0][1] == ("B-X", "O")
+    assert pairs(read("a A B-X B-Y\nb B O O\n", schema=train))[0][1] == ("B-X", "O")
 
 
 def test_a_line_of_white_space_parts_sentences_and_a_bare_number_sign_comments(read):
@@ -113,10 +113,10 @@ def test_bad_lines_are_named(read):
         ("a O\nb c O\n", "line 2: 3 columns, but .* by spaces"),
         ("a\tO\nb\t\n", "line 2: no tag in column 2"),
         ("a\tB-X\n\tO\n", "line 2: no word in column 1"),
-        ("a\n\nb\n", "line 1: one column; a labelled file"),
+        ("a\n\nb\n", "Could not read .*file.txt as tagged words: line 1 has one column"),
         ("\n \n", "is empty"),
         ("a\tO\n\xff\tO".encode("latin-1"), "line 2: byte 1 is not UTF-8"),
-        (b"a\tO\nb\0\tO", "line 2: holds a NUL byte"),
+        (b"a\tO\nb\0\tO", "line 2: contains a NUL byte"),
         ('{"words": ["a"], "tags": ["O", "O"]}', "line 1: 1 word and 2 tags"),
         ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"]}', 'line 2: "tags" should be a list'),
         ('{"words": [], "tags": []}', "line 1: a sentence without a word"),
@@ -127,7 +127,7 @@ def test_bad_lines_are_named(read):
         with pytest.raises(InputError, match=said):
             list(read(text))
     with pytest.raises(InputError, match="does not exist"):
-        open_tagged_words("/nowhere/file")
+        TaggedSource("/nowhere/file")
 
 
 CONLLU = """\
@@ -157,7 +157,7 @@ def test_conllu_gives_the_syntactic_words_and_any_column(read):
     blank = CONLLU.replace("PRON", "_").replace("AUX", "_").replace("PART", "_")
     untagged = pairs(read(blank, need_tags=False))
     assert [tags for _, tags in untagged] == [None, ("PROPN",)]
-    with pytest.raises(InputError, match='no column "pos"; .* ID, FORM, LEMMA'):
+    with pytest.raises(InputError, match='no column "pos"; .* "ID", "FORM", "LEMMA"'):
         read(CONLLU, tag_column="pos")
     for bad, said in (
         ("2\tx\n", "line 12: 2 columns; a word of CoNLL-U has 10"),
@@ -222,14 +222,14 @@ def test_a_pipe_of_plain_lines_is_read_line_by_line(monkeypatch):
 
     pipe = Pipe()
     monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
-    source = iter(open_tagged_words("-", need_tags=False))
+    source = iter(TaggedSource("-", need_tags=False))
     assert next(source).text == "line" and pipe.given == 1
     assert next(source).text == "line" and pipe.given == 2
 
 
 def test_sentences_from_python():
     given = ["He said so.", ["He", "said"], (["so"], ["O"]), {"words": ["x"], "tags": ["B"]}]
-    found = list(open_tagged_words(given, need_tags=False))
+    found = list(TaggedSource(given, need_tags=False))
     assert [(e.text, e.words, e.tags) for e in found] == [
         ("He said so.", None, None),
         (None, ("He", "said"), None),
@@ -237,7 +237,7 @@ def test_sentences_from_python():
         (None, ("x",), ("B",)),
     ]
     assert [e.document for e in found] == [0, 1, 2, 3]
-    assert list(open_tagged_words(["a b"], need_tags=False, pretokenized=True))[0].words == (
+    assert list(TaggedSource(["a b"], need_tags=False, pretokenized=True))[0].words == (
         "a",
         "b",
     )
@@ -247,20 +247,20 @@ def test_sentences_from_python():
         ([([], [])], "Sentence 1 .*: a sentence without a word"),
     ):
         with pytest.raises(InputError, match=said):
-            open_tagged_words(bad)
+            TaggedSource(bad)
     for bad in ([[1, 2]], [[""]], [{"text": "a"}], [([], "O")]):
         with pytest.raises(ValueError, match="A sentence must be"):
-            open_tagged_words(bad, need_tags=False)
+            TaggedSource(bad, need_tags=False)
     with pytest.raises(InputError, match="`tag_column` is for files"):
-        open_tagged_words([(["a"], ["O"])], tag_column=1)
+        TaggedSource([(["a"], ["O"])], tag_column=1)
 
 
 def test_real_files(shared_data):
     sizes = {"train": (3394, 62730), "dev": (1009, 15733), "test": (1287, 23394)}
     for split, (sentences, words) in sizes.items():
-        examples = list(open_tagged_words(shared_data / "wnut17" / f"{split}.conll"))
+        examples = list(TaggedSource(shared_data / "wnut17" / f"{split}.conll"))
         assert (len(examples), sum(len(e.words) for e in examples)) == (sentences, words)
-    examples = list(open_tagged_words(shared_data / "ud_english_ewt" / "dev.conllu"))
+    examples = list(TaggedSource(shared_data / "ud_english_ewt" / "dev.conllu"))
     assert (len(examples), examples[-1].document) == (2001, 317)
 
 
@@ -273,13 +273,13 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
     labels = {"ner": ["O", "B-ORG", "B-PER"], "pos": ["NNP", "VBZ"]}
     prepare(tmp_path, "conll2003", features, rows, labels=labels)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    source = open_tagged_words("tfds:conll2003:train")
+    source = TaggedSource("tfds:conll2003:train")
     assert pairs(source) == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
     assert source.description.endswith('words in "tokens", tags in "ner"')
-    other = open_tagged_words("tfds:conll2003:train", tag_column="pos")
+    other = TaggedSource("tfds:conll2003:train", tag_column="pos")
     assert pairs(other)[1] == (("Peter",), ("NNP",))
-    with pytest.raises(InputError, match='row 1: no "chunks" among the keys'):
-        open_tagged_words("tfds:conll2003:train", tag_column="chunks")
+    with pytest.raises(InputError, match='record 1: no "chunks" among the keys'):
+        TaggedSource("tfds:conll2003:train", tag_column="chunks")
 
 
 def test_a_word_with_spaces_is_a_text_of_another_task(read):

@@ -14,7 +14,7 @@ from keras_bert.readers.glue import (
     write_submission,
 )
 from keras_bert.readers.labels import one_label, score
-from keras_bert.readers.texts import PAIR, TEXT, LabelledTexts
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.metrics import classification_metrics, score_metrics
 
 # The first lines of GLUE's files: their columns, and a row each.
@@ -89,7 +89,7 @@ def folder(tmp_path_factory):
 
 
 def read(path, task, *, labelled=True):
-    return LabelledTexts(
+    return TextSource(
         path,
         texts=TEXT if task.kind == "classifier" else PAIR,
         form=score if task.kind == "regression" else one_label,
@@ -137,7 +137,7 @@ def test_broken_lines_of_qqp_are_left_out_and_counted(folder):
     source = read(folder / "QQP/train.tsv", glue_task("QQP"))
     assert [example.text for example in source] == ["How?", "Who?"]
     assert source.notes() == [
-        f"{source.name}: 2 broken lines (another number of columns), left out as GLUE's own "
+        f"{source.name}: 2 invalid lines (another number of columns), left out as GLUE's own "
         "readers do."
     ]
 
@@ -145,26 +145,26 @@ def test_broken_lines_of_qqp_are_left_out_and_counted(folder):
 def test_bad_input(folder, tmp_path):
     with pytest.raises(InputError, match="no task 'SNLI'; its tasks are CoLA, SST-2, MRPC, STS-B"):
         glue_settings("SNLI", folder)
-    with pytest.raises(InputError, match="AX has nothing to train on: train on MNLI"):
+    with pytest.raises(InputError, match="AX has no training file; train on MNLI"):
         glue_settings("AX", folder)
-    with pytest.raises(InputError, match=r"RTE has no train.tsv in .*; it should be .*RTE/train"):
+    with pytest.raises(InputError, match=r"RTE has no train.tsv in .*; expected .*RTE/train"):
         glue_settings("RTE", tmp_path)
     with pytest.raises(InputError, match='line 1: no column "question1".* QQP has'):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
 
 
 @pytest.mark.parametrize(
-    "name, texts, form, said",
+    "name, texts, form, message",
     [
-        ("MRPC", TEXT, one_label, "pair-classifier, with two texts and a label .* one text and a"),
-        ("SST-2", PAIR, one_label, "classifier, with one text and a label .* reads two texts and"),
-        ("STS-B", PAIR, one_label, "regression, with two texts and a score .* texts and a label"),
-        ("RTE", PAIR, score, "pair-classifier, with two texts and a label .* texts and a score"),
+        ("MRPC", TEXT, one_label, "pair-classifier .* two texts and a label .* one text and a"),
+        ("SST-2", PAIR, one_label, "classifier .* one text and a label .* two texts and a label"),
+        ("STS-B", PAIR, one_label, "regression .* two texts and a score .* two texts and a label"),
+        ("RTE", PAIR, score, "pair-classifier .* two texts and a label .* two texts and a score"),
     ],
 )
-def test_a_task_of_another_kind_is_not_read_in_part(folder, name, texts, form, said):
-    with pytest.raises(InputError, match=f"^GLUE's {name} is of the kind {said}"):
-        LabelledTexts(folder, texts=texts, form=form, glue=name)
+def test_a_task_of_another_kind_is_not_read_in_part(folder, name, texts, form, message):
+    with pytest.raises(InputError, match=f"^GLUE's {name} is a {message}"):
+        TextSource(folder, texts=texts, form=form, glue=name)
 
 
 # What the leaderboard says of each task: https://gluebenchmark.com/tasks and /leaderboard.
@@ -198,7 +198,7 @@ def test_what_is_handed_in_of_each_task(name, tmp_path):
     assert list(glue_submission(name, answers)) == lines
     assert write_submission(name, answers[:1], path.parent).read_text().count("\n") == 2
     if labels:
-        with pytest.raises(InputError, match=f'says "maybe"; the labels of GLUE\'s {name} are'):
+        with pytest.raises(InputError, match=f'predicts "maybe"; the labels of GLUE\'s {name} are'):
             write_submission(name, [{"label": "maybe"}], path.parent)
     path.write_text("my own\n")
     with pytest.raises(InputError, match=f"{file} is a file that this command did not write"):
@@ -223,7 +223,9 @@ def test_the_metrics_of_each_task_have_the_names_that_glue_has(name):
 
 
 def test_answers_of_another_task_are_not_handed_in():
-    with pytest.raises(InputError, match='says "yes"; the labels of GLUE\'s RTE are "entailment"'):
+    with pytest.raises(
+        InputError, match='predicts "yes"; the labels of GLUE\'s RTE are "entailment"'
+    ):
         list(glue_submission("RTE", [{"label": "yes"}]))
     with pytest.raises(InputError, match="STS-B needs scores"):
         list(glue_submission("STS-B", [{"label": "1", "score": 0.5}]))

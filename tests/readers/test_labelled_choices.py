@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.labelled_choices import ChoicesFile, GivenChoices
+from keras_bert.readers.choices import ChoiceSource
 
 SWAG = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
@@ -17,7 +17,7 @@ SWAG = (
 def read(tmp_path, content, **options):
     path = tmp_path / "file"
     path.write_text(content)
-    return ChoicesFile(path, **options)
+    return ChoiceSource(path, **options)
 
 
 def test_swag(tmp_path):
@@ -33,10 +33,10 @@ def test_swag(tmp_path):
 
 
 def test_given_numbers_may_be_of_numpy():
-    (example,) = GivenChoices([("a", ["b", "c"], np.int64(1))])
+    (example,) = ChoiceSource([("a", ["b", "c"], np.int64(1))])
     assert example.label == 1
     with pytest.raises(InputError, match="the label True; it should be the number of"):
-        GivenChoices([("a", ["b", "c"], True)])
+        ChoiceSource([("a", ["b", "c"], True)])
 
 
 def test_json_lines_and_fields(tmp_path):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers import text_file
+from keras_bert.readers import sources
 from keras_bert.readers.labels import score, several_labels, warnings
-from keras_bert.readers.texts import GivenTexts, LabelledTexts
+from keras_bert.readers.texts import TextSource
 
 
 @pytest.fixture
@@ -32,60 +32,60 @@ TSV = "".join(f"{text}\t{label}\n" for text, label in ROWS)
 
 
 def test_tsv_without_header_is_told_by_content_whichever_column_comes_first(write):
-    assert pairs(LabelledTexts(write(TSV))) == ROWS
+    assert pairs(TextSource(write(TSV))) == ROWS
     swapped = "".join(f"{label}\t{text}\n" for text, label in ROWS)
-    assert pairs(LabelledTexts(write(swapped))) == ROWS
+    assert pairs(TextSource(write(swapped))) == ROWS
 
 
 def test_a_header_is_found_by_known_names_and_by_content(write):
-    known = LabelledTexts(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
+    known = TextSource(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
     assert pairs(known) == [("one two", "x"), ("three four", "y")]
     assert 'text in "Sentence", label in "Label"' in known.description
-    unknown = LabelledTexts(write("wording\tkind\n" + TSV))
+    unknown = TextSource(write("wording\tkind\n" + TSV))
     assert pairs(unknown) == ROWS
     assert "with a header line" in unknown.description and '"kind"' in unknown.description
 
 
 def test_a_rare_label_in_the_first_line_is_no_header(write):
-    assert pairs(LabelledTexts(write("a text\t2\n" + TSV)))[0] == ("a text", "2")
+    assert pairs(TextSource(write("a text\t2\n" + TSV)))[0] == ("a text", "2")
     rare = write("a text\trare\n" + TSV)
-    assert pairs(LabelledTexts(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
+    assert pairs(TextSource(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
 
 
 def test_a_label_comes_back_even_where_there_is_only_one(write):
-    assert pairs(LabelledTexts(write("fine\tx\na long text\tx\n"))) == [
+    assert pairs(TextSource(write("fine\tx\na long text\tx\n"))) == [
         ("fine", "x"),
         ("a long text", "x"),
     ]
     with_language = "".join(f"en\t{text}\t{label}\n" for text, label in ROWS)
-    assert pairs(LabelledTexts(write(with_language))) == ROWS
+    assert pairs(TextSource(write(with_language))) == ROWS
 
 
 def test_a_text_that_is_a_known_name_is_no_header(write):
-    assert pairs(LabelledTexts(write("review\t1\n" + TSV)))[0] == ("review", "1")
+    assert pairs(TextSource(write("review\t1\n" + TSV)))[0] == ("review", "1")
 
 
 def test_columns_and_header_can_be_given(write):
     rows = "".join(f"{i % 2}\t{i % 3}\tthe text of row {i}\tits other text\n" for i in range(30))
-    chosen = LabelledTexts(write(rows), text_column="4", label_column=2)
+    chosen = TextSource(write(rows), text_column="4", label_column=2)
     assert pairs(chosen)[1] == ("its other text", "1")
     with_header = "b\tb2\tfirst\tsecond\n" + rows
-    named = LabelledTexts(write(with_header), text_column="first", label_column="b2")
+    named = TextSource(write(with_header), text_column="first", label_column="b2")
     assert pairs(named)[4] == ("the text of row 4", "1")
-    assert len(pairs(LabelledTexts(write(TSV), header=True))) == len(ROWS) - 1
-    assert len(pairs(LabelledTexts(write("text\tlabel\n" + TSV), header=False))) == len(ROWS) + 1
+    assert len(pairs(TextSource(write(TSV), header=True))) == len(ROWS) - 1
+    assert len(pairs(TextSource(write("text\tlabel\n" + TSV), header=False))) == len(ROWS) + 1
 
 
 def test_quotes_are_literal_and_only_newline_ends_a_line(write):
     text = '"a "quoted" text\u2028of one\x0bline\x85 \''
-    assert pairs(LabelledTexts(write(f"{text}\tx\r\n\nother text\ty\n"))) == [
+    assert pairs(TextSource(write(f"{text}\tx\r\n\nother text\ty\n"))) == [
         (text, "x"),
         ("other text", "y"),
     ]
 
 
 def test_byte_order_mark_is_no_part_of_the_text(write):
-    assert pairs(LabelledTexts(write(b"\xef\xbb\xbfone two\tx\nthree four\ty")))[0][0] == "one two"
+    assert pairs(TextSource(write(b"\xef\xbb\xbfone two\tx\nthree four\ty")))[0][0] == "one two"
 
 
 def test_json_lines(write):
@@ -93,21 +93,21 @@ def test_json_lines(write):
         '{"id": 1, "text": "one", "label": "x"}\n\n{"text": "t\\two", "label": 3}\n'
         '{"text": "", "label": true}\n'
     )
-    source = LabelledTexts(write(lines))
+    source = TextSource(write(lines))
     assert [(row.line, row.text, row.label) for row in source] == [
         (1, "one", "x"),
         (3, "t\two", "3"),
         (4, "", "true"),
     ]
     assert "JSON Lines" in source.description
-    other = LabelledTexts(write('{"q": "one", "y": "x"}\n'), text_column="q", label_column="y")
+    other = TextSource(write('{"q": "one", "y": "x"}\n'), text_column="q", label_column="y")
     assert pairs(other) == [("one", "x")]
 
 
 def test_plain_lines_keep_empty_and_tabbed_lines_so_that_answers_stay_in_step(write):
-    source = LabelledTexts(write("\n one\n\na\tb\n"), need_labels=False)
+    source = TextSource(write("\n one\n\na\tb\n"), need_labels=False)
     assert pairs(source) == [("", None), (" one", None), ("", None), ("a\tb", None)]
-    assert not source.labelled
+    assert source.columns.label is None
 
 
 def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypatch):
@@ -127,7 +127,7 @@ def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypat
 
     pipe = Pipe()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe)))
-    rows = iter(LabelledTexts("-", need_labels=False))
+    rows = iter(TextSource("-", need_labels=False))
     assert next(rows).text == "first"
     assert pipe.given == 1
     assert [row.text for row in rows] == ["second", "third"]
@@ -135,8 +135,8 @@ def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypat
 
 def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
     rows = "".join(f"en\tsome text number {i}\t{'ham' if i % 3 else 'spam'}\n" for i in range(4))
-    assert LabelledTexts(write(rows), labels=("ham", "spam")).columns.label == 2
-    unlabelled = LabelledTexts(
+    assert TextSource(write(rows), labels=("ham", "spam")).columns.label == 2
+    unlabelled = TextSource(
         write("1\tfirst text\n2\tsecond text\n"), labels=("ham", "spam"), need_labels=False
     )
     assert pairs(unlabelled) == [("first text", None), ("second text", None)]
@@ -145,64 +145,64 @@ def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
 def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
     """So that they can be told by their lines, not by a column that was not found."""
     rows = "".join(f"{'true' if i % 2 else 'false'}\tthe text of number {i}\n" for i in range(24))
-    assert pairs(LabelledTexts(write(rows), labels=("0", "1")))[1] == (
+    assert pairs(TextSource(write(rows), labels=("0", "1")))[1] == (
         "the text of number 1",
         "true",
     )
     ids = "".join(f"the text {i}\t{i}x\n" for i in range(30))
-    with pytest.raises(InputError, match=r'none holds the model\'s \("0", "1"\); say which'):
-        LabelledTexts(write(ids), labels=("0", "1"))
+    with pytest.raises(InputError, match=r'none holds the model\'s \("0", "1"\); give it as'):
+        TextSource(write(ids), labels=("0", "1"))
 
 
 @pytest.mark.parametrize("header", ["text\tlabel\n", "wording\tkind\n"])
 def test_a_header_that_comes_again_is_told_by_its_line(write, header):
     """Where files were joined; its own words would be one more label."""
-    source = LabelledTexts(write(header + TSV + header + TSV))
+    source = TextSource(write(header + TSV + header + TSV))
     with pytest.raises(InputError, match="line 26: the header line again"):
         list(source)
-    as_rows = LabelledTexts(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
+    as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
     assert pairs(as_rows)[-1] == ("text", "label")
 
 
 def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
-    source = LabelledTexts(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
+    source = TextSource(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
     assert warnings(list(source)) == [
         f"{source.name}, line 2 and later: 2 texts without a word.",
-        f"{source.name}, line 3: 1 label in quotes. A quote is a character like any other here, so "
-        '"spam" is another label than spam.',
+        f"{source.name}, line 3: 1 label in quotes. Quotes are ordinary characters here: "
+        '"spam" and spam are different labels.',
     ]
-    given = GivenTexts([("", "x"), ("one", '"'), ("two", "it's")])
+    given = TextSource([("", "x"), ("one", '"'), ("two", "it's")])
     assert warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
 
 
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     table = "one two\tSpam\nthree\tspam\nfour\t0\nfive\t0.0\nsix\tnot  ham\nseven\tnot ham\n"
-    source = LabelledTexts(write(table), text_column=1, label_column=2, header=False)
-    alike = "differ in case, spaces or the form of a number alone, and are different labels here."
+    source = TextSource(write(table), text_column=1, label_column=2, header=False)
+    alike = "differ only in case, spaces or the form of a number, and are different labels here."
     assert warnings(list(source)) == [
         f'{source.name}: the labels "Spam" (1), "spam" (1) {alike}',
         f'{source.name}: the labels "0" (1), "0.0" (1) {alike}',
         f'{source.name}: the labels "not  ham" (1), "not ham" (1) {alike}',
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
-    assert warnings(list(GivenTexts(given))) == [
+    assert warnings(list(TextSource(given))) == [
         "the given texts, line 4 and later: 2 examples with the text of an earlier one (line 1) "
         "and another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
-    assert warnings(list(GivenTexts(given, form=several_labels))) == []
+    assert warnings(list(TextSource(given, form=several_labels))) == []
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
-    (note,) = warnings(list(GivenTexts(given, texts=("text_a", "text_b"), form=score)))
+    (note,) = warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
         "line 2: 1 example with the text of an earlier one (line 1) and another " + ("score.")
     )
 
 
 def test_given_labels_are_words_or_whole_numbers():
-    given = GivenTexts([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
+    given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
     assert [example.label for example in given] == ["1", "0", "true", "x"]
-    with pytest.raises(InputError, match="Text 1 .*: the label 0.5 is no text and no whole number"):
-        GivenTexts([("a", 0.5)])
+    with pytest.raises(InputError, match="Text 1 .*: the label 0.5 is neither a text nor"):
+        TextSource([("a", 0.5)])
 
 
 def test_a_pipe_is_read_once_like_a_file(tmp_path):
@@ -210,14 +210,14 @@ def test_a_pipe_is_read_once_like_a_file(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=[TSV])
     writer.start()
-    assert pairs(LabelledTexts(pipe)) == ROWS
+    assert pairs(TextSource(pipe)) == ROWS
     writer.join()
 
 
 def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
-    train = LabelledTexts(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
+    train = TextSource(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
     dev = write("a\tb\n", "dev.tsv")  # by itself anybody's guess
-    assert pairs(LabelledTexts(dev, like=train)) == [("b", "a")]
+    assert pairs(TextSource(dev, schema=train)) == [("b", "a")]
 
 
 @pytest.mark.parametrize(
@@ -229,21 +229,27 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"one\tx\n\ntwo\ty\tz\n", "file.tsv, line 3: 3 columns, but the first line has 2"),
         (b"one\tx\ntwo\t \n", "file.tsv, line 2: no label in column 2"),
         (b"one\tx\ntw\xffo\ty\n", "file.tsv, line 2: byte 3 is not UTF-8"),
-        (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: holds a NUL byte"),
-        ("one\tx\n".encode("utf-16"), "file.tsv, line 1: this is UTF-16; convert the file"),
-        (b"text alone\nand another\n", "file.tsv, line 1: no TAB"),
-        (b"text\tlabel\n", "holds a header line and nothing else"),
+        (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: contains a NUL byte"),
+        (
+            "one\tx\n".encode("utf-16"),
+            "file.tsv, line 1: the file is UTF-16. Expected UTF-8. Convert it: iconv -f UTF-16",
+        ),
+        (
+            b"text alone\nand another\n",
+            "file.tsv as labelled text: line 1 has 1 column. Expected CSV, TSV or",
+        ),
+        (b"text\tlabel\n", "has a header line and nothing else"),
         (b"label\tlabel\nx\ty\n", "line 1: two columns of the header have the same name"),
         (b'{"text": "a", "label": "x"}\n{"text": "b"\n', "line 2: not JSON"),
         (b'{"text": "a", "label": "x"}\n[1]\n', "line 2: not a JSON object"),
         (b'{"text": "a", "label": "x"}\n{"text": "b"}\n', 'line 2: no label in "label"'),
         (b'{"text": "a", "label": "x"}\n{"label": "b"}\n', 'line 2: no text under "text"'),
-        (b'{"text": "a\\u0000", "label": "x"}\n', "line 1: a NUL or half a surrogate pair"),
-        (b'{"text": "\\ud83d", "label": "x"}\n', "line 1: a NUL or half a surrogate pair"),
+        (b'{"text": "a\\u0000", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
+        (b'{"text": "\\ud83d", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
         (b'{"text": "a", "label": "\\udc00"}\n', 'line 1: no label in "label"'),
         (
             b'{"text": "a", "label": 1.0}\n',
-            'line 1: the label 1.0 is no text and no whole number in "label"',
+            'line 1: the label 1.0 is neither a text nor a whole number in "label"',
         ),
         (b'{"text": "a", "y": "x"}\n', 'line 1: no "label" among the keys (text, y)'),
         (b'{"txt": "a", "label": "x"}\n', 'line 1: no "text" among the keys (txt, label)'),
@@ -257,45 +263,45 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
 )
 def test_a_bad_file_is_told_in_one_sentence(write, content, message):
     with pytest.raises(InputError) as error:
-        list(LabelledTexts(write(content)))
+        list(TextSource(write(content)))
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_file_without_line_ends_is_told_before_the_memory_is_full(write, monkeypatch):
-    monkeypatch.setattr(text_file, "_LONGEST_LINE", 1000)
-    assert len(pairs(LabelledTexts(write("x" * 990 + "\ty\n" + "a\tz\n")))) == 2
+    monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
+    assert len(pairs(TextSource(write("x" * 990 + "\ty\n" + "a\tz\n")))) == 2
     with pytest.raises(InputError, match="line 2: more than 0 MiB without a line end"):
-        LabelledTexts(write("a\tx\n" + "x" * 1000 + "\ty\n"))
+        TextSource(write("a\tx\n" + "x" * 1000 + "\ty\n"))
 
 
 def test_what_cannot_be_told_is_asked_for(write, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
-        LabelledTexts(tmp_path / "none.tsv")
+        TextSource(tmp_path / "none.tsv")
     with pytest.raises(InputError, match="is a folder"):
-        LabelledTexts(tmp_path)
+        TextSource(tmp_path)
     ids = "".join(f"the text {i}\t{i}\n" for i in range(30))
     with pytest.raises(InputError, match="no column looks like a label.*`label_column`"):
-        LabelledTexts(write(ids))
+        TextSource(write(ids))
     with pytest.raises(InputError, match='no column "3"; its columns are 1 to 2'):
-        LabelledTexts(write(TSV), label_column=3)
+        TextSource(write(TSV), label_column=3)
     with pytest.raises(InputError, match='no column "kind"; its columns are "text", "label"'):
-        LabelledTexts(write("text\tlabel\n" + TSV), label_column="kind")
+        TextSource(write("text\tlabel\n" + TSV), label_column="kind")
     with pytest.raises(InputError, match="cannot be the same column"):
-        LabelledTexts(write(TSV), label_column=2, text_column=2)
+        TextSource(write(TSV), label_column=2, text_column=2)
 
 
 def test_a_file_of_pairs_is_not_silently_read_as_single_texts(shared_data):
     with pytest.raises(InputError, match='"#1 String" and in "#2 String".*`text_column`'):
-        LabelledTexts(shared_data / "mrpc" / "train.tsv")
-    chosen = LabelledTexts(shared_data / "mrpc" / "train.tsv", text_column="#2 String")
+        TextSource(shared_data / "mrpc" / "train.tsv")
+    chosen = TextSource(shared_data / "mrpc" / "train.tsv", text_column="#2 String")
     assert sum(1 for _ in chosen) == 3576
 
 
 def test_sst2(shared_data):
     counts = {}
     for split in ("train", "dev", "test"):
-        source = LabelledTexts(shared_data / "sst2" / f"{split}.tsv")
-        assert source.columns.text == 0 and source.columns.label == 1
+        source = TextSource(shared_data / "sst2" / f"{split}.tsv")
+        assert source.columns.texts == (0,) and source.columns.label == 1
         rows = pairs(source)
         assert {label for _, label in rows} == {"0", "1"}
         counts[split] = len(rows)

@@ -4,7 +4,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.readers.labels import score, several_labels, warnings
-from keras_bert.readers.texts import PAIR, LabelledTexts
+from keras_bert.readers.texts import PAIR, TextSource
 
 
 @pytest.fixture
@@ -38,28 +38,28 @@ ROW = [("a man sits", "a person sits down", "yes"), ("two dogs run", "a cat", "n
 def test_columns_are_told_by_their_names(write, names, order):
     lines = ["id\t" + "\t".join(names[place] for place in order)]
     lines += [f"{n}\t" + "\t".join(row[place] for place in order) for n, row in enumerate(ROW)]
-    assert pairs(LabelledTexts(write("\n".join(lines)), texts=PAIR)) == ROW
+    assert pairs(TextSource(write("\n".join(lines)), texts=PAIR)) == ROW
 
 
 def test_columns_without_names_are_told_by_content(write):
     rows = [(f"the first text {i}", f"the second one, {i}", "ab"[i % 2]) for i in range(24)]
     for order in ((0, 1, 2), (2, 0, 1)):
         table = "".join("\t".join(row[place] for place in order) + "\n" for row in rows)
-        assert pairs(LabelledTexts(write(table), texts=PAIR)) == rows
+        assert pairs(TextSource(write(table), texts=PAIR)) == rows
     unlabelled = "".join(f"{a}\t{b}\n" for a, b, _ in rows)
-    source = LabelledTexts(write(unlabelled), texts=PAIR, need_labels=False)
+    source = TextSource(write(unlabelled), texts=PAIR, need_labels=False)
     assert pairs(source) == [(a, b, None) for a, b, _ in rows]
     json_lines = '{"premise": "a", "hypothesis": "b", "label": 1}\n'
-    assert pairs(LabelledTexts(write(json_lines), texts=PAIR)) == [("a", "b", "1")]
+    assert pairs(TextSource(write(json_lines), texts=PAIR)) == [("a", "b", "1")]
 
 
 def test_fields_say_which_column_holds_what(write):
     table = "x\ty\tz\n" + "".join(f"{i % 2}\tone {i}\ttwo {i}\n" for i in range(30))
-    source = LabelledTexts(write(table), texts=PAIR, fields="text_a=z, text_b=y, label=x")
+    source = TextSource(write(table), texts=PAIR, fields="text_a=z, text_b=y, label=x")
     assert pairs(source)[3] == ("two 3", "one 3", "1")
-    by_number = LabelledTexts(write(table), texts=PAIR, header=True, fields="text_a=3,text_b=2")
+    by_number = TextSource(write(table), texts=PAIR, header=True, fields="text_a=3,text_b=2")
     assert pairs(by_number)[3] == ("two 3", "one 3", "1")
-    assert pairs(LabelledTexts(write(table), fields="text=y,label=1", header=True))[0] == (
+    assert pairs(TextSource(write(table), fields="text=y,label=1", header=True))[0] == (
         "one 0",
         "0",
     )
@@ -71,30 +71,30 @@ def test_fields_say_which_column_holds_what(write):
         ("text_a=y,text_b=y", "two texts and label cannot be the same column"),
     ):
         with pytest.raises(InputError, match=message):
-            LabelledTexts(write(table), texts=PAIR, fields=fields, header=True)
+            TextSource(write(table), texts=PAIR, fields=fields, header=True)
     with pytest.raises(InputError, match="either `label_column`, or `fields` with label"):
-        LabelledTexts(write(table), label_column="x", fields="label=x")
+        TextSource(write(table), label_column="x", fields="label=x")
 
 
 def test_rows_without_a_score_are_left_out_and_counted(write):
     table = "5.00\tone text\tits twin\n\tno score\there\n0\tanother\tone\n\tand\tagain\n"
-    source = LabelledTexts(write(table), texts=PAIR, form=score)
+    source = TextSource(write(table), texts=PAIR, form=score)
     examples = list(source)
     assert pairs(examples) == [("one text", "its twin", 5.0), ("another", "one", 0.0)]
     (note,) = warnings(examples)
-    assert note.endswith("2 rows without a score, left out (no score is not a score of zero).")
-    everything = LabelledTexts(write(table), texts=PAIR, form=score, need_labels=False)
+    assert note.endswith("2 records without a score, left out (no score is not a score of zero).")
+    everything = TextSource(write(table), texts=PAIR, form=score, need_labels=False)
     assert [example.label for example in everything] == [5.0, None, 0.0, None]
-    with pytest.raises(InputError, match="has no score in .* of any row"):
+    with pytest.raises(InputError, match="has no score in .* of any record"):
         named = write("score\ttext_a\ttext_b\n\ta\tb\n")
-        list(LabelledTexts(named, texts=PAIR, form=score))
+        list(TextSource(named, texts=PAIR, form=score))
 
 
 @pytest.mark.parametrize("first", ["3.00", ""])
 def test_a_first_score_that_never_comes_again_is_no_header(first, write):
     rows = [f"{number % 3}\ttext {number}\ttwin" for number in range(30)]
     table = "\n".join([f"{first}\tthe first\ttwin", *rows]) + "\n"
-    source = LabelledTexts(write(table), texts=PAIR, form=score, need_labels=False)
+    source = TextSource(write(table), texts=PAIR, form=score, need_labels=False)
     assert next(iter(source)).label == (float(first) if first else None)
     assert source.columns.names is None
 
@@ -103,7 +103,7 @@ def test_a_first_score_that_never_comes_again_is_no_header(first, write):
 def test_what_is_no_score_is_told_by_its_line(write, value):
     table = "score\ttext_a\ttext_b\n1.5\ta\tb\n" + f"{value}\tc\td\n"
     with pytest.raises(InputError, match=f'line 3: the score "{value}" is not a number such as'):
-        list(LabelledTexts(write(table), texts=PAIR, form=score))
+        list(TextSource(write(table), texts=PAIR, form=score))
 
 
 @pytest.mark.parametrize("value", ["nan", "NA", "1,5", "high"])
@@ -115,49 +115,49 @@ def test_one_bad_score_among_good_ones_is_told_by_its_line(write, value, place):
         return  # this is what a header looks like
     said = f'line {place + 1}: the score "{value}" is not a number'
     with pytest.raises(InputError, match=said):
-        list(LabelledTexts(write("\n".join(rows)), texts=PAIR, form=score))
+        list(TextSource(write("\n".join(rows)), texts=PAIR, form=score))
 
 
 def test_a_number_of_the_row_is_not_taken_for_a_score_with_a_gap(write):
     rows = [f"{i}\tone text, {i}\tand its twin, {i}\t{i % 5}.5" for i in range(20)]
     rows[3] = "3\tone text\tand its twin\tNA"
     with pytest.raises(InputError, match='line 4: the score "NA" is not a number'):
-        list(LabelledTexts(write("\n".join(rows)), texts=PAIR, form=score))
+        list(TextSource(write("\n".join(rows)), texts=PAIR, form=score))
 
 
 def test_several_labels(write):
     table = "text\tlabel\none two\tx|y\nthree\t\nfour\t z |x|z\n"
-    source = LabelledTexts(write(table), form=several_labels)
+    source = TextSource(write(table), form=several_labels)
     assert [example.label for example in source] == [("x", "y"), (), ("z", "x")]
     lines = '{"text": "a", "label": ["x", 3]}\n{"text": "b", "label": []}\n'
-    source = LabelledTexts(write(lines), form=several_labels)
+    source = TextSource(write(lines), form=several_labels)
     assert [example.label for example in source] == [("x", "3"), ()]
     usual = '{"text": "a", "labels": ["x", "y"], "label": "z"}\n'
-    assert list(LabelledTexts(write(usual), form=several_labels))[0].label == ("x", "y")
-    assert list(LabelledTexts(write(usual)))[0].label == "z"
+    assert list(TextSource(write(usual), form=several_labels))[0].label == ("x", "y")
+    assert list(TextSource(write(usual)))[0].label == "z"
     with pytest.raises(InputError, match="is a list .`multi_label=True` reads several labels. in"):
-        list(LabelledTexts(write('{"text": "a", "labels": ["x", "y"]}\n')))
+        list(TextSource(write('{"text": "a", "labels": ["x", "y"]}\n')))
     with pytest.raises(InputError, match="line 1: .* should be a list of labels"):
-        list(LabelledTexts(write('{"text": "a", "label": [[1]]}\n'), form=several_labels))
+        list(TextSource(write('{"text": "a", "label": [[1]]}\n'), form=several_labels))
 
 
 def test_a_file_of_another_task_is_told(write):
-    with pytest.raises(InputError, match="line 1: too few columns; a file of pairs"):
-        LabelledTexts(write("a text\tham\n"), texts=PAIR)
+    with pytest.raises(InputError, match="as pairs of texts: line 1 has 2 columns"):
+        TextSource(write("a text\tham\n"), texts=PAIR)
     with pytest.raises(InputError, match="no column looks like a score.*`fields`, label="):
         table = "".join(f"one text\tanother text\tlabel {i % 2}\n" for i in range(30))
-        LabelledTexts(write(table), texts=PAIR, form=score)
+        TextSource(write(table), texts=PAIR, form=score)
 
 
 def test_mrpc_and_sts(shared_data):
-    source = LabelledTexts(shared_data / "mrpc" / "train.tsv", texts=PAIR)
+    source = TextSource(shared_data / "mrpc" / "train.tsv", texts=PAIR)
     assert 'texts in "#1 String" and "#2 String", label in "Quality"' in source.description
     rows = pairs(source)
     assert len(rows) == 3576 and {label for *_, label in rows} == {"0", "1"}
     assert rows[0][0].endswith('"the witness", of deliberately distorting his evidence.')
-    source = LabelledTexts(shared_data / "sts" / "2015.train.tsv", texts=PAIR, form=score)
+    source = TextSource(shared_data / "sts" / "2015.train.tsv", texts=PAIR, form=score)
     assert len(pairs(source)) == 3000 and "score in column 1" in source.description
-    test = LabelledTexts(shared_data / "sts" / "2015.test.tsv", texts=PAIR, form=score)
+    test = TextSource(shared_data / "sts" / "2015.test.tsv", texts=PAIR, form=score)
     scored = list(test)
     whole = len((shared_data / "sts" / "2015.test.tsv").read_text().strip("\n").split("\n"))
     assert 0 < len(scored) < whole and len(scored) + test.unscored == whole

@@ -11,8 +11,8 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from keras_bert.readers.schemes import (
     SCHEMES,
     Span,
-    broken_places,
     converted,
+    invalid_positions,
     join_tag,
     labels_of,
     scheme_of,
@@ -57,7 +57,7 @@ def test_spans_become_tags_and_spans_again_in_every_scheme():
         for scheme in (*SCHEMES, "iob1"):
             tags = tags_of(spans, length, scheme)
             assert spans_of(tags) == spans and len(tags) == length
-            assert broken_places(tags, scheme) == []
+            assert invalid_positions(tags, scheme) == []
             for other in (*SCHEMES, "iob1"):
                 assert converted(converted(tags, other), scheme) == tags
         for scheme in SCHEMES:
@@ -104,7 +104,7 @@ def test_strict_spans_are_seqevals(scheme, reference):
 
 def test_what_is_broken_is_read_as_the_nearest_right_thing():
     tags = ["I-X", "O", "B-X", "I-Y"]
-    assert broken_places(tags, "bio") == [0, 3]
+    assert invalid_positions(tags, "bio") == [0, 3]
     assert converted(tags, "bio") == ["B-X", "O", "B-X", "B-Y"]
     for tags in sequences(500):
         right = converted(tags, "bio")
@@ -141,5 +141,5 @@ def test_what_may_follow_what_is_exactly_what_a_scheme_writes(scheme):
     for sequence in itertools.chain(*(itertools.product(numbers, repeat=n) for n in (1, 2, 3))):
         legal = allowed.start[sequence[0]] and allowed.end[sequence[-1]]
         legal &= all(allowed.between[pair] for pair in itertools.pairwise(sequence))
-        assert legal == (not broken_places([labels[n] for n in sequence], scheme))
+        assert legal == (not invalid_positions([labels[n] for n in sequence], scheme))
     assert np.all(transitions(["A", "B"], None).between)

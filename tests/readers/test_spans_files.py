@@ -7,7 +7,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
-from keras_bert.readers.spans import open_spanned_words, spans_of_tags
+from keras_bert.readers.spans import SpanSource, spans_of_tags
 from tests.readers.test_tfds import LABEL, NUMBER, TEXT, prepare, several
 
 CONLL = "EU B-ORG\nand O\nNew B-LOC\nYork I-LOC\n\nRome B-LOC\n"
@@ -34,23 +34,23 @@ def test_tags_may_have_no_type_and_other_names():
 def test_conll_json_lines_and_plain_lines(tmp_path):
     file = tmp_path / "a.conll"
     file.write_text(CONLL)
-    first, second = opened = list(open_spanned_words(file))
+    first, second = opened = list(SpanSource(file))
     assert first.words == ("EU", "and", "New", "York") and first.text == "EU and New York"
     assert first.spans == ((0, 1, "ORG"), (2, 4, "LOC"))
     assert (second.line, second.spans) == (6, ((0, 1, "LOC"),))
     file = tmp_path / "a.jsonl"
     file.write_text('{"words": ["Rome"], "spans": [[0, 1, "LOC"]]}\n\n{"text": "x", "spans": []}\n')
-    source = open_spanned_words(file)
+    source = SpanSource(file)
     assert source.description == f"{file}: JSON Lines, words, spans"
     assert [(e.line, e.words, e.spans) for e in source] == [
         (1, ("Rome",), opened[1].spans),
         (3, None, ()),
     ]
     file.write_text('{"words": ["EU", "and"], "tags": ["B-ORG", "O"]}\n')
-    assert [e.spans for e in open_spanned_words(file)] == [((0, 1, "ORG"),)]
+    assert [e.spans for e in SpanSource(file)] == [((0, 1, "ORG"),)]
     file = tmp_path / "a.txt"
     file.write_text("to Rome and back.\n\nHome.\n")
-    texts = list(open_spanned_words(file, need_spans=False))
+    texts = list(SpanSource(file, need_spans=False))
     assert [(e.text, e.words, e.spans) for e in texts] == [
         (line, None, None) for line in ("to Rome and back.", "", "Home.")
     ]
@@ -63,7 +63,7 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
 def test_a_sentence_that_begins_with_what_could_be_a_tag_is_plain_text(text, tmp_path):
     file = tmp_path / "a.txt"
     file.write_text(text)
-    found = list(open_spanned_words(file, need_spans=False))
+    found = list(SpanSource(file, need_spans=False))
     assert [(e.text, e.words) for e in found] == [(line, None) for line in text.splitlines()]
 
 
@@ -72,18 +72,18 @@ def test_a_prepared_dataset_has_tags(tmp_path, monkeypatch):
     rows = [{"tokens": ["to", "New", "York"], "ner": [0, 1, 2]}]
     prepare(tmp_path, "conll2003", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    source = open_spanned_words("tfds:conll2003:train", like=None)
+    source = SpanSource("tfds:conll2003:train", schema=None)
     assert source.description.endswith('words in "tokens", tags in "ner"')
     (example,) = source
     assert (example.text, example.spans) == ("to New York", ((1, 3, "LOC"),))
     assert source.notes() == []
     rows = [{"tokens": ["New", "York"], "ner": [1, 2]}, {"tokens": ["to", "York"], "ner": [0, 2]}]
     prepare(tmp_path, "broken", features, rows, labels={"ner": ["O", "B-LOC", "I-LOC"]})
-    source = open_spanned_words("tfds:broken:train", like=None, invalid_tags="repair")
+    source = SpanSource("tfds:broken:train", schema=None, invalid_tags="repair")
     assert [example.spans for example in source] == [((0, 2, "LOC"),), ((1, 2, "LOC"),)]
-    assert "tfds:broken:train: 1 tag that the scheme bio does not have there" in source.notes()[0]
-    with pytest.raises(InputError, match='row 2: the tag I-LOC of "York" cannot stand there'):
-        list(open_spanned_words("tfds:broken:train", like=None, invalid_tags="error"))
+    assert "tfds:broken:train: 1 tag invalid in the scheme bio" in source.notes()[0]
+    with pytest.raises(InputError, match='record 2: the tag I-LOC of "York" is invalid there'):
+        list(SpanSource("tfds:broken:train", schema=None, invalid_tags="error"))
 
 
 def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
@@ -99,19 +99,19 @@ def test_a_prepared_dataset_has_spans_in_one_another(tmp_path, monkeypatch):
     }
     none = {"words": ["to"], "spans/start": [], "spans/end": [], "spans/label": []}
     prepare(tmp_path, "nested", features, [row, none], {"spans-label": ["LOC", "ORG"]})
-    source = open_spanned_words("tfds:nested:train")
-    assert source.description == "tfds:nested:train: a prepared dataset, spans"
+    source = SpanSource("tfds:nested:train")
+    assert source.description == "tfds:nested:train: a prepared tfds split, words, spans"
     assert source.labelled and source.notes() == []
     assert [example.spans for example in source] == [((0, 4, "ORG"), (3, 4, "LOC")), ()]
     with pytest.raises(InputError, match="`tag_column` is for files with tags"):
-        open_spanned_words("tfds:nested:train", tag_column="x")
+        SpanSource("tfds:nested:train", tag_column="x")
     places = {"featuresDict": {"features": {"start": NUMBER, "end": NUMBER}}}
     features = {"text": TEXT, "spans": several(places)}
     row = {"text": "in Riga", "spans/start": [3], "spans/end": [7]}
     prepare(tmp_path, "places", features, [row, {**row, "spans/end": [8]}])
-    source = iter(open_spanned_words("tfds:places:train"))
+    source = iter(SpanSource("tfds:places:train"))
     assert next(source).spans == ((3, 7, None),)
-    with pytest.raises(InputError, match="row 2: the span .* goes beyond the text"):
+    with pytest.raises(InputError, match="record 2: the span .* is beyond the text"):
         next(source)
 
 
@@ -131,7 +131,7 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
     content, line = BROKEN[kind]
     path = tmp_path / f"a.{kind}"
     path.write_text(content)
-    source = open_spanned_words(path)
+    source = SpanSource(path)
     assert [example.spans for example in source] == [
         ((0, 1, "ORG"),),
         ((1, 2, "LOC"), (2, 3, "PER")),
@@ -139,38 +139,38 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
     scheme, count = ("bilou", "1 tag") if kind == "bilou" else ("bio", "2 tags")
     (note,) = source.notes()
     assert note == (
-        f"{path}: {count} that the scheme {scheme} does not have there, the first one in line "
+        f"{path}: {count} invalid in the scheme {scheme}, the first one in line "
         f'{line} (I-LOC at "Rome"); the chunks are read as conlleval reads them.'
     )
     assert Tagger.notes(list(Tagger.read(path))) == [note]
     for need_spans in (True, False):
-        refusing = open_spanned_words(path, invalid_tags="error", need_spans=need_spans)
-        with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" cannot stand'):
+        refusing = SpanSource(path, invalid_tags="error", need_spans=need_spans)
+        with pytest.raises(InputError, match=f'line {line}: the tag I-LOC of "Rome" is invalid'):
             next(iter(refusing))
 
 
 def test_given_texts_are_strings_words_or_objects():
     given = ["to Rome", ["to", "Rome"], {"words": ["to", "Rome"], "spans": [[1, 2, "LOC"]]}]
-    texts = list(open_spanned_words(given, need_spans=False))
+    texts = list(SpanSource(given, need_spans=False))
     assert [text.text for text in texts] == ["to Rome"] * 3
     assert [text.words for text in texts] == [None, ("to", "Rome"), ("to", "Rome")]
     assert [text.spans for text in texts] == [None, None, ((1, 2, "LOC"),)]
     with pytest.raises(InputError, match='^Text 1 of those given: no "spans" among the keys'):
-        open_spanned_words(given)
+        SpanSource(given)
     with pytest.raises(ValueError, match="must be a string, a list of words"):
-        open_spanned_words([5])
+        SpanSource([5])
     with pytest.raises(InputError, match="`tag_column` is for files"):
-        open_spanned_words(given, tag_column="2")
+        SpanSource(given, tag_column="2")
 
 
 def test_what_cannot_be_is_rejected_with_its_place(tmp_path):
     file = tmp_path / "a.conll"
     file.write_text("EU B-ORG\nand X-ORG\n")
-    with pytest.raises(InputError, match='a.conll, line 2: the tag "X-ORG" is no O, B-…'):
-        list(open_spanned_words(file, tag_column="2"))
+    with pytest.raises(InputError, match='a.conll, line 2: the tag "X-ORG" should be O, B-…'):
+        list(SpanSource(file, tag_column="2"))
     file = tmp_path / "a.jsonl"
     file.write_text('{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n')
     with pytest.raises(InputError, match='a.jsonl, line 2: no "spans" among the keys'):
-        list(open_spanned_words(file))
+        list(SpanSource(file))
     with pytest.raises(InputError, match="`word_column` is for files with tags"):
-        open_spanned_words(file, word_column="form")
+        SpanSource(file, word_column="form")

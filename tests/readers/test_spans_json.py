@@ -5,8 +5,7 @@ import json
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.spans import spanned_words
-from keras_bert.readers.spans_pairs import open_span_pairs
+from keras_bert.readers.spans import SpanPairSource, spanned_words
 
 WORDS = ["the", "Bank", "of", "England", "building"]
 PAIR = {"words": WORDS, "head": [0, 5], "tail": [3, 4], "label": "part_of"}
@@ -34,7 +33,7 @@ def test_words_and_nested_spans():
 def test_words_find_their_places_in_the_text_that_they_were_taken_from():
     example = read({"text": "  a-b  b", "words": ["a", "-", "b", "b"], "spans": [[1, 3, "x"]]})
     assert (example.starts, example.ends) == ((2, 3, 4, 7), (3, 4, 5, 8))
-    with pytest.raises(InputError, match='line 7: the "words" do not stand in the "text"'):
+    with pytest.raises(InputError, match='line 7: the "words" are not in the "text"'):
         read({"text": "a b", "words": ["b", "a"], "spans": []})
 
 
@@ -62,7 +61,7 @@ def test_spans_may_be_missing_where_they_are_not_needed():
         ({"text": "a\0", "spans": []}, "without NUL"),
         ({"words": WORDS, "spans": {"a": 1}}, '"spans" should be a list'),
         ({"words": WORDS, "spans": [[1, 6, "x"]]}, r"beyond the text, which has 5 words"),
-        ({"words": WORDS, "spans": [[-1, 2, "x"]]}, r"goes beyond the text, which has 5 words"),
+        ({"words": WORDS, "spans": [[-1, 2, "x"]]}, r"is beyond the text, which has 5 words"),
         ({"words": WORDS, "spans": [[3, 2, "x"]]}, r"ends before it begins or is empty"),
         ({"words": WORDS, "spans": [[3, 3, "x"]]}, "its end is the first word after it"),
         ({"text": "abc", "spans": [[0, 4, "x"]]}, "which has 3 characters"),
@@ -70,8 +69,8 @@ def test_spans_may_be_missing_where_they_are_not_needed():
         ({"words": WORDS, "spans": [[True, 2, "x"]]}, "with start and end whole numbers"),
         ({"words": WORDS, "spans": [[1]]}, r'should be \[start, end, "label"\]'),
         ({"words": WORDS, "spans": ["PER"]}, 'the span "PER" should be'),
-        ({"words": WORDS, "spans": [[1, 2, 5]]}, "a label that is no text"),
-        ({"words": WORDS, "spans": [[1, 2, " "]]}, "a label that is no text"),
+        ({"words": WORDS, "spans": [[1, 2, 5]]}, "a label that is not a text"),
+        ({"words": WORDS, "spans": [[1, 2, " "]]}, "a label that is not a text"),
     ],
 )
 def test_what_cannot_be_is_rejected_with_its_line(row, message):
@@ -83,12 +82,12 @@ def test_pairs_of_a_file_and_of_a_sequence(tmp_path):
     file = tmp_path / "pairs.jsonl"
     unlabelled = {"text": "Ada wrote it", "head": [0, 3], "tail": {"start": 10, "end": 12}}
     file.write_text(f"{json.dumps(PAIR)}\n\n{json.dumps(unlabelled)}\n")
-    opened = open_span_pairs(file, need_labels=False)
+    opened = SpanPairSource(file, need_labels=False)
     first, second = opened
     assert (first.head[:2], first.tail[:2], first.label) == ((0, 5), (3, 4), "part_of")
     assert (second.words, second.head[:2], second.label, second.line) == (None, (0, 3), None, 3)
     assert opened.description == f"{file}: JSON Lines, pairs of spans"
-    assert list(open_span_pairs([PAIR, unlabelled], need_labels=False))[0] == first
+    assert list(SpanPairSource([PAIR, unlabelled], need_labels=False))[0] == first
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_pairs_of_a_file_and_of_a_sequence(tmp_path):
     [
         ({"label": None}, 'no text under "label"'),
         ({"label": 3}, 'no text under "label"'),
-        ({"head": [2, 9]}, r"head \[2, 9\] goes beyond the text, which has 5 words"),
+        ({"head": [2, 9]}, r"head \[2, 9\] is beyond the text, which has 5 words"),
         ({"tail": [2, 1]}, r"tail \[2, 1\] ends before it begins"),
     ],
 )
@@ -104,17 +103,17 @@ def test_a_pair_that_cannot_be_is_rejected_with_its_line(changes, message, tmp_p
     file = tmp_path / "pairs.jsonl"
     file.write_text(f"{json.dumps(PAIR)}\n{json.dumps({**PAIR, **changes})}\n")
     with pytest.raises(InputError, match=rf"pairs.jsonl, line 2: {message}"):
-        list(open_span_pairs(file))
+        list(SpanPairSource(file))
     with pytest.raises(InputError, match=f"^Pair 1 of those given: {message}"):
-        open_span_pairs([{**PAIR, **changes}])
+        SpanPairSource([{**PAIR, **changes}])
 
 
 def test_other_files_hold_no_pairs(tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("a\tb\n")
-    with pytest.raises(InputError, match=r"pairs.tsv, line 1: not a JSON object; pairs of spans"):
-        open_span_pairs(file)
+    with pytest.raises(InputError, match="pairs.tsv as pairs of spans: line 1 is not a JSON"):
+        SpanPairSource(file)
     with pytest.raises(InputError, match='Pair 1 of those given: no "tail" among the keys'):
-        open_span_pairs([{"text": "a", "head": [0, 1]}])
+        SpanPairSource([{"text": "a", "head": [0, 1]}])
     with pytest.raises(ValueError, match="must be dictionaries"):
-        open_span_pairs(["a"])
+        SpanPairSource(["a"])

@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json
-from keras_bert.readers.squad import QuestionFile, nearest, open_questions, question_warnings
+from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -39,7 +39,7 @@ def write(tmp_path):
 
 
 def read(path, **options):
-    return list(QuestionFile(path, **options))
+    return list(QuestionSource(path, **options))
 
 
 def as_tuples(examples):
@@ -79,9 +79,9 @@ def test_a_file_on_one_line_is_parsed_once(write, monkeypatch):
 
 
 def test_what_a_file_was_taken_for_is_said(write):
-    assert QuestionFile(write(squad(qa()))).description.endswith("SQuAD JSON (version 1.1)")
-    source = QuestionFile(write({**qa(), "context": CONTEXT}))
-    assert source.description.endswith("JSON Lines, a question and its context a line")
+    assert QuestionSource(write(squad(qa()))).description.endswith("SQuAD JSON (version 1.1)")
+    source = QuestionSource(write({**qa(), "context": CONTEXT}))
+    assert source.description.endswith("JSON Lines, a question and its context per line")
     assert source.kind == "jsonl"
 
 
@@ -106,7 +106,7 @@ def test_json_lines_are_read_line_by_line():
         def readline(self, size=-1, found=lines()):  # noqa: B008
             return next(found)
 
-    source = QuestionFile.__new__(QuestionFile)
+    source = QuestionSource.__new__(QuestionSource)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", type("In", (), {"buffer": Pipe()}))
         source.__init__("-", need_answers=False)
@@ -116,15 +116,15 @@ def test_json_lines_are_read_line_by_line():
 
 def test_questions_from_python():
     pairs = [("who?", "a text"), ("where?", "")]
-    found = list(open_questions(pairs, need_answers=False))
+    found = list(QuestionSource(pairs, need_answers=False))
     assert as_tuples(found) == [(None, "who?", "a text", None), (None, "where?", "", None)]
     rows = [{**qa(), "context": CONTEXT}]
-    assert as_tuples(open_questions(rows)) == EXPECTED
+    assert as_tuples(QuestionSource(rows)) == EXPECTED
     with pytest.raises(InputError, match='the given questions, question 1: no "answers"'):
-        open_questions(pairs)
+        QuestionSource(pairs)
     for bad in (["text"], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(ValueError, match="must be pairs of a question and its context"):
-            open_questions(bad, need_answers=False)
+            QuestionSource(bad, need_answers=False)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_an_answer_that_stands_nowhere_is_kept_to_compare_with(write):
     answers = [{"text": "a horse", "answer_start": 4}, {"text": " ", "answer_start": 3}]
     (example,) = read(write(squad(qa(answers=answers))))
     assert [answer.start for answer in example.answers] == [None, None]
-    assert question_warnings([example])[0].endswith("nothing is learned from 2.")
+    assert question_warnings([example])[0].endswith("2 not used in training.")
     (example,) = read(write(squad(qa(answers=[*answers, DOG]))))
     assert example.located.text == "dog"
 
@@ -172,8 +172,8 @@ def test_warnings_are_told_with_place_and_count(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty; at least one question is needed"),
-        (b'{"data": [\n{]}', r"line 2: not JSON .* give SQuAD's JSON, or JSON Lines"),
+        (b"", "is empty; at least one line of text is needed"),
+        (b'{"data": [\n{]}', r"line 2: not JSON .* expected SQuAD's JSON, or JSON Lines"),
         (b"\n\nwords\n", "line 3: not JSON"),
         (b"[1]", 'the file has no list of objects under "data"'),
         (b'{"data": 3}', 'the file has no list of objects under "data"; SQuAD\'s JSON is'),
@@ -182,11 +182,11 @@ def test_warnings_are_told_with_place_and_count(write):
         (b'{"data": [{"paragraphs": [{"qas": []}]}]}', 'paragraph 1: no text under "context"'),
         (squad({"id": "x"}), 'question 1, id x: no text under "question"'),
         (squad(qa(id=[])), '"id" should be a string or a number'),
-        (squad(qa(question="\ud800")), 'a NUL or half a surrogate pair under "question"'),
-        (squad({"id": "x", "question": "?"}), 'id x: no "answers"; a file to learn from'),
+        (squad(qa(question="\ud800")), '"question" contains a NUL or half a surrogate pair'),
+        (squad({"id": "x", "question": "?"}), 'id x: no "answers"; for training and evaluation'),
         (squad(qa(answers="dog")), '"answers" should be a list of'),
-        (squad(qa(answers=["dog"])), "an answer is not of the form"),
-        (squad(qa(answers=[{"text": "dog"}])), "an answer is not of the form"),
+        (squad(qa(answers=["dog"])), 'an answer should be {"text"'),
+        (squad(qa(answers=[{"text": "dog"}])), 'an answer should be {"text"'),
         (squad(qa(is_impossible=True)), '"is_impossible" is true, but there are answers'),
         (squad(qa(answers=[], is_impossible=False)), "is false, but there are no answers"),
         (b'{"question": "a", "context": "b", "answers": []}\n[]', "line 2: not a JSON object"),
@@ -201,7 +201,7 @@ def test_a_bad_file_is_a_sentence_with_its_place(write, content, message):
 
 def test_a_missing_file_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
-        QuestionFile(tmp_path / "none.json")
+        QuestionSource(tmp_path / "none.json")
 
 
 def test_answers_are_not_asked_for_where_one_predicts(write):
@@ -225,10 +225,10 @@ def test_other_names_are_said_by_fields(write):
     assert as_tuples(read(write(row), fields=fields)) == EXPECTED
     with pytest.raises(InputError, match='line 1: no text under "query"'):
         read(write({"passage": "a"}), fields="question=query,context=passage")
-    with pytest.raises(InputError, match="is SQuAD's JSON, which has its names"):
+    with pytest.raises(InputError, match="is SQuAD's JSON, whose names are known"):
         read(write(squad(qa())), fields=fields)
-    with pytest.raises(InputError, match="the given questions have SQuAD's names"):
-        open_questions([("a", "b")], fields=fields)
+    with pytest.raises(InputError, match="`fields` is for files; the given questions"):
+        QuestionSource([("a", "b")], fields=fields)
 
 
 def test_a_prepared_tfds_split(tmp_path, monkeypatch):
@@ -246,9 +246,9 @@ def test_a_prepared_tfds_split(tmp_path, monkeypatch):
         {**row, "id": "q2", "answers/text": [], "answers/answer_start": []},
     ]
     prepare(tmp_path, "squad", features, rows)
-    source = open_questions("tfds:squad:train")
+    source = QuestionSource("tfds:squad:train")
     assert "a prepared tfds split" in source.description
     examples = list(source)
     assert [answer.start for answer in examples[0].answers] == [16, 25]
     assert (examples[1].id, examples[1].answers) == ("q2", ())
-    assert "tfds:squad:train, row 2, id q2: bad" in str(examples[1].error("bad"))
+    assert "tfds:squad:train, record 2, id q2: bad" in str(examples[1].error("bad"))

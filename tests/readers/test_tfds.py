@@ -6,11 +6,11 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.labelled_choices import ChoicesFile
+from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.labels import score
-from keras_bert.readers.spans_pairs import open_span_pairs
-from keras_bert.readers.texts import PAIR, LabelledTexts
-from keras_bert.readers.tfds import TfdsTable
+from keras_bert.readers.sources import TfdsRecords
+from keras_bert.readers.spans import SpanPairSource
+from keras_bert.readers.texts import PAIR, TextSource
 
 _FEATURES = "tensorflow_datasets.core.features"
 TEXT = {"pythonClassName": f"{_FEATURES}.text_feature.Text", "text": {}}
@@ -85,7 +85,7 @@ def test_single_texts_by_the_names_of_their_features(root):
     features = {"idx": NUMBER, "sentence": TEXT, "label": LABEL}
     names = {"label": ["negative", "positive"]}
     prepare(root, "glue/sst2", features, rows, names, split="validation")
-    source = LabelledTexts("tfds:glue/sst2:validation", need_labels=False)
+    source = TextSource("tfds:glue/sst2:validation", need_labels=False)
     assert [(e.line, e.text, e.label) for e in source] == [
         (1, "text 0", "negative"),
         (2, "text 1", "positive"),
@@ -97,21 +97,21 @@ def test_single_texts_by_the_names_of_their_features(root):
     assert source.description == (
         'tfds:glue/sst2:validation: a prepared tfds split, text in "sentence", label in "label"'
     )
-    with pytest.raises(InputError, match='tfds:glue/sst2:validation, row 3: no label in "label"'):
-        list(LabelledTexts("tfds:glue/sst2:validation"))
+    with pytest.raises(InputError, match='sst2:validation, record 3: no label in "label"'):
+        list(TextSource("tfds:glue/sst2:validation"))
 
 
 def test_pairs_scores_and_other_names_through_fields(root):
     features = {"sentence1": TEXT, "sentence2": TEXT, "label": NUMBER}
     rows = [{"sentence1": "a", "sentence2": "b", "label": 2.5}] * 4
     prepare(root, "glue/stsb", features, rows)
-    source = LabelledTexts("tfds:glue/stsb:train", texts=PAIR, form=score)
+    source = TextSource("tfds:glue/stsb:train", texts=PAIR, form=score)
     assert [(*e.texts, e.label) for e in source] == [("a", "b", 2.5)] * 4
     prepare(root, "reviews", {"body": TEXT, "stars": NUMBER}, [{"body": "x", "stars": 3}] * 2)
-    source = LabelledTexts("tfds:reviews:train", fields="text=body,label=stars")
+    source = TextSource("tfds:reviews:train", fields="text=body,label=stars")
     assert [(e.text, e.label) for e in source] == [("x", "3")] * 2
-    with pytest.raises(InputError, match=r'no "text" among the features \(body, stars\); say .*'):
-        LabelledTexts("tfds:reviews:train")
+    with pytest.raises(InputError, match=r'no "text" among the features \(body, stars\); give .*'):
+        TextSource("tfds:reviews:train")
 
 
 def test_sequences_and_features_inside_others(root):
@@ -124,7 +124,7 @@ def test_sequences_and_features_inside_others(root):
         "answers/answer_start": [2],
     }
     prepare(root, "words", features, [row, {**row, "tokens": []}], {"tags": ["O", "B-PER"]})
-    table = TfdsTable("tfds:words:1.0.0:train")
+    table = TfdsRecords("tfds:words:1.0.0:train")
     assert list(table) == [
         (1, {**row, "tags": ["B-PER", "O"]}),
         (2, {**row, "tags": ["B-PER", "O"], "tokens": []}),
@@ -135,7 +135,7 @@ def test_choices(root):
     features = {"question": TEXT, "options": several(TEXT), "answer": NUMBER}
     rows = [{"question": "q", "options": ["a", "b", "c"], "answer": 2}] * 2
     prepare(root, "quiz", features, rows)
-    first, _ = ChoicesFile("tfds:quiz:train")
+    first, _ = ChoiceSource("tfds:quiz:train")
     assert (first.context, first.choices, first.label) == ("q", ("a", "b", "c"), 2)
 
 
@@ -151,22 +151,22 @@ def test_pairs_of_spans_by_their_names_and_by_fields(root):
     }
     prepare(root, "who", {**features, "relation": LABEL}, [row] * 2, {"relation": ["no", "in"]})
     fields = "words=tokens,head=subject,tail=object/start|object/end,label=relation"
-    source = open_span_pairs("tfds:who:train", fields=fields)
+    source = SpanPairSource("tfds:who:train", fields=fields)
     first, _ = source
     assert (first.words, first.label) == (("ada", "in", "rome"), "in")
     assert (first.head[:2], first.tail[:2]) == ((0, 1), (2, 3))
     assert source.description == "tfds:who:train: a prepared tfds split, pairs of spans"
     for told, message in (
-        ("words=text", 'row 1: no "text", which `fields` says, among the features .tokens, subj'),
-        (None, 'row 1: no "words" and no "text" among the keys'),
+        ("words=text", 'record 1: no "text" .from `fields`. among the features .tokens, subj'),
+        (None, 'record 1: no "words" and no "text" among the keys'),
         ("verb=label", '`fields` names "verb"; it should be words, text, head, tail, label'),
     ):
         with pytest.raises(InputError, match=message):
-            list(open_span_pairs("tfds:who:train", fields=told))
+            list(SpanPairSource("tfds:who:train", fields=told))
     named = {"words": several(TEXT), "head": several(NUMBER), "tail": several(NUMBER)}
     row = {"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": 0}
     prepare(root, "named", {**named, "label": LABEL}, [row] * 2, {"label": ["of", "in"]})
-    assert [pair.label for pair in open_span_pairs("tfds:named:train")] == ["of", "of"]
+    assert [pair.label for pair in SpanPairSource("tfds:named:train")] == ["of", "of"]
 
 
 def test_bad_input(root):
@@ -181,10 +181,10 @@ def test_bad_input(root):
         ("tfds:spam:dev", "1.10.0 has no split dev: it has train"),
     ):
         with pytest.raises(InputError, match=message):
-            LabelledTexts(name)
+            TextSource(name)
     shard.write_bytes(shard.read_bytes()[:-3])
-    with pytest.raises(InputError, match="tfds:spam:train, after row 1: damaged"):
-        list(LabelledTexts("tfds:spam:train"))
+    with pytest.raises(InputError, match="tfds:spam:train, after record 1: damaged"):
+        list(TextSource("tfds:spam:train"))
     shard.unlink()
-    with pytest.raises(InputError, match="is missing: prepare the dataset"):
-        LabelledTexts("tfds:spam:train")
+    with pytest.raises(InputError, match="is missing; prepare the dataset"):
+        TextSource("tfds:spam:train")

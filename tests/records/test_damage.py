@@ -14,28 +14,28 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder, compact
-from keras_bert.records.damage import (
+from keras_bert.records.examples import (
     damage_is_named,
     damage_of,
     find_damage,
+    read_examples,
     readable_examples,
     reject_lost_records,
 )
 from keras_bert.records.folder import CARD
-from keras_bert.records.rows import read_examples
 from keras_bert.tasks.pretraining.features import training_dataset
 from tests.pretraining_folder import MAX_LENGTH, VOCABULARY, make_data_folder
 
-ROWS = 40
+EXAMPLES = 40
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Folders without damage, by whether they are compressed."""
     root = tmp_path_factory.mktemp("whole")
-    plain = make_data_folder(root / "plain", rows=ROWS, eval_examples=3, shards=2)
+    plain = make_data_folder(root / "plain", rows=EXAMPLES, eval_examples=3, shards=2)
     packed = make_data_folder(
-        root / "packed", rows=ROWS, eval_examples=3, shards=2, compression="gzip"
+        root / "packed", rows=EXAMPLES, eval_examples=3, shards=2, compression="gzip"
     )
     for shard in packed.glob("*-of-*"):
         shard.with_name(f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
@@ -75,10 +75,10 @@ COMPRESSED = "the compressed file is damaged there"
 @pytest.mark.parametrize(
     "compression, change, number, what",
     [
-        ("", flipped, r"9|10|11", "its bytes are not those that were written"),
+        ("", flipped, r"9|10|11", "its checksum is wrong"),
         ("", lambda data: data[:-3], "19", "the file ends inside it"),
-        ("", lambda data: b"these are no records at all", "0", "its bytes are not .*"),
-        ("GZIP", flipped, r"\d+", f"({COMPRESSED}|its bytes are not those that were written)"),
+        ("", lambda data: b"these are no records at all", "0", "its checksum is wrong"),
+        ("GZIP", flipped, r"\d+", f"({COMPRESSED}|its checksum is wrong)"),
         ("GZIP", lambda data: b"not compressed at all", "0", COMPRESSED),
         ("", lambda data: header(1 << 62) + data, "0", TOO_LONG),
         ("", lambda data: data + header(1 << 62), "20", TOO_LONG),
@@ -89,8 +89,8 @@ COMPRESSED = "the compressed file is damaged there"
 def test_the_damaged_record_is_named(whole, tmp_path, compression, change, number, what):
     folder, shard = of_bytes(whole, compression, change, tmp_path)
     sentence = (
-        rf"{re.escape(shard)}, record ({number}) cannot be read: {what}; make the data again with "
-        "keras-bert pretraining-data --force"
+        rf"{re.escape(shard)}, record ({number}) cannot be read: {what}\. Make the data again with "
+        r"keras-bert pretraining-data --force\."
     )
     found = find_damage(folder, "train")
     assert re.fullmatch(sentence, str(found))
@@ -110,7 +110,7 @@ def without_its_end(data):
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP"])
-def test_rows_that_are_lost_between_records_are_counted(whole, tmp_path, compression):
+def test_examples_that_are_lost_between_records_are_counted(whole, tmp_path, compression):
     def change(data):
         if compression:
             return gzip.compress(without_its_end(gzip.decompress(data)))
@@ -120,8 +120,8 @@ def test_rows_that_are_lost_between_records_are_counted(whole, tmp_path, compres
     card = json.loads((tmp_path / CARD).read_text())
     card["splits"]["train"]["shard_instances"] = [20, 20]
     (tmp_path / CARD).write_text(json.dumps(card))
-    said = str(find_damage(DataFolder.open(tmp_path), "train"))
-    assert said.startswith(f"{shard} has 19 rows, and the dataset card says 20; ")
+    message = str(find_damage(DataFolder.open(tmp_path), "train"))
+    assert message.startswith(f"{shard} has 19 examples, the dataset card 20. ")
     assert damage_of(folder, shard) is None
 
 
@@ -148,15 +148,15 @@ def test_a_cut_shard_is_told_by_its_size_alone(whole, tmp_path, compression, mon
         cut, longer = without_its_end(data), None
     with open(shard, "wb") as file:
         file.write(cut)
-    with pytest.raises(InputError, match=f"{shard} has 19 rows, and the dataset card says 20; "):
+    with pytest.raises(InputError, match=f"{shard} has 19 examples, the dataset card 20. "):
         reject_lost_records(folder)
-    if longer:  # packed anew by somebody: all rows are there
+    if longer:  # compressed again by somebody: all examples are there
         with open(shard, "wb") as file:
             file.write(longer)
         reject_lost_records(folder)
 
 
-def test_a_record_that_is_no_row_is_named(whole, tmp_path):
+def test_a_record_that_is_not_an_example_is_named(whole, tmp_path):
     other = compact(objective="mlm", masking="dynamic")
     columns = {"input_ids": (np.array([1, 2]), np.array([2])), "segment_lengths": np.array([[2]])}
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
@@ -166,7 +166,7 @@ def test_a_record_that_is_no_row_is_named(whole, tmp_path):
         for record in records:
             writer.write(record)
     assert re.search(
-        "00001-of-00002, record 7 .*is not a row of", str(find_damage(folder, "train"))
+        "00001-of-00002, record 7 .*is not an example as", str(find_damage(folder, "train"))
     )
 
 
@@ -207,21 +207,21 @@ def floats(features):
 
 
 BROKEN = {
-    no_subwords: "an id is none of the vocabulary's",
-    negative: "an id is none of the vocabulary's",
-    another_original: "a masked id is none of the vocabulary's",
+    no_subwords: "an id is not in the vocabulary",
+    negative: "an id is not in the vocabulary",
+    another_original: "a masked id is not in the vocabulary",
     position_outside: "a masked position is outside it",
     no_tokens: "it is empty",
     too_many_tokens: "it is longer than the maximum length",
-    no_positions: "have not as many values",
+    no_positions: "have different numbers of values",
     segments_of_nothing: "its segments do not sum to its length",
-    floats: "cannot be read: it is not a row of the kind",
-    None: "cannot be read: it is not a row of the kind",  # bytes that are not a protocol buffer
+    floats: "cannot be read: it is not an example as",
+    None: "cannot be read: it is not an example as",  # bytes that are not a protocol buffer
 }
 
 
 def with_broken_example(shard, change):
-    """Writes a shard anew, whose record 7 is changed and has a valid check."""
+    """Writes a shard anew, whose record 7 is changed and has a valid checksum."""
     records = [record.numpy() for record in tf.data.TFRecordDataset(shard)]
     example = tf.train.Example.FromString(records[7])
     if change is None:
@@ -235,7 +235,7 @@ def with_broken_example(shard, change):
 
 
 @pytest.mark.parametrize("change", BROKEN)
-def test_a_row_with_a_valid_check_that_is_broken_is_one_sentence(whole, tmp_path, capsys, change):
+def test_a_broken_example_with_a_valid_checksum_is_one_sentence(whole, tmp_path, capsys, change):
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path / "data")
     with_broken_example(shard, change)
     expected = f"{shard}, record 7.* {BROKEN[change]}"
@@ -243,10 +243,10 @@ def test_a_row_with_a_valid_check_that_is_broken_is_one_sentence(whole, tmp_path
     for flags in (["--count", "40"], ["--verify"]):
         assert main(["inspect", folder.path, *flags]) == 2
         assert re.match(f"keras-bert: {expected}", capsys.readouterr().err)
-    rows = readable_examples(folder, tmp_path / "rows")
-    assert list(rows.left_out.values()) == [1]
-    assert rows.card.splits["train"].instances == ROWS - 1
-    assert find_damage(rows, "train") is None
+    examples = readable_examples(folder, tmp_path / "recovered")
+    assert list(examples.left_out.values()) == [1]
+    assert examples.card.splits["train"].instances == EXAMPLES - 1
+    assert find_damage(examples, "train") is None
 
 
 def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_path, capsys):
@@ -259,7 +259,7 @@ def test_inspect_of_a_vocabulary_that_lost_its_end_is_one_sentence(whole, tmp_pa
 
 @pytest.mark.parametrize("batch", [{"batch_size": 8}, {"batch_tokens": 64}])
 @pytest.mark.parametrize("change", [no_subwords, another_original, too_many_tokens, None])
-def test_training_names_the_row(whole, tmp_path, batch, change):
+def test_training_names_the_record(whole, tmp_path, batch, change):
     folder, shard = of_bytes(whole, "", lambda data: data, tmp_path)
     with_broken_example(shard, change)
     with pytest.raises(InputError, match=f"{shard}, record 7.* {BROKEN[change]}"):
@@ -269,11 +269,11 @@ def test_training_names_the_row(whole, tmp_path, batch, change):
                 pass
 
 
-def test_training_names_a_row_that_it_cannot_mask(tmp_path):
-    folder = make_data_folder(tmp_path / "data", rows=ROWS, eval_examples=3, masking="dynamic")
+def test_training_names_an_example_that_it_cannot_mask(tmp_path):
+    folder = make_data_folder(tmp_path / "data", rows=EXAMPLES, eval_examples=3, masking="dynamic")
     folder = DataFolder.open(folder)
     with_broken_example(folder.shards("train")[0], no_subwords)
-    with pytest.raises(InputError, match="record 7: an id is none of the vocabulary's"):
+    with pytest.raises(InputError, match="record 7: an id is not in the vocabulary"):
         with damage_is_named(folder):
             for _ in training_dataset(folder, vocabulary=VOCABULARY, seed=0, batch_size=8).take(9):
                 pass

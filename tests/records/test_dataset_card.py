@@ -10,13 +10,12 @@ from keras_bert.base.errors import InputError
 from keras_bert.records import DatasetCard, compact, padded
 from keras_bert.records.masking import example_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
-from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 READING = {"bad_lines": "error", "min_characters": 0}
 # Whole, and in the order in which the job writes it.
-SAID = {
+CARD = {
     "format_version": 1,
     "made_by": "keras-bert-toolkit 0.1.0",
     "input": ["books/*.txt", "ä.txt"],
@@ -58,16 +57,16 @@ SAID = {
     "unigram_entropy": 0.5,
     "unigram_counts": [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0],
 }
-TEXT = json.dumps(SAID, ensure_ascii=False, indent=1) + "\n"
+TEXT = json.dumps(CARD, ensure_ascii=False, indent=1) + "\n"
 
 
 def parse(**changes):
-    return DatasetCard.parse(json.dumps(SAID | changes), "card.json")
+    return DatasetCard.parse(json.dumps(CARD | changes), "card.json")
 
 
 def test_its_text_comes_back_byte_by_byte():
     card = DatasetCard.parse(TEXT.encode(), "card.json")
-    assert card.to_json() == TEXT and card.to_dict() == SAID
+    assert card.to_json() == TEXT and card.to_dict() == CARD
     assert card == DatasetCard.parse(card.to_json(), "card.json")
     train = card.splits["train"]
     assert (train.instances, train.shard_instances, train.counters["bytes"]) == (30, (10, 20), 1234)
@@ -76,17 +75,17 @@ def test_its_text_comes_back_byte_by_byte():
         card.seed = 6
 
 
-def test_cards_that_say_more_or_less_are_read():
+def test_cards_with_more_or_fewer_keys_are_read():
     settings = {"mask_unit": "span", "masked_rate": 0.15, "of_a_later_version": 1}
     card = parse(of_a_later_version=1, settings=settings)
     assert card.settings.mask_unit == "span" and card.settings.replacement == "uniform"
-    silent = {name: value for name, value in SAID.items() if name not in ("counters", "input")}
+    silent = {name: value for name, value in CARD.items() if name not in ("counters", "input")}
     assert DatasetCard.parse(json.dumps(silent), "card.json").input == ()
 
 
 def test_a_card_without_a_template_is_of_berts():
     newer = ("special_tokens", "template")
-    older = {name: value for name, value in SAID.items() if name not in newer}
+    older = {name: value for name, value in CARD.items() if name not in newer}
     card = DatasetCard.parse(json.dumps(older), "card.json")
     assert (card.template, card.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
     assert parse(template=PLAIN_TEMPLATE.to_dict()).template == PLAIN_TEMPLATE
@@ -95,34 +94,37 @@ def test_a_card_without_a_template_is_of_berts():
 @pytest.mark.parametrize(
     "text, message",
     [
-        (TEXT[:-40], "not a readable dataset card"),
-        (b"\xff\xfe", "not a readable dataset card"),
-        ("[" * 200_000, "not a readable dataset card"),
-        ('{"seed": ' + "1" * 5000 + "}", "not a readable dataset card"),
+        (TEXT[:-40], "Could not read the dataset card card.json: "),
+        (b"\xff\xfe", "Could not read the dataset card card.json: "),
+        ("[" * 200_000, "Could not read the dataset card card.json: "),
+        ('{"seed": ' + "1" * 5000 + "}", "Could not read the dataset card card.json: "),
         ("[1]", "not a dataset card"),
-        (json.dumps(SAID | {"format_version": 2}), "format version 2, and this keras-bert reads"),
+        (
+            json.dumps(CARD | {"format_version": 2}),
+            "format version 2, but this version of keras-bert reads",
+        ),
         ('{"format_version": 1}', "it has no objective, masking"),
-        (json.dumps(SAID | {"splits": {}}), "not a whole dataset card: .*train"),
-        (json.dumps(SAID | {"splits": 5}), "not a whole dataset card"),
-        (json.dumps(SAID | {"settings": {}}), "not a whole dataset card: .*mask_unit"),
-        (json.dumps(SAID | {"vocabulary": None}), "not a whole dataset card"),
-        (json.dumps(SAID | {"template": {"single": 5}}), "not a whole dataset card: .*single"),
-        (json.dumps(SAID | {"special_tokens": {"x": "y"}}), "not a whole dataset card: .*x"),
+        (json.dumps(CARD | {"splits": {}}), "an incomplete dataset card: .*train"),
+        (json.dumps(CARD | {"splits": 5}), "an incomplete dataset card"),
+        (json.dumps(CARD | {"settings": {}}), "an incomplete dataset card: .*mask_unit"),
+        (json.dumps(CARD | {"vocabulary": None}), "an incomplete dataset card"),
+        (json.dumps(CARD | {"template": {"single": 5}}), "an incomplete dataset card: .*single"),
+        (json.dumps(CARD | {"special_tokens": {"x": "y"}}), "an incomplete dataset card: .*x"),
     ],
 )
-def test_what_is_no_card_is_one_sentence(text, message):
-    with pytest.raises(InputError, match=f"^card.json .*{message}"):
+def test_an_invalid_card_is_one_sentence(text, message):
+    with pytest.raises(InputError, match=f"^[^\n]*{message}[^\n]*$"):
         DatasetCard.parse(text, "card.json")
 
 
-def test_the_spec_is_that_of_its_rows():
+def test_the_spec_is_that_of_its_examples():
     assert parse().spec == compact(objective="mlm", masking="dynamic")
     expected = padded(objective="mlm-nsp", max_length=16, max_predictions=8)
     assert parse(rows="padded", objective="mlm-nsp", masking="static").spec == expected
     assert parse(objective="mlm-nsp").has_pairs and not parse().has_pairs
 
 
-def test_its_masker_draws_as_its_settings_say():
+def test_its_masker_follows_its_settings():
     ids = np.full((500, 16), VOCABULARY.id("a"))
     lengths = np.full(500, 16)
     keys = example_keys(ids, lengths, seed=0, epoch=np.arange(500))
@@ -132,8 +134,8 @@ def test_its_masker_draws_as_its_settings_say():
         assert (masked.positions[1] == 8).all()  # 90 % of 16 would be 14: at most 8
         return {VOCABULARY.token(token) for token in np.unique(masked.input_ids)}
 
-    assert drawn(parse()) == {"a", "c", "[MASK]"}  # "c" is the only piece that is counted
-    uniform = SAID["settings"] | {"replacement": "uniform"}
+    assert drawn(parse()) == {"a", "c", "[MASK]"}  # "c" is the only token with a count
+    uniform = CARD["settings"] | {"replacement": "uniform"}
     assert drawn(parse(settings=uniform)) == {*"abcdef", "[MASK]"}
     assert parse(masking="static").masker(VOCABULARY) is None
 
@@ -142,9 +144,9 @@ def test_its_masker_draws_as_its_settings_say():
     "changes, name",
     [
         ({"seed": 6}, "seed"),
-        ({"settings": SAID["settings"] | {"dupe_factor": 5}}, "dupe_factor"),
+        ({"settings": CARD["settings"] | {"dupe_factor": 5}}, "dupe_factor"),
         (
-            {"settings": SAID["settings"] | {"reading": READING | {"min_characters": 9}}},
+            {"settings": CARD["settings"] | {"reading": READING | {"min_characters": 9}}},
             "min_characters",
         ),
         ({"vocabulary": {"sha256": "ab", "size": 3}}, "vocabulary"),
@@ -153,5 +155,5 @@ def test_its_masker_draws_as_its_settings_say():
         ({"input": ["moved/a.txt"]}, None),
     ],
 )
-def test_how_rows_were_made_is_compared_and_not_what_was_counted(changes, name):
+def test_settings_are_compared_and_counts_are_not(changes, name):
     assert parse().difference(parse(**changes)) == name == parse(**changes).difference(parse())

@@ -75,8 +75,8 @@ def spoil(folder, how):
     [
         ("no folder", "no data folder"),
         ("no COMPLETED", "did not finish"),
-        ("no card", "there is no"),
-        ("torn card", "not a readable dataset card"),
+        ("no card", "There is no .*dataset_card.json. Run"),
+        ("torn card", "Could not read the dataset card"),
         ("other json", "not a dataset card"),
         ("later version", "format version 99"),
         ("half a card", "it has no objective"),
@@ -98,8 +98,8 @@ class Vocabulary(SimpleNamespace):
         return self.size
 
 
-def test_the_vocabulary_must_be_the_one_of_the_rows(folder):
+def test_the_vocabulary_must_be_the_one_of_the_examples(folder):
     data = DataFolder.open(folder)
     data.check_vocabulary(Vocabulary(sha256="ab" * 32, size=40))
-    with pytest.raises(InputError, match=r"another vocabulary \(40 pieces.* \(50 pieces"):
+    with pytest.raises(InputError, match=r"another vocabulary \(40 tokens.* \(50 tokens"):
         data.check_vocabulary(Vocabulary(sha256="cd" * 32, size=50))

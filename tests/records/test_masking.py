@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, example_keys, unmask
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import (
+    END_OF_WORD,
+    SPECIAL_TOKENS,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 200

@@ -64,17 +64,17 @@ def test_floats_and_empty_rows():
     assert parsed["ids"].to_list() == [[], [300]]
 
 
-def test_an_empty_batch_is_no_rows():
+def test_an_empty_batch_has_no_examples():
     empty = {name: ragged([]) if n is None else np.zeros((0, n), int)
              for name, n in COMPACT.lengths.items()}  # fmt: skip
     assert COMPACT.encode(empty) == []
 
 
-def test_the_writer_rejects_what_the_spec_does_not_know():
+def test_the_writer_rejects_columns_that_are_not_of_the_spec():
     columns, _ = examples_of(3)
     with pytest.raises(ValueError, match="Received"):
         COMPACT.encode(columns | {"extra": np.zeros((3, 1))})
-    with pytest.raises(ValueError, match=r"\(rows, 2\)"):
+    with pytest.raises(ValueError, match=r"\(examples, 2\)"):
         COMPACT.encode(columns | {"segment_lengths": np.ones((3, 1), int)})
     with pytest.raises(ValueError, match="sum to"):
         COMPACT.encode(columns | {"input_ids": (np.arange(5), np.array([2, 2, 2]))})
@@ -82,7 +82,7 @@ def test_the_writer_rejects_what_the_spec_does_not_know():
         COMPACT.encode(columns | {"segment_lengths": np.full((3, 2), -1)})
 
 
-def test_the_reader_rejects_a_row_that_lacks_a_feature():
+def test_the_reader_rejects_an_example_without_a_feature():
     columns, _ = examples_of(1)
     record = FeatureSpec(kind="compact", lengths={"segment_lengths": 2}).encode(
         {"segment_lengths": columns["segment_lengths"]}
@@ -91,7 +91,7 @@ def test_the_reader_rejects_a_row_that_lacks_a_feature():
         COMPACT.parse(record)
 
 
-def test_padded_rows_are_read_by_the_feature_specs_of_google_research_bert_and_the_model_garden():
+def test_padded_examples_are_read_by_google_research_bert_and_the_model_garden():
     # run_pretraining.py of google-research/bert, name_to_features, with 8 and 3; the TF Model
     # Garden's pretrain_dataloader.py, _name_to_features, asks for the same (with its default of
     # use_v2_feature_names=False) and parses row by row.

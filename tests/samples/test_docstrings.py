@@ -62,5 +62,5 @@ def test_the_prose_of_docstrings_stands_once_and_nothing_is_imported(tmp_path, p
 
 
 def test_a_package_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(InputError, match="no package nowhere_to_be_found here"):
+    with pytest.raises(InputError, match="The package nowhere_to_be_found is not installed"):
         write_docstrings(tmp_path / "out", ["nowhere_to_be_found"])

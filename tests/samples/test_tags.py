@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keras_bert.readers.sentences import open_tagged_words
+from keras_bert.readers.sentences import TaggedSource
 from keras_bert.samples import MESSAGES, TAGS
 
 UNIVERSAL = {"NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "CONJ", "PRT", "X", "."}
@@ -13,7 +13,7 @@ SIZES = {"train": (240, 1997), "dev": (40, 340), "test": (150, 1255)}
 
 @pytest.mark.parametrize("split", SIZES)
 def test_counts_and_tags(split):
-    sentences = list(open_tagged_words(TAGS[split]))
+    sentences = list(TaggedSource(TAGS[split]))
     assert (len(sentences), sum(len(each.words) for each in sentences)) == SIZES[split]
     for each in sentences:
         assert len(each.words) == len(each.tags)
@@ -29,7 +29,7 @@ def test_every_word_of_few_readings_has_one_of_them():
     known = {"the": "DET", "a": "DET", "an": "DET", "your": "DET", "of": "ADP", "and": "CONJ"}
     known |= {"you": "PRON", "we": "PRON", "i": "PRON", "is": "VERB", "was": "VERB", "my": "DET"}
     for path in TAGS.values():
-        for each in open_tagged_words(path):
+        for each in TaggedSource(path):
             for word, tag in zip(each.words, each.tags, strict=True):
                 assert known.get(word.lower(), tag) == tag, each.words
 
@@ -40,7 +40,7 @@ def test_every_sentence_is_one_of_the_messages_of_its_split():
 
     for split, path in TAGS.items():
         messages = plain(MESSAGES[split].read_text(encoding="utf-8"))
-        sentences = [" ".join(each.words) for each in open_tagged_words(path)]
+        sentences = [" ".join(each.words) for each in TaggedSource(path)]
         assert len(set(sentences)) == len(sentences)
         for sentence in sentences:
             assert sentence in messages, sentence

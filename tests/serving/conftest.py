@@ -38,7 +38,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def served(request):
-    """The server that the environment names, else one of ours."""
+    """The server in the environment, or a development server."""
     given = [os.environ.get(f"KERAS_BERT_{name}") for name in ("REST", "GRPC", "SERVED")]
     if all(given):
         yield Served(given[0], given[1], Path(given[2]))

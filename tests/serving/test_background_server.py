@@ -13,10 +13,10 @@ def test_it_answers_until_it_is_stopped(echo_folder):
         for url in (server.rest, server.grpc):
             (answer,) = kb.ask(url=url, model="echo", text=["one"])
             assert answer["label"] == "1:one"
-        assert server.told[0] == "echo: version 1 answers."
-        assert repr(server) == f"BackgroundServer(answers: {server.rest}, {server.grpc})"
+        assert server.logs[0] == "echo: version 1 is served."
+        assert repr(server) == f"BackgroundServer(running: {server.rest}, {server.grpc})"
         taken = int(server.rest.rpartition(":")[2])
-        with pytest.raises(kb.InputError, match="Nothing can listen"):
+        with pytest.raises(kb.InputError, match="Cannot listen"):
             kb.BackgroundServer(models=echo_folder, rest_port=taken, grpc_port=0)
     assert repr(server).startswith("BackgroundServer(stopped")
     server.stop()
@@ -24,7 +24,7 @@ def test_it_answers_until_it_is_stopped(echo_folder):
         next(kb.ask(url=server.rest, model="echo", text=["one"]))
 
 
-def test_addresses_of_ipv6_can_be_asked(echo_folder):
+def test_ipv6_addresses_can_be_used(echo_folder):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -36,8 +36,8 @@ def test_addresses_of_ipv6_can_be_asked(echo_folder):
             assert answer["label"] == "1:one"
 
 
-def test_what_cannot_be_served_is_told_at_once(tmp_path, monkeypatch):
-    with pytest.raises(kb.InputError, match="holds no exported model"):
+def test_errors_are_raised_by_the_constructor(tmp_path, monkeypatch):
+    with pytest.raises(kb.InputError, match="No exported model"):
         kb.BackgroundServer(models=tmp_path)
     monkeypatch.delitem(sys.modules, "keras_bert.serving.development_server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)

@@ -1,4 +1,4 @@
-"""What the server is held to: nobody takes its size, time or place from others."""
+"""The limits of the server: no client can block others."""
 
 import asyncio
 import concurrent.futures
@@ -19,12 +19,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.base.errors import InputError
-from keras_bert.serving import bounds, development_server, grpc_services, rest_json
+from keras_bert.serving import bounds, development_server, grpc_services, tensors
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.development_server import DevelopmentServer
+from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
-from keras_bert.serving.request_error import ServerError
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -40,7 +40,7 @@ def server(echo_folder):
 
 @pytest.fixture(autouse=True)
 def _still_answers(server):
-    """Whatever a test did: at its end a request is answered as if nothing had been."""
+    """After each test, a request is answered as before."""
     yield
     for url in (server.rest, server.grpc):
         with connect(url, timeout=10) as client:
@@ -75,30 +75,30 @@ def held(monkeypatch):
 
 
 @pytest.fixture
-def patience(server, monkeypatch):
+def set_timeout(server, monkeypatch):
     """Sets the time-out of what comes from now on."""
     return lambda seconds: monkeypatch.setattr(server._server, "timeout", seconds)
 
 
 @pytest.fixture
-def let_go(server, monkeypatch):
-    """Is set when a request is given up because its client has left."""
-    metrics, let_go = server._server.metrics, threading.Event()
+def cancelled(server, monkeypatch):
+    """Is set when a request is cancelled because its client has disconnected."""
+    metrics, cancelled = server._server.metrics, threading.Event()
     count = metrics.count_request
 
     def counted(model, *, status, **others):
         count(model, status=status, **others)
         if status == "CANCELLED":
-            let_go.set()
+            cancelled.set()
 
     monkeypatch.setattr(metrics, "count_request", counted)
-    return let_go
+    return cancelled
 
 
 @contextlib.contextmanager
-def ask(server, door, text):
+def ask(server, protocol, text):
     """Asks for `text`, and leaves at the end of the block."""
-    if door == "rest":
+    if protocol == "rest":
         body = json.dumps({"instances": [text]}).encode()
         length = f"Content-Length: {len(body)}\r\n\r\n".encode()
         with raw(server) as connection:
@@ -139,7 +139,7 @@ def everything(connection):
 
 
 @pytest.mark.parametrize("examples", [MAX_BATCH, MAX_BATCH + 1, 10_000])
-def test_a_batch_has_so_many_examples(client, examples):
+def test_the_batch_size_is_limited(client, examples):
     asked = [{"text": "a"}] * examples
     if examples <= MAX_BATCH:
         assert len(client.predict("echo", asked)) == examples
@@ -150,7 +150,7 @@ def test_a_batch_has_so_many_examples(client, examples):
 
 
 @pytest.mark.parametrize("size", [MAX_BODY + 1, 3 * MAX_BODY])
-def test_a_body_that_is_too_large_is_told_so(client, size):
+def test_a_large_body_is_rejected(client, size):
     with pytest.raises(ServerError) as rejected:
         client.predict("echo", [{"text": "x" * size}])
     assert rejected.value.code == "RESOURCE_EXHAUSTED"
@@ -162,10 +162,10 @@ def test_a_body_without_end_is_cut_off(server):
         with pytest.raises(OSError):
             for _ in range(10_000):
                 connection.sendall(b"x" * 65536)
-            assert connection.recv(1) == b"", "the server goes on reading"
+            assert connection.recv(1) == b"", "the server keeps reading"
 
 
-def test_a_tensor_says_no_more_than_it_holds(server):
+def test_the_shape_of_a_tensor_is_limited(server):
     """A proto of a few bytes may say that it has the shape (1, 10^12)."""
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "echo"
@@ -185,7 +185,7 @@ def test_a_tensor_says_no_more_than_it_holds(server):
         assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT, sizes
 
 
-def test_an_output_is_asked_for_once(server, monkeypatch):
+def test_an_output_is_requested_once(server, monkeypatch):
     """A request has room for half a million names; each would be a copy of the output."""
     made = []
     make = tf.make_tensor_proto
@@ -223,7 +223,7 @@ def test_a_version_of_thousands_of_digits_is_rejected(server):
     assert answer.status_code == 400 and answer.json()["error"]
 
 
-def test_a_tensor_that_is_none_is_rejected(server):
+def test_an_invalid_tensor_is_rejected(server):
     """Of values that its type has no room for, and of a type that is no data."""
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "echo"
@@ -239,8 +239,8 @@ def test_a_tensor_that_is_none_is_rejected(server):
             assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT, dtype
 
 
-def test_slow_clients_are_not_waited_for(server, monkeypatch, patience):
-    patience(0.2)
+def test_slow_clients_are_not_waited_for(server, monkeypatch, set_timeout):
+    set_timeout(0.2)
     monkeypatch.setattr(server._http.config, "timeout_keep_alive", 0.2)
     slow = [
         (b"", b""),  # connects and is silent
@@ -249,15 +249,15 @@ def test_slow_clients_are_not_waited_for(server, monkeypatch, patience):
     ]
     with contextlib.ExitStack() as connections:
         opened = [connections.enter_context(raw(server)) for _ in slow]
-        for connection, (told, _) in zip(opened, slow, strict=True):
-            connection.sendall(told)
+        for connection, (data, _) in zip(opened, slow, strict=True):
+            connection.sendall(data)
         for connection, (_, answer) in zip(opened, slow, strict=True):
             found = everything(connection)
             assert answer in found and (found == b"") == (answer == b"")
 
 
-def test_who_does_not_take_an_answer_is_let_go(server, monkeypatch):
-    """Its connection would hold the answer, and one of the places, for as long as the client is."""
+def test_a_client_that_does_not_read_its_response_is_disconnected(server, monkeypatch):
+    """Its connection would keep the response, and a place of the capacity."""
 
     def large(
         self, signature, inputs
@@ -280,9 +280,9 @@ def test_who_does_not_take_an_answer_is_let_go(server, monkeypatch):
         until(lambda: not is_there())
 
 
-def test_calls_that_are_never_sent_whole_are_ended(server, patience):
-    """As many as there are places, so that the next one would find none."""
-    patience(0.2)
+def test_incomplete_calls_are_ended(server, set_timeout):
+    """As many as the capacity, so that the next one would be rejected."""
+    set_timeout(0.2)
     over = threading.Event()
 
     def unsent():
@@ -293,21 +293,23 @@ def test_calls_that_are_never_sent_whole_are_ended(server, patience):
         predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         calls = [predict.future(unsent(), timeout=10) for _ in range(MAX_REQUESTS)]
         assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
-        said = "The request took longer than 0.2 s to arrive, or others needed its place."
-        assert {call.details() for call in calls} == {said}
+        message = "The request took longer than 0.2 s to arrive, or made room for others."
+        assert {call.details() for call in calls} == {message}
         over.set()
 
 
-@pytest.mark.parametrize("requests, said", [([], "no request"), ([b"\xff\xff"], "PredictRequest")])
-def test_a_call_without_a_request_that_reads_is_rejected(server, requests, said):
+@pytest.mark.parametrize(
+    "requests, message", [([], "no request"), ([b"\xff\xff"], "PredictRequest")]
+)
+def test_a_call_without_a_valid_request_is_rejected(server, requests, message):
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://")) as channel:
         predict = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         call = predict.future(iter(requests), timeout=10)
-        assert call.code() is grpc.StatusCode.INVALID_ARGUMENT and said in call.details()
+        assert call.code() is grpc.StatusCode.INVALID_ARGUMENT and message in call.details()
 
 
-def test_requests_beyond_the_bound_are_turned_away(server, held):
-    places = server._http.config.app._places
+def test_requests_beyond_the_capacity_are_rejected(server, held):
+    places = server._http.config.app._capacity
     with contextlib.ExitStack() as waiting:
         for _ in range(MAX_REQUESTS):
             waiting.enter_context(ask(server, "rest", "held"))
@@ -318,7 +320,7 @@ def test_requests_beyond_the_bound_are_turned_away(server, held):
     until(lambda: places._answering == 0)
 
 
-def test_who_sends_slowly_takes_no_place_from_others(server):
+def test_slow_clients_do_not_block_others(server):
     """The one that has been arriving longest yields to each that comes."""
     with contextlib.ExitStack() as connections:
         slow = []
@@ -331,7 +333,7 @@ def test_who_sends_slowly_takes_no_place_from_others(server):
             assert answer.status_code == 200
 
 
-def test_idle_connections_take_no_place_from_others(server):
+def test_idle_connections_do_not_block_others(server):
     with contextlib.ExitStack() as connections:
         idle = [connections.enter_context(raw(server)) for _ in range(10 * MAX_REQUESTS)]
         for _ in range(2 * MAX_REQUESTS):
@@ -342,7 +344,7 @@ def test_idle_connections_take_no_place_from_others(server):
             assert everything(idle[0]) == b""
 
 
-def test_calls_that_are_sent_slowly_take_no_place_from_others(server):
+def test_slow_calls_do_not_block_others(server):
     over = threading.Event()
 
     def unsent():
@@ -358,12 +360,12 @@ def test_calls_that_are_sent_slowly_take_no_place_from_others(server):
         over.set()
 
 
-@pytest.mark.parametrize("door", ["rest", "grpc"])
-def test_as_many_clients_as_there_are_places_are_never_turned_away(server, door):
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_as_many_clients_as_the_capacity_are_never_rejected(server, protocol):
     """Whose next request comes as soon as they have an answer."""
 
     def ask_again_and_again(number):
-        with connect(getattr(server, door), timeout=30) as client:
+        with connect(getattr(server, protocol), timeout=30) as client:
             return [client.predict("echo", [{"text": f"{number}"}]) for _ in range(40)]
 
     with concurrent.futures.ThreadPoolExecutor(MAX_REQUESTS) as threads:
@@ -372,7 +374,7 @@ def test_as_many_clients_as_there_are_places_are_never_turned_away(server, door)
         assert {row["label"] for (row,) in answered} == {f"1:{number}"}
 
 
-def test_calls_beyond_the_bound_are_turned_away(server, held):
+def test_calls_beyond_the_capacity_are_rejected(server, held):
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "echo"
     request.inputs["text"].CopyFrom(tf.make_tensor_proto(["held"]))
@@ -390,26 +392,26 @@ def test_calls_beyond_the_bound_are_turned_away(server, held):
         assert {call.code() for call in calls} == {grpc.StatusCode.OK}
 
 
-def test_who_leaves_while_waiting_is_not_computed(server, held, let_go):
-    """Two that are held fill the lanes; the third leaves before its turn."""
+def test_a_client_that_disconnects_while_waiting_is_not_computed(server, held, cancelled):
+    """Two held requests use both slots; the third disconnects before its turn."""
     with contextlib.ExitStack() as slots:
         for _ in range(2):
             slots.enter_context(ask(server, "rest", "held"))
             assert held.begun.acquire(timeout=10)
         with ask(server, "rest", "left"):
             until(lambda: server._server._batchers["echo"]._waiting)
-        assert let_go.wait(10)
+        assert cancelled.wait(10)
         held.may.set()
         answer = requests.post(server.rest + PATH, json={"instances": ["last"]}, timeout=10)
     assert answer.json()["predictions"][0]["label"] == "1:last"
     assert b"left" not in held.texts and b"last" in held.texts
 
 
-@pytest.mark.parametrize("door", ["rest", "grpc"])
-def test_who_leaves_while_it_is_computed_is_let_go(server, held, let_go, door):
-    with ask(server, door, "held"):
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_a_request_is_cancelled_when_its_client_disconnects(server, held, cancelled, protocol):
+    with ask(server, protocol, "held"):
         assert held.begun.acquire(timeout=10)
-    assert let_go.wait(10), "the server waits for an answer that nobody wants"
+    assert cancelled.wait(10), "the server waits for a response without a client"
     held.may.set()
 
 
@@ -418,30 +420,30 @@ def test_a_failure_of_the_server_is_counted_as_one(server, monkeypatch):
     monkeypatch.setattr(
         server._server.metrics, "count_request", lambda *_, status, **__: counted.append(status)
     )
-    monkeypatch.setattr(rest_json, "write_outputs", lambda *_: 1 / 0)
+    monkeypatch.setattr(tensors, "write_outputs", lambda *_: 1 / 0)
     answer = requests.post(server.rest + PATH, json={"instances": ["a"]}, timeout=10)
     monkeypatch.undo()
     assert answer.status_code == 500 and "ZeroDivisionError" in answer.json()["error"]
     assert counted == ["INTERNAL"]
 
 
-def test_what_takes_too_long_is_told_so(server, held, patience):
-    patience(0.1)
+def test_a_request_that_takes_too_long_times_out(server, held, set_timeout):
+    set_timeout(0.1)
     for url in (server.rest, server.grpc):
         with connect(url, timeout=10) as client, pytest.raises(ServerError) as rejected:
             client.predict("echo", [{"text": "held"}])
         assert rejected.value.code == "DEADLINE_EXCEEDED"
 
 
-def test_others_are_told_while_long_computations_hold_all_slots(server, held, patience):
-    """Nothing can break off what is computed; who waits for it has an error of their own."""
+def test_others_time_out_while_long_computations_use_all_slots(server, held, set_timeout):
+    """A computation cannot be cancelled; requests that wait for it time out."""
     body = {"instances": ["held"]}
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         long = []
         for _ in range(2):  # one after the other: two that come at once are one computation
             long.append(threads.submit(requests.post, server.rest + PATH, json=body, timeout=60))
             assert held.begun.acquire(timeout=10)
-        patience(0.1)
+        set_timeout(0.1)
         answer = requests.post(server.rest + PATH, json={"instances": ["short"]}, timeout=10)
         assert answer.status_code == 504 and "within 0.1 s" in answer.json()["error"]
         with connect(server.grpc, timeout=10) as client, pytest.raises(ServerError) as rejected:
@@ -449,14 +451,16 @@ def test_others_are_told_while_long_computations_hold_all_slots(server, held, pa
         assert rejected.value.code == "DEADLINE_EXCEEDED"
         held.may.set()
         answers = [asked.result().json()["predictions"][0]["label"] for asked in long]
-    assert answers == ["1:held"] * 2, "whom the others' errors are nothing to"
+    assert answers == ["1:held"] * 2, "without the errors of the others"
 
 
 @pytest.mark.parametrize(
-    "door, module, writes",
-    [("rest", rest_json, "write_outputs"), ("grpc", grpc_services, "_response")],
+    "protocol, module, writes",
+    [("rest", tensors, "write_outputs"), ("grpc", grpc_services, "_response")],
 )
-def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, door, module, writes):
+def test_others_are_answered_while_a_response_is_written(
+    server, monkeypatch, protocol, module, writes
+):
     """The vectors of a batch are millions of numbers as text, and take seconds."""
     write, begun, may = getattr(module, writes), threading.Event(), threading.Event()
 
@@ -467,7 +471,7 @@ def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, doo
 
     monkeypatch.setattr(module, writes, hold)
     with (
-        connect(getattr(server, door), timeout=60) as client,
+        connect(getattr(server, protocol), timeout=60) as client,
         concurrent.futures.ThreadPoolExecutor(1) as threads,
     ):
         asked = threads.submit(client.predict, "echo", [{"text": "a"}])
@@ -511,7 +515,7 @@ def test_others_are_answered_while_an_answer_is_written(server, monkeypatch, doo
         ),
     ],
 )
-def test_pages_of_others_are_rejected(server, monkeypatch, headers, status):
+def test_pages_of_other_sites_are_rejected(server, monkeypatch, headers, status):
     """A page can give an address of this machine its own name, and send plain text anywhere."""
     monkeypatch.setattr(
         server._http.config.app, "_hosts", bounds.Hosts("127.0.0.1", ["proxy.example"])
@@ -528,7 +532,7 @@ def test_pages_of_others_are_rejected(server, monkeypatch, headers, status):
 
 
 @pytest.mark.parametrize(
-    "host, allowed, refused",
+    "host, allowed, rejected",
     [
         ("127.0.0.1", ["127.0.0.1", "127.8.8.8:80", "[::1]"], ["0.0.0.0", "10.0.0.1", "box", ""]),
         ("box", ["box:8501", "localhost"], ["10.0.0.1", "other", "box.other"]),
@@ -538,13 +542,13 @@ def test_pages_of_others_are_rejected(server, monkeypatch, headers, status):
         ("", ["10.0.0.1"], ["other", ""]),
     ],
 )
-def test_the_names_of_a_server(host, allowed, rejected):
+def test_the_host_names_of_a_server(host, allowed, rejected):
     hosts = bounds.Hosts(host)
     assert [name for name in allowed if not hosts.allows(name)] == []
     assert [name for name in rejected if hosts.allows(name)] == []
 
 
-def test_answers_do_not_wait_for_the_client_to_acknowledge_their_headers(server):
+def test_responses_do_not_wait_for_the_acknowledgement_of_their_headers(server):
     with requests.Session() as session:
         session.get(f"{server.rest}/v1/models/echo", timeout=10)
         for connection in server._http.server_state.connections.copy():
@@ -560,8 +564,8 @@ def test_other_sites_cannot_show_the_page_in_a_frame(server):
         assert "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*" in policy
 
 
-def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, monkeypatch):
-    """And nothing waits for what is computed, which nothing can break off."""
+def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, held, monkeypatch):
+    """The server does not wait for running computations, which cannot be cancelled."""
     monkeypatch.setattr(development_server, "_LAST_ANSWERS", 0.5)
     with contextlib.ExitStack() as stack:
         ending = stack.enter_context(running(models=[echo_folder]))
@@ -571,7 +575,7 @@ def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, mo
             threads.submit(stack.enter_context(client).predict, "echo", [{"text": "held"}])
             for client in clients
         ]
-        places = (ending._http.config.app._places, ending._grpc_places)
+        places = (ending._http.config.app._capacity, ending._grpc_capacity)
         until(lambda: sum(one._answering for one in places) == 6)
         slow = stack.enter_context(raw(ending))
         slow.sendall(sent(f"POST {PATH}", b"Content-Length: 100\r\n\r\n{"))
@@ -589,7 +593,7 @@ def test_who_has_no_answer_when_the_server_ends_is_told_so(echo_folder, held, mo
         held.may.set()
 
 
-def test_a_second_signal_ends_the_server_at_once(echo_folder, held):
+def test_a_second_signal_stops_the_server_at_once(echo_folder, held):
     with contextlib.ExitStack() as stack:
         ending = stack.enter_context(running(models=[echo_folder]))
         threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
@@ -606,11 +610,11 @@ def test_a_second_signal_ends_the_server_at_once(echo_folder, held):
         held.may.set()
 
 
-def test_a_place_where_nobody_can_listen_is_told_so(server, echo_folder):
+def test_an_address_that_is_not_available_is_rejected(server, echo_folder):
     for ports, message in (
-        ({"rest_port": server.rest_port}, "Nothing can listen on 127.0.0.1"),
+        ({"rest_port": server.rest_port}, "Cannot listen on 127.0.0.1"),
         ({"grpc_port": server.grpc_port}, "`grpc_port`"),
-        ({"host": "a..b"}, "Nothing can listen on a..b"),
+        ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
         settings = {"rest_port": 0, "grpc_port": 0, **ports}
         second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)

@@ -36,9 +36,9 @@ def ask(capsys, *arguments):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("door", ["rest", "grpc"])
-def test_texts_and_files_are_asked_in_order(server, door, tmp_path, capsys):
-    url = getattr(server, door)
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_texts_and_files_are_sent_in_order(server, protocol, tmp_path, capsys):
+    url = getattr(server, protocol)
     found = ask(capsys, url, "--model", "echo", "--text", "one", "--text", "zwölf")
     assert [answer["label"] for answer in found] == ["1:one", "1:zwölf"]
     lines = [{"text": f"line {number}"} for number in range(7)]
@@ -49,14 +49,14 @@ def test_texts_and_files_are_asked_in_order(server, door, tmp_path, capsys):
     assert set(more[0]) == {"label", "score", "probabilities"}
 
 
-@pytest.mark.parametrize("door", ["rest", "grpc"])
-def test_a_time_out_may_be_as_long_as_one_likes(server, door, capsys):
-    url = getattr(server, door)
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_a_time_out_may_be_of_any_length(server, protocol, capsys):
+    url = getattr(server, protocol)
     (found,) = ask(capsys, url, "--model", "echo", "--text", "one", "--timeout", "1e12")
     assert found["label"] == "1:one"
 
 
-def test_metadata_says_what_a_model_takes(server, capsys):
+def test_metadata_has_the_inputs_and_outputs_of_a_model(server, capsys):
     (found,) = ask(capsys, server.rest, "--model", "echo", "--metadata", "--signature", "two")
     assert found["versions"] == {"1": "AVAILABLE"}
     assert found["inputs"] == {
@@ -69,28 +69,31 @@ def test_metadata_says_what_a_model_takes(server, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["localhost:8501", "--text", "a"], "no address of a server"),
-        (["http://[::1", "--text", "a"], "no address of a server"),
+        (["localhost:8501", "--text", "a"], "Invalid address"),
+        (["http://[::1", "--text", "a"], "Invalid address"),
         (["http://127.0.0.1:99999", "--text", "a"], "cannot be reached"),
         (["http://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["grpc://127.0.0.1:1", "--text", "a"], "cannot be reached"),
         (["REST", "--text", "boom"], "No text may be boom"),
         (["REST", "--text", "a", "--version", "4"], "Specific(echo, 4)"),
         (["GRPC", "--text", "a", "--signature", "x"], '"x" not found in signature def'),
-        (["REST"], "Give either --data"),
-        (["REST", "--question", "a", "--question", "b", "--context", "c"], "equally often"),
+        (["REST"], "Pass exactly one of --data"),
+        (
+            ["REST", "--question", "a", "--question", "b", "--context", "c"],
+            "same length. Received: 2 and 1.",
+        ),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
         (["REST", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
         (["GRPC", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
     ],
 )
-def test_what_is_wrong_is_a_sentence(server, arguments, message, tmp_path, capsys):
+def test_errors_are_one_sentence(server, arguments, message, tmp_path, capsys):
     (tmp_path / "bad").write_text('{"text": "a"}\n{"text"\n')
     known = {"REST": server.rest, "GRPC": server.grpc, "FILE": str(tmp_path / "bad")}
     arguments = [known.get(argument, argument) for argument in arguments]
     assert cli.main(["ask", *arguments, "--model", "echo", "--timeout", "5"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("keras-bert: ") and message in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("keras-bert: ") and message in output and output.count("\n") == 1
 
 
 def metadata_of(inputs, outputs):
@@ -156,12 +159,12 @@ def answering():
     ],
 )
 @pytest.mark.parametrize("status", [200, 500])
-def test_an_answer_that_is_none_is_a_sentence(answering, body, status, capsys):
+def test_an_unexpected_response_is_one_sentence(answering, body, status, capsys):
     url = answering(body, status=status)
     assert cli.main(["ask", url, "--model", "echo", "--text", "a"]) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith(f"keras-bert: {url} ") and told.err.count("\n") == 1
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert output.err.startswith(f"keras-bert: {url} ") and output.err.count("\n") == 1
+    assert output.out == ""
 
 
 @pytest.mark.parametrize(
@@ -176,15 +179,15 @@ def test_an_answer_that_is_none_is_a_sentence(answering, body, status, capsys):
         {"model_version_status": [3]},
     ],
 )
-def test_metadata_that_is_none_is_a_sentence(answering, metadata, capsys):
+def test_unexpected_metadata_is_one_sentence(answering, metadata, capsys):
     for more in (["--text", "a"], ["--metadata"]):
         url = answering(b'{"predictions": [1]}', metadata=metadata)
         assert cli.main(["ask", url, "--model", "echo", *more]) == 2
-        told = capsys.readouterr()
-        assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
+        output = capsys.readouterr()
+        assert "does not respond like TensorFlow Serving" in output.err and output.out == ""
 
 
-def test_answers_that_are_odd_are_printed(answering, capsys):
+def test_unusual_predictions_are_printed(answering, capsys):
     for body, line in (
         (b'{"predictions": ["a\\ud800"]}', '{"a": "a\\ud800"}'),
         (b'{"predictions": [NaN]}', '{"a": null}'),
@@ -230,7 +233,7 @@ class _OddService(prediction_service_pb2_grpc.PredictionServiceServicer):
         ({"a": tf.make_tensor_proto([1])}, {"has_metadata": False}),
     ],
 )
-def test_an_answer_over_grpc_that_is_none_is_a_sentence(outputs, options, capsys):
+def test_an_unexpected_response_over_grpc_is_one_sentence(outputs, options, capsys):
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
     service = _OddService(outputs, **options)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(service, server)
@@ -241,50 +244,54 @@ def test_an_answer_over_grpc_that_is_none_is_a_sentence(outputs, options, capsys
         assert cli.main(["ask", url, "--model", "echo", "--text", "a"]) == 2
     finally:
         server.stop(0)
-    told = capsys.readouterr()
-    assert "does not answer as TensorFlow Serving does" in told.err and told.out == ""
+    output = capsys.readouterr()
+    assert "does not respond like TensorFlow Serving" in output.err and output.out == ""
 
 
-def test_every_text_that_predict_takes_can_be_asked():
+def test_ask_takes_every_text_that_predict_takes():
     assert given_names() == ("text", "text_a", "text_b", "question", "context")
 
 
-def test_padding_is_left_out_of_answers():
+def test_padding_is_left_out_of_predictions():
     from keras_bert.serving.ask import _without_padding
 
     padded = {"words": ["a", "b", ""], "starts": [0, 2, 0], "lengths": 2, "score": 1.0}
     assert _without_padding(padded) == {"words": ["a", "b"], "starts": [0, 2], "score": 1.0}
 
 
-def test_folders_without_models_are_told(tmp_path, capsys):
+def test_folders_without_models_are_rejected(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty" / "1").mkdir(parents=True)
     for folder, message in (
-        (tmp_path / "none", "holds no exported model"),
-        (tmp_path / "file", "holds no exported model"),
-        (tmp_path / "empty", "empty: version 1 does not load"),
+        (tmp_path / "none", "No exported model"),
+        (tmp_path / "file", "No exported model"),
+        (tmp_path / "empty", "empty: version 1 could not be loaded"),
     ):
         assert cli.main(["serve", "--models", str(folder)]) == 2
         assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["a:b", "a\nb", "a\x1b[31m", "a\u202eb", "a\u2028b"])
-def test_a_folder_that_cannot_name_a_model_is_told(name, tmp_path, capsys):
+def test_a_folder_whose_name_is_not_a_model_name_is_rejected(name, tmp_path, capsys):
     folder = tmp_path / name
     (folder / "1").mkdir(parents=True)
     for given in (tmp_path, folder):
         assert cli.main(["serve", "--models", str(given)]) == 2
-        told = capsys.readouterr().err
-        assert "cannot name a model" in told and told.count("\n") == 1 and told[:-1].isprintable()
+        output = capsys.readouterr().err
+        assert (
+            "is not a valid model name" in output
+            and output.count("\n") == 1
+            and output[:-1].isprintable()
+        )
 
 
-def test_a_folder_whose_name_is_not_utf_8_is_told(tmp_path, capsys):
+def test_a_folder_whose_name_is_not_utf_8_is_rejected(tmp_path, capsys):
     folder = tmp_path / os.fsdecode(b"a\xff")
     (folder / "1").mkdir(parents=True)
-    for given, message in ((tmp_path, "cannot name a model"), (folder, "it should be UTF-8")):
+    for given, message in ((tmp_path, "is not a valid model name"), (folder, "it should be UTF-8")):
         assert cli.main(["serve", "--models", str(given)]) == 2
-        told = capsys.readouterr().err
-        assert message in told and told.count("\n") == 1 and told[:-1].isprintable()
+        output = capsys.readouterr().err
+        assert message in output and output.count("\n") == 1 and output[:-1].isprintable()
 
 
 def test_versions_are_numbers_of_64_bits(tmp_path, capsys):
@@ -292,20 +299,20 @@ def test_versions_are_numbers_of_64_bits(tmp_path, capsys):
     for name in (2**63, 10**200, "١", "-1", "1_0", "v1"):
         (tmp_path / "model" / str(name)).mkdir(parents=True)
     assert cli.main(["serve", "--models", str(tmp_path)]) == 2
-    assert "holds no exported model" in capsys.readouterr().err
+    assert "No exported model" in capsys.readouterr().err
     (tmp_path / "model" / str(2**63 - 1)).mkdir()
     assert [path.name for path in version_folders(tmp_path / "model")] == [str(2**63 - 1)]
 
 
-def test_a_model_is_called_as_its_folder_is_and_not_as_what_that_links_to(echo_folder, tmp_path):
+def test_a_model_has_the_name_of_its_folder_and_not_of_a_link_target(echo_folder, tmp_path):
     (tmp_path / "linked").symlink_to(echo_folder / "echo")
     assert list(model_folders([tmp_path])) == ["linked"]
     assert list(model_folders([tmp_path / "linked" / "1" / ".."])) == ["linked"]
 
 
-def test_two_models_of_one_name_are_told(echo_folder, capsys):
+def test_two_models_of_one_name_are_rejected(echo_folder, capsys):
     assert cli.main(["serve", "--models", str(echo_folder), str(echo_folder / "echo")]) == 2
-    assert "would both be called echo" in capsys.readouterr().err
+    assert "have the same model name echo" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -316,18 +323,18 @@ def test_two_models_of_one_name_are_told(echo_folder, capsys):
         (["ask", "grpc://x", "--model", "m", "--text", "a"], "tensorflow_serving", "grpc_client"),
     ],
 )
-def test_a_missing_extra_is_told(arguments, missing, module, monkeypatch, capsys):
+def test_a_missing_extra_is_reported(arguments, missing, module, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, f"keras_bert.serving.{module}", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     assert cli.main(arguments) == 2
-    told = capsys.readouterr().err
-    assert f"needs {missing}, which" in told and "keras-bert-toolkit[serve]" in told
+    output = capsys.readouterr().err
+    assert f"needs {missing}, which" in output and "keras-bert-toolkit[serve]" in output
 
 
 def test_it_serves_until_it_is_stopped(echo_folder):
-    """As a process, since signals are told to its main thread."""
+    """As a process, since signals are handled in its main thread."""
     command = [sys.executable, "-m", "keras_bert.cli.console", "serve"]
     command += ["--models", str(echo_folder), "--rest-port", "0", "--grpc-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -337,9 +344,9 @@ def test_it_serves_until_it_is_stopped(echo_folder):
         lines = [process.stdout.readline() for _ in range(5)]
         assert "for development" in lines[1] and "http://127.0.0.1:" in lines[2]
         os.kill(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
     finally:
         watch.cancel()
         process.kill()
     assert process.returncode == 130
-    assert told == "keras-bert: Stopped. All requests under way were answered.\n"
+    assert output == "keras-bert: Stopped. All running requests were answered.\n"

@@ -1,4 +1,4 @@
-"""What TensorFlow Serving's REST and gRPC promise, asked of a running server: ours, or any other.
+"""TensorFlow Serving's REST and gRPC, tested on a running server: ours, or any other.
 
 See conftest.py for how to name another server.
 """
@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.serving.ask import connect
-from keras_bert.serving.request_error import ServerError
+from keras_bert.serving.errors import ServerError
 
 TEXTS = [
     "Win cash!",
@@ -71,7 +71,7 @@ def test_strings_are_answered_as_by_the_model_itself(client, local):
             assert answer[name] == pytest.approx(values, abs=1e-5), name
 
 
-def test_ids_and_examples_are_other_ways_in(client, local):
+def test_token_ids_and_serialized_examples_are_other_inputs(client, local):
     row = {"input_ids": [2, 7, 3], "input_mask": [1, 1, 1], "segment_ids": [0, 0, 0]}
     (answer,) = client.predict("classifier", [row], signature="ids")
     inputs = {name: np.array([values], np.int32) for name, values in row.items()}
@@ -87,7 +87,7 @@ def test_serialized_examples_are_bytes(client, local):
     assert answer["label"] == local("classifier", text=["Win cash!"])["label"][0].decode()
 
 
-def test_rows_and_columns_say_the_same(served):
+def test_rows_and_columns_are_equivalent(served):
     path = "/v1/models/echo/versions/1:predict"
     texts = ["a", "bb"]
     named = rest(served, path, {"instances": [{"text": text} for text in texts]}).json()
@@ -100,7 +100,7 @@ def test_rows_and_columns_say_the_same(served):
     assert columns == {"outputs": turned}
 
 
-def test_outputs_called_bytes_are_base64(client):
+def test_outputs_named_bytes_are_base64(client):
     text = {"b64": base64.b64encode(b"\x00\xff").decode()}
     (answer,) = client.predict("echo", [{"text_a": text, "numbers": [1, 2]}], signature="two")
     assert answer == {"text_bytes": text, "numbers": [0], "total": [2, 3]}
@@ -117,7 +117,7 @@ def test_the_status_in_json(served):
         assert rest(served, path).json() == {"model_version_status": expected}
 
 
-def test_metadata_is_what_the_saved_model_says(client, served):
+def test_metadata_is_that_of_the_saved_model(client, served):
     found = client.signature("classifier", "serving_default")
     assert found["inputs"] == {"text": {"dtype": "DT_STRING", "shape": [-1]}}
     assert found["outputs"]["probabilities"] == {"dtype": "DT_FLOAT", "shape": [-1, 2]}
@@ -142,7 +142,7 @@ def test_metadata_is_what_the_saved_model_says(client, served):
         (dict(model="echo", examples=[{"text": "boom"}]), "INVALID_ARGUMENT"),
     ],
 )
-def test_what_cannot_be_answered_has_the_code_that_says_why(client, asked, code):
+def test_a_rejected_request_has_the_code_of_its_error(client, asked, code):
     with pytest.raises(ServerError) as rejected:
         client.predict(**asked)
     assert rejected.value.code == code
@@ -172,7 +172,7 @@ def test_what_cannot_be_answered_has_the_code_that_says_why(client, asked, code)
         ("[" * 100_000, 400),
     ],
 )
-def test_a_body_that_is_wrong_is_an_error_in_json(served, body, status):
+def test_an_invalid_body_is_an_error_in_json(served, body, status):
     answer = rest(served, "/v1/models/echo:predict", data=body)
     assert answer.status_code == status
     assert answer.json()["error"]
@@ -187,12 +187,12 @@ def test_a_body_that_is_wrong_is_an_error_in_json(served, body, status):
         ("GET", "/v1/models/echo/versions/one"),
     ],
 )
-def test_a_path_that_is_none_is_an_error_in_json(served, method, path):
+def test_an_unknown_path_is_an_error_in_json(served, method, path):
     answer = requests.request(method, served.rest + path, timeout=60)
     assert answer.status_code == 400 and answer.json()["error"]
 
 
-def test_other_methods_want_other_signatures(served):
+def test_other_methods_require_other_signatures(served):
     body = {"examples": [{"text": "a"}]}
     for method in ("classify", "regress"):
         answer = rest(served, f"/v1/models/echo:{method}", body)
@@ -215,7 +215,7 @@ def test_a_filter_leaves_outputs_out(served):
         assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_everybody_gets_their_own_answer(served):
+def test_each_client_gets_its_own_response(served):
     def ask(number):
         url = served.grpc if number % 2 else served.rest
         texts = [f"{number} {place}" for place in range(number % 4 + 1)]

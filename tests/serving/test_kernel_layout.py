@@ -25,7 +25,7 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def test_of_bfloat16_alone(write, tmp_path):
+def test_with_bfloat16_only(write, tmp_path):
     write("a", 9, tf.float32)
     write("a", 10, tf.bfloat16)  # the one that answers
     write("b", 1, tf.bfloat16)
@@ -34,14 +34,14 @@ def test_of_bfloat16_alone(write, tmp_path):
 
 
 @pytest.mark.parametrize("other", [tf.float32, tf.float16])
-def test_not_beside_others(write, tmp_path, other):
+def test_not_with_other_types(write, tmp_path, other):
     write("a", 1, tf.bfloat16)
     write("b", 1, other)
     lay_kernels_out_once([tmp_path])
     assert FROZEN not in os.environ
 
 
-def test_what_the_user_says_stays(write, tmp_path, monkeypatch):
+def test_the_environment_of_the_user_has_priority(write, tmp_path, monkeypatch):
     monkeypatch.setenv(FROZEN, "false")
     write("a", 1, tf.bfloat16)
     lay_kernels_out_once([tmp_path / "a"])
@@ -58,7 +58,7 @@ def test_the_command_does_so_before_it_serves(write, tmp_path, monkeypatch):
     assert seen == ["true"]
 
 
-def test_what_is_no_model_is_left_to_the_server(write, tmp_path):
+def test_invalid_models_are_ignored(write, tmp_path):
     lay_kernels_out_once([tmp_path])
     (tmp_path / "a" / "1").mkdir(parents=True)
     lay_kernels_out_once([tmp_path])

@@ -43,7 +43,7 @@ def browser():
 
 @pytest.fixture
 def page(browser, server):
-    """The page, loaded; at the end it has asked nobody but the server, and nothing went wrong."""
+    """The page, loaded; at the end it has sent requests to the server only, without errors."""
     context = browser.new_context(viewport={"width": 900, "height": 800})
     page = context.new_page()
     page.set_default_timeout(20_000)
@@ -87,7 +87,7 @@ def test_a_label(page):
     assert answer.locator("b").count() == 0, "a text is never HTML"
 
 
-def test_entities_are_marked_where_they_stand(page):
+def test_entities_are_marked_in_their_text(page):
     answer = ask(page, "tag", text="🎉 heute sang Ada Lovelace in Zürich mit")
     assert marks(answer) == ["Ada LovelacePER", "ZürichPER"]
     shown = answer.locator("p.marked").inner_text()
@@ -137,14 +137,14 @@ def test_attention_needs_no_new_model_for_each_text(server):
     models = []
     for text in ("bank", "river bank", "bank river"):
         answer = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
-        assert answer.json()["pieces"] == ["[CLS]", *text.split(), "[SEP]"]
+        assert answer.json()["tokens"] == ["[CLS]", *text.split(), "[SEP]"]
         gc.collect()
         models.append(sum(isinstance(each, keras.Model) for each in gc.get_objects()))
     assert models[0] == models[1] == models[2]
 
 
 @pytest.mark.parametrize("text", ["", " \t", "\0", "\u200b", "bank \ud800", "bank " * 99, None, 3])
-def test_a_text_that_has_no_picture_of_attention_is_told_so(server, text):
+def test_an_invalid_text_for_attention_is_rejected(server, text):
     asked = requests.post(f"{server.rest}/try/attention", json={"text": text}, timeout=60)
     assert asked.status_code == 400 and asked.json()["error"].endswith(".")
 
@@ -163,7 +163,7 @@ def test_the_nearest_sentences_of_a_file(page, tmp_path):
     assert found[0].endswith("1.000") and found[3].startswith("abcd ")
 
 
-def test_keys_alone_are_enough(page):
+def test_the_keyboard_is_enough(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-fill-mask"
     places = tab_places(page)
@@ -190,7 +190,7 @@ def tab_places(page):
     return [round(tab.bounding_box()["x"]) for tab in page.locator("[role=tab]").all()]
 
 
-def test_what_the_server_says_is_shown(page):
+def test_errors_of_the_server_are_shown(page):
     answer = ask(page, "classify", text="boom")
     assert "No text may be boom" in answer.locator("[role=alert]").inner_text()
 
@@ -213,7 +213,7 @@ def test_a_model_as_it_is_exported(browser, exported):
     assert {answer["label"] for answer in answers} == {"ham", "spam"}
 
 
-def test_a_model_that_is_not_there_is_said(browser, echo_folder):
+def test_a_missing_model_is_reported(browser, echo_folder):
     with running(models=[echo_folder]) as server:
         page = browser.new_page()
         page.goto(server.rest)

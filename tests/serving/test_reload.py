@@ -1,4 +1,4 @@
-"""A new version answers as soon as its folder is there, and nobody notices but by the answer."""
+"""A new version is served as soon as its folder appears, without losing a request."""
 
 import gc
 import os
@@ -68,28 +68,28 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
     assert gone.status_code == 404
 
 
-def test_a_version_that_does_not_load_leaves_the_old_one_and_is_tried_again(tmp_path, put_echo):
+def test_a_version_that_does_not_load_keeps_the_old_one_and_is_tried_again(tmp_path, put_echo):
     folder = tmp_path / "echo"
     put_echo(folder, 1)
     model = ServedModel("echo", folder)
-    assert model.refresh() == "echo: version 1 answers."
+    assert model.refresh() == "echo: version 1 is served."
     (folder / "3").mkdir()
-    assert "version 3 does not load" in model.refresh()
+    assert "version 3 could not be loaded" in model.refresh()
     assert model.version().number == 1
-    assert dict(model.states_of())[3].state == "END" and dict(model.states_of())[3].message
+    assert model.states[3].state == "END" and model.states[3].message
     assert model.refresh() is None, "what has not changed is not tried again"
     put_echo(folder, 2)
-    assert model.refresh() == "echo: version 2 answers.", "it is the newest that can be loaded"
+    assert model.refresh() == "echo: version 2 is served.", "it is the newest that can be loaded"
     (folder / "3").rmdir()
     put_echo(folder, 3)
-    assert model.refresh() == "echo: version 3 answers."
+    assert model.refresh() == "echo: version 3 is served."
     for entry in folder.iterdir():
         entry.rename(tmp_path / entry.name)
     assert model.refresh() is None and model.version().number == 3
 
 
 @pytest.mark.parametrize("name", ["saved_model.pb", "variables/variables.index", "assets/pipe"])
-def test_a_pipe_in_a_version_does_not_stop_the_look_out(tmp_path, put_echo, name):
+def test_a_pipe_in_a_version_does_not_stop_the_polling(tmp_path, put_echo, name):
     """To read it would wait for a writer who never comes."""
     folder = tmp_path / "echo"
     put_echo(folder, 1)
@@ -105,31 +105,31 @@ def test_a_pipe_in_a_version_does_not_stop_the_look_out(tmp_path, put_echo, name
                 time.sleep(0.02)
 
         (tmp_path / "aside" / "2").rename(folder / "2")
-        wait_for(f"echo: version 2 does not load: {name} is not a regular file.")
+        wait_for(f"echo: version 2 could not be loaded: {name} is not a regular file.")
         put_echo(folder, 3)
-        wait_for("echo: version 3 answers.")
+        wait_for("echo: version 3 is served.")
     model = ServedModel("echo", folder)
     (folder / "3").rename(tmp_path / "3")
-    assert "version 2 does not load" in model.refresh()
-    assert model.refresh() == "echo: version 1 answers."
+    assert "version 2 could not be loaded" in model.refresh()
+    assert model.refresh() == "echo: version 1 is served."
     lay_kernels_out_once([folder])
 
 
-def test_the_version_before_answers_where_the_newest_is_taken_away(tmp_path, put_echo):
+def test_the_previous_version_is_served_when_the_newest_is_deleted(tmp_path, put_echo):
     """As TensorFlow Serving has it: so a version that is no good is taken back."""
     model = ServedModel("echo", tmp_path / "echo")
     for version in (1, 2):
         put_echo(tmp_path / "echo", version)
-        assert model.refresh() == f"echo: version {version} answers."
+        assert model.refresh() == f"echo: version {version} is served."
     (tmp_path / "echo" / "2").rename(tmp_path / "2")
-    assert model.refresh() == "echo: version 1 answers."
+    assert model.refresh() == "echo: version 1 is served."
     states = {number: state.state for number, state in model.states.items()}
     assert states == {1: "AVAILABLE", 2: "END"} and model.refresh() is None
     (tmp_path / "2").rename(tmp_path / "echo" / "2")
-    assert model.refresh() == "echo: version 2 answers."
+    assert model.refresh() == "echo: version 2 is served."
 
 
-def test_a_version_is_let_go_at_once(tmp_path, put_echo):
+def test_a_version_is_unloaded_at_once(tmp_path, put_echo):
     model = ServedModel("echo", tmp_path / "echo")
     put_echo(tmp_path / "echo", 1)
     model.refresh()
@@ -143,7 +143,7 @@ def test_a_version_is_let_go_at_once(tmp_path, put_echo):
         gc.enable()
 
 
-def test_new_versions_answer_where_nobody_reads_what_is_told(tmp_path, put_echo):
+def test_new_versions_are_served_when_the_log_cannot_be_written(tmp_path, put_echo):
     """A terminal that was closed, or a pipe whose reader has gone."""
 
     def gone(line):

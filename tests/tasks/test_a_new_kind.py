@@ -123,7 +123,7 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
         ("threshold", 2, r"under keras_bert: `threshold` is 2.0; it must be below 1"),
         ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
         ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
-        ("task", "poetry", "There is no kind of task 'poetry'"),
+        ("task", "poetry", "Unknown task 'poetry'"),
         ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
         folder = tmp_path / f"{setting}-{value}"

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import FillMask, SpanPretrainer
 from keras_bert.text.tokenizer import Tokenizer
 from tests.pretraining_folder import VOCABULARY
 

@@ -8,8 +8,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.small_model import make_encoder, make_tokenizer
 
 BATCH, LENGTH, PREDICTIONS, VOCABULARY = 6, 12, 4, 40
@@ -163,5 +162,5 @@ def test_keras_own_file_gives_the_same_logits(tmp_path):
 def test_says_plainly_what_is_no_data_folder(kind):
     tokenizer = make_tokenizer()
     task = kind(make_encoder(tokenizer), tokenizer)
-    with pytest.raises(InputError, match="there is no data folder train.txt: make one with"):
+    with pytest.raises(InputError, match="There is no data folder train.txt. Make one with"):
         task.dataset("train.txt")

@@ -1,5 +1,5 @@
-"""The batches of pre-training: every row once an epoch, an order that seed and epoch fix, a place
-that the step fixes, and masks that are never in two bodies."""
+"""The batches of pre-training: every example once per epoch, an order that depends on seed and
+epoch, a position that depends on the step, and masks from one implementation."""
 
 import json
 
@@ -40,7 +40,7 @@ KINDS = [(objective, masking) for objective in OBJECTIVES for masking in MASKING
 def folders(tmp_path_factory):
     """One folder for each objective and way of masking; the rows before masking are the same."""
     root = tmp_path_factory.mktemp("rows")
-    sizes = {"rows": ROWS, "eval_rows": EVAL_EXAMPLES}
+    sizes = {"rows": ROWS, "eval_examples": EVAL_EXAMPLES}
     return {
         kind: DataFolder.open(
             make_data_folder(root / "-".join(kind), objective=kind[0], masking=kind[1], **sizes)
@@ -148,7 +148,7 @@ def test_windows_are_shuffled_apart(folder, monkeypatch):
     small = originals(train(folder, ROWS // 4, batch_size=4))
     monkeypatch.undo()
     assert sorted(small) == sorted(originals(train(folder, ROWS // 4, batch_size=4)))
-    monkeypatch.setattr(pretraining, "_ROWS_OF_A_SHARD", 1)
+    monkeypatch.setattr(pretraining, "_RECORDS_OF_A_SHARD", 1)
     monkeypatch.setattr(pretraining, "_WINDOW", 16)
     rows = originals(train(folder, 64, batch_size=1))
     # The same permutation in each window would show here.
@@ -304,7 +304,7 @@ def test_dynamic_replacements_follow_the_counts_of_the_card(folders, tmp_path):
 
 def test_a_split_without_training_rows_is_rejected(tmp_path):
     empty = DataFolder.open(make_data_folder(tmp_path / "rows", rows=0, eval_examples=3))
-    with pytest.raises(InputError, match="has no training rows"):
+    with pytest.raises(InputError, match="has no training examples"):
         training_dataset(empty, vocabulary=VOCABULARY, batch_size=2, seed=0)
 
 

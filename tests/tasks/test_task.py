@@ -17,7 +17,7 @@ def make_small_encoder(**changes):
 
 @pytest.mark.parametrize("given", ["runs/pretrained", ("encoder", "tokenizer"), 3, None])
 def test_what_is_no_encoder_is_rejected_with_the_way_to_one(given):
-    with pytest.raises(ValueError, match=r"(?s)`Tagger` takes.*kb\.load\(folder\)") as rejected:
+    with pytest.raises(ValueError, match=r"(?s)`Tagger` needs.*kb\.load\(folder\)") as rejected:
         Tagger(given, labels=["no", "yes"])
     assert repr(given) in str(rejected.value)
 
@@ -106,7 +106,7 @@ def test_examples_in_the_place_of_batches_are_a_sentence(examples, tagger):
         (lambda: tagger.evaluate(examples), r"kb.evaluate\(model=task"),
         (lambda: tagger.predict(examples), r"kb.predict\(model=task"),
     ):
-        with pytest.raises(InputError, match=f"takes batches of rows, not texts.*{instead}"):
+        with pytest.raises(InputError, match=f"takes batches, not texts.*{instead}"):
             call()
 
 
@@ -153,5 +153,5 @@ def test_the_rate_stays_where_the_number_of_steps_is_not_known():
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(5e-5)
     encoder.trainable = False
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
-    with pytest.raises(ValueError, match="where none is given"):
+    with pytest.raises(ValueError, match="for the default optimizer only"):
         Tagger(encoder, labels=["no", "yes"]).compile_defaults("adamw", steps=3)

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.texts import open_labelled_texts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.settings import TaskSettings
 from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
@@ -46,11 +46,10 @@ class HoldsWord(Task):
         name="w",
         **between,
     ):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.word = word
         self.threshold = threshold
         self.usual = usual
-        self.max_length = max_length
         self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
         self.scorer = keras.Sequential(
             [
@@ -74,8 +73,8 @@ class HoldsWord(Task):
         return {"score": [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, column=1):
-        return open_labelled_texts(
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, column=1):
+        return TextSource(
             data,
             need_labels=labelled,
             **({} if isinstance(data, list) else {"text_column": str(column)}),
@@ -100,26 +99,29 @@ class HoldsWord(Task):
             raise example.error(f'the label is "{example.label}"; it should be yes or no.')
         return example.label == "yes"
 
-    def decode(self, outputs, rows):
+    def decode(self, outputs, sequences):
         probabilities = 1 / (1 + np.exp(-outputs["score"][:, 0].astype(np.float64)))
         return [
             {"text": example.text, "holds": bool(p > self.threshold), "probability": float(p)}
-            for example, p in zip(rows.examples, probabilities, strict=True)
+            for example, p in zip(sequences.examples, probabilities, strict=True)
         ]
 
-    def tune_threshold(self, outputs, rows):
+    def tune_threshold(self, outputs, sequences):
         self.usual = float(np.mean(outputs["score"]))
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         return [
-            (abs(answer["probability"] - self._truth(example)), f"{example.label}: {example.text}")
-            for answer, example in zip(answers, examples, strict=True)
-            if answer["holds"] != self._truth(example)
+            (
+                abs(prediction["probability"] - self._truth(example)),
+                f"{example.label}: {example.text}",
+            )
+            for prediction, example in zip(predictions, examples, strict=True)
+            if prediction["holds"] != self._truth(example)
         ]
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         truth = [self._truth(example) for example in examples]
-        said = [answer["holds"] for answer in answers]
+        said = [prediction["holds"] for prediction in predictions]
         both = sum(t and s for t, s in zip(truth, said, strict=True))
         if not truth:
             raise InputError("There is nothing to measure.")
@@ -141,6 +143,3 @@ class HoldsWord(Task):
 
         strings = tf.TensorSpec([None], tf.string, name="text")
         return {"serving_default": Signature(from_text, [strings], warmup=[{"text": ["a"]}])}
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}

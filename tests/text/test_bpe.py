@@ -11,12 +11,16 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
-from keras_bert.text.bpe_vocabulary import END_OF_WORD, BpeVocabulary
 from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, UNK
+from keras_bert.text.vocabulary import (
+    END_OF_WORD,
+    SPECIAL_TOKENS,
+    UNK,
+    BpeVocabulary,
+    WordPieceVocabulary,
+)
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 LETTERS = 11  # of the textbook's corpus, the end-of-word mark among them
@@ -222,13 +226,13 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_dat
     [
         ('{"<s>": 0, "a": 1, "\\u0120a": 2}', "a a\n", "byte-level BPE, as GPT-2 and RoBERTa"),
         ('{"<s>": 0, "a": 1, "Ġa": 2}', "a a\n", "byte-level BPE"),
-        ('{"[PAD]": 0, "a</w>": 1}', "a </w>\n", "of a kind that this library does not read"),
+        ('{"[PAD]": 0, "a</w>": 1}', "a </w>\n", "an unsupported kind of byte-pair encoding"),
         ('{"[PAD]": 0, "‗": 1}', "a b\n", r"has no \[UNK\]"),
-        ('{"[PAD]": 0, "‗": 2}', "a b\n", "must give every piece an id"),
-        ('["‗"]', "a b\n", "must give every piece an id"),
+        ('{"[PAD]": 0, "‗": 2}', "a b\n", "must give every token an id"),
+        ('["‗"]', "a b\n", "must give every token an id"),
         ('{"‗": 0', "a b\n", "is not JSON"),
-        (None, "a b\n", "merge 1, 'a' and 'b', needs the piece 'b'"),
-        (None, "#version: 0.1\na\n", "line 2 must be two pieces"),
+        (None, "a b\n", "merge 1, 'a' and 'b', needs the token 'b'"),
+        (None, "#version: 0.1\na\n", "line 2 must be two tokens"),
         (None, "#version: 0.1\na ‗\na ‗\n", "merge 2, 'a' and '‗', is there twice"),
         (None, "a ‗\r\n", "line 1 has a Windows line end"),
     ],

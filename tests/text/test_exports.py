@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 TOKENS = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}

@@ -130,7 +130,7 @@ def test_words_longer_than_the_tokenizer_reads_are_left_out():
 
 
 def test_a_size_without_room_for_the_alphabet_is_rejected():
-    with pytest.raises(InputError, match="A vocabulary of 20 pieces is too small"):
+    with pytest.raises(InputError, match="A vocabulary of 20 tokens is too small"):
         learn_wordpiece(WORDS, size=20)
     with pytest.raises(InputError, match="no words"):
         learn_wordpiece({}, size=20)

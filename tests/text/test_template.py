@@ -15,9 +15,8 @@ from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 CLS, SEP, MASK = (("[CLS]", 2), ("[SEP]", 3), ("[MASK]", 4))

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import counts_path, counts_text, read_counts
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary(
     [*SPECIAL_TOKENS, "the", "a\tb", "##s"], counts=[0, 7, 0, 0, 0, 2**40, 3, 0]
@@ -39,11 +38,11 @@ def test_they_lie_beside_a_file_and_in_a_folder():
     [
         ("the\t", "that\t", "line 6 is 'that.* has 'the'"),
         ("##s\t0\n", "", "line 7 is the last"),
-        ("##s\t0\n", "##s\t0\n##t\t1\n", "line 9 is '##t.*'no more pieces'"),
+        ("##s\t0\n", "##s\t0\n##t\t1\n", "line 9 is '##t.*'no more tokens'"),
         ("[UNK]\t7", "[UNK]\t-7", "line 2 is"),
         ("[UNK]\t7", "[UNK] 7", "line 2 is"),
         ("[UNK]\t7", "[UNK]\t", "line 2 is"),
-        ("the\t1099511627776\na\tb\t3", "the\t0\na\tb\t0", "counts no ordinary piece"),
+        ("the\t1099511627776\na\tb\t3", "the\t0\na\tb\t0", "counts no ordinary token"),
         (counts_text(VOCABULARY), "", "is empty"),
         ("\n", "\r\n", "Windows line end"),
     ],

@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer, normalization
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 TOKENS = (
     *SPECIAL_TOKENS,

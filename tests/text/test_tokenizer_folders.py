@@ -99,9 +99,9 @@ def test_words_that_are_not_berts_are_rejected(tmp_path, vocab, changes):
     [
         ({"model": "WordPiece"}, "model should be an object"),
         ({"model": {**tokenizer_json()["model"], "vocab": TOKENS}}, "vocab should be an object"),
-        ({"model": {**tokenizer_json()["model"], "vocab": {"a": "1"}}}, "every piece an id"),
+        ({"model": {**tokenizer_json()["model"], "vocab": {"a": "1"}}}, "every token an id"),
         ({"added_tokens": ["[CLS]"]}, "added_tokens should be objects"),
-        ({"added_tokens": [{"content": "[CLS]"}]}, "every piece an id"),
+        ({"added_tokens": [{"content": "[CLS]"}]}, "every token an id"),
         ({"normalizer": []}, "normalizer should be an object"),
         ({"normalizer": {"normalizers": ["NFD"]}}, "normalizers should be a list of objects"),
         ({"pre_tokenizer": "Bert"}, "pre_tokenizer should be an object"),
@@ -117,8 +117,8 @@ def test_a_broken_tokenizer_json_is_one_sentence(tmp_path, changes, sentence):
     ("vocab", "said"),
     [
         ({**ids(TOKENS), "the": 6, "bank": 5}, "'the' has the id 5 in vocab.txt and the id 6 in"),
-        (ids(TOKENS[:-1]), "'>' has the id 10 in vocab.txt and none in tokenizer.json"),
-        (ids([*TOKENS, "river"]), "'river' has none in vocab.txt and the id 11 in tokenizer.json"),
+        (ids(TOKENS[:-1]), "'>' has the id 10 in vocab.txt and no id in tokenizer.json"),
+        (ids([*TOKENS, "river"]), "'river' has no id in vocab.txt and the id 11 in tokenizer.json"),
     ],
 )
 def test_two_vocabularies_in_one_folder_are_rejected(tmp_path, vocab, said):
@@ -148,7 +148,7 @@ def test_a_setting_that_is_no_truth_value_is_rejected(tmp_path):
     [
         ({"cls_token": "<s>"}, "vocab.txt has no <s>; a vocabulary needs all of .PAD., .UNK., <s>"),
         ({"unk_token": {"content": "<unk>"}}, "vocab.txt has no <unk>"),
-        ({"unk_token": "the"}, "has 'the' for what it does not know; expected .UNK."),
+        ({"unk_token": "the"}, "has 'the' for unknown words; expected .UNK."),
         ({"mask_token": 5}, "mask_token should be a string"),
         ({"additional_special_tokens": 5}, "additional_special_tokens should be a list"),
         ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to its special"),

@@ -11,9 +11,9 @@ from keras_bert.text.vocabulary import SPECIAL_TOKENS
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        ([], "no piece that stands for text"),
-        (["a", "##\x00"], "has a NUL in the piece with the id 6"),
-        (["a", "##" + "é" * 129], "has a piece of 258 bytes, with the id 6; 256 are possible"),
+        ([], "only special tokens"),
+        (["a", "##\x00"], "has a NUL in the token with the id 6"),
+        (["a", "##" + "é" * 129], "has a token of 258 bytes, with the id 6; 256 are possible"),
     ],
 )
 def test_tokens_that_cannot_be_looked_for_are_one_sentence(tmp_path, tokens, sentence):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 
 TOKENS = [*SPECIAL_TOKENS, "[unused0]", "play", "##ing", "##", "#", "well"]
 
@@ -92,7 +91,7 @@ def test_tokens_with_unusual_line_breaks_stay_whole(tmp_path):
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"has no \[MASK\]"),
         (b"a\nb\n", r"no \[PAD\] and no \[UNK\]"),
         (b"[PAD]\r\n[UNK]\r\n", "line 1 has a Windows line end"),
-        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nx\ny\nx\n", "line 8: the piece 'x' stands already"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nx\ny\nx\n", "line 8: the token 'x' is already at"),
         (b"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n[MASK]\n", "line 3 is empty"),
         (b"[PAD]\n[UNK]\n[CLS]\n\xff\n", "line 4 is not UTF-8"),
         (b"\xef\xbb\xbf[PAD]\n", "byte order mark"),
@@ -113,5 +112,5 @@ def test_missing_files_and_folders_are_rejected(tmp_path):
 
 
 def test_counts_must_fit():
-    with pytest.raises(ValueError, match="one number a piece"):
+    with pytest.raises(ValueError, match="one number per token"):
         WordPieceVocabulary(TOKENS, counts=[1, 2, 3])

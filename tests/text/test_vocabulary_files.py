@@ -9,7 +9,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.text.template import BERT_TEMPLATE
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     open_folder,
@@ -19,7 +19,6 @@ from keras_bert.text.vocabulary_files import (
     write_folder,
     write_vocabulary,
 )
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
 from tests.text.killed_vocabularies import ALGORITHMS, NEW, OLD, names, opened
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -101,7 +100,7 @@ def test_a_folder_that_does_not_say_its_case_can_be_told(tmp_path):
     NEW["bpe"].save(tmp_path)
     assert names(tmp_path) == ["merges.txt", "vocab.json"]
     assert load_vocabulary(tmp_path) == NEW["bpe"]
-    with pytest.raises(InputError, match="does not say whether its vocabulary is cased"):
+    with pytest.raises(InputError, match="does not record whether its vocabulary is cased"):
         open_vocabulary(tmp_path)
     for lowercase in (True, False):
         assert open_vocabulary(tmp_path, lowercase=lowercase) == (
@@ -118,7 +117,7 @@ def test_who_contradicts_the_folder_is_rejected(tmp_path):
     write_folder(tmp_path, NEW["bpe"], lowercase=False)
     assert open_vocabulary(tmp_path, lowercase=False) == (NEW["bpe"], False, BERT_TEMPLATE)
     with pytest.raises(
-        InputError, match="is cased, as its tokenizer_config.json says, and not uncased"
+        InputError, match="is cased according to its tokenizer_config.json, and not uncased"
     ):
         open_vocabulary(tmp_path, lowercase=True)
 

@@ -294,8 +294,8 @@ def test_workers_end_with_a_chief_that_is_killed_and_pre_train_on_as_one_device_
     statuses, said = two_workers(data, outputs, "pretrain", given, of_chief={"dies_after": 7})
     assert statuses == [-signal.SIGKILL, 2], said
     assert said[1].endswith(
-        "keras-bert: Another worker of the run has ended, so this one is stopped; the same command "
-        "on all workers goes on from the chief's last checkpoint.\n"
+        "keras-bert: Another worker has ended. Interrupted. Run the same command "
+        "on all workers again to resume from the chief's last checkpoint.\n"
     )
     statuses, said = two_workers(data, outputs, "pretrain", given)
     assert statuses == [0, 0], said
@@ -309,8 +309,8 @@ def test_workers_end_with_one_that_is_killed_and_go_on_where_they_were(data, tun
     statuses, said = two_workers(data, outputs, "finetune", given, of_follower={"dies_after": 7})
     assert statuses == [2, -signal.SIGKILL], said
     assert said[0].endswith(
-        "keras-bert: Another worker of the run has ended, so this one is stopped; the checkpoint "
-        f"in {outputs[0]} is of step 6, from which the same command goes on.\n"
+        "keras-bert: Another worker has ended. Interrupted. Checkpoint saved "
+        f"at step 6 in {outputs[0]}. Run the same command again to resume.\n"
     )
     heard = data / "heard"
     slow, waits = {"hears": heard}, {"awaited": heard}
@@ -408,7 +408,7 @@ LOSSES = {
     [
         *((name, {}) for name in LOSSES),
         ("by weight", {"batch": 20.0}),
-        ("a random field", {"row": 3}),
+        ("a random field", {"example": 3}),
     ],
 )
 def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors):
@@ -426,7 +426,7 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
     batch = (labels, logits, weights)
     expected, slope = gradient(LOSSES[name](), *batch)
     if divisors:  # 13 words in 7 rows
-        factor = 13 / (divisors.get("batch") or 7 * divisors["row"])
+        factor = 13 / (divisors.get("batch") or 7 * divisors["example"])
         expected, slope = expected * factor, slope * factor
     # The third replica has no weights at all.
     edges = ((0, 2), (2, 3), (3, 5), (5, 7))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-import keras_bert.training.finetuning as module
+import keras_bert.training.finetuning_run as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.tasks import finetuned_kinds, task_class
@@ -86,7 +86,7 @@ def continued(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(
         module,
         "train",
-        lambda model, run, feed, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
+        lambda model, run, source, plan, **options: [{"step": plan.steps, "seconds": 0.0}],
     )
 
     def run(kind, model, *, file=None, **settings):
@@ -131,8 +131,7 @@ def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
     (line,) = (line for line in said if "Continuing with its head" in line)
     assert "Changed: max_length 12, was 40; bilstm 5, was 3." in line
     assert line.endswith(
-        "New, from random weights: bilstm, classifier, crf. "
-        "Not taken over: bilstm, classifier, crf."
+        "New, from random weights: bilstm, classifier, crf. Not kept: bilstm, classifier, crf."
     )
     assert task.classifier.kernel.shape != before.classifier.kernel.shape
 
@@ -163,7 +162,7 @@ def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, c
     if new is not None:
         assert f"New, from random weights: {new}." in line
     if options == {"crf": False}:
-        assert task.crf_layer is None and line.endswith("Not taken over: crf.")
+        assert task.crf_layer is None and line.endswith("Not kept: crf.")
 
 
 def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, continued, folder):
@@ -174,9 +173,9 @@ def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, co
     assert task.multi_label  # or the file would be read in another way
     (line,) = (line for line in said if line.startswith("The head is new: "))
     assert line == (
-        f"The head is new: {source} has other labels (good, bad). Its own head is not taken over "
+        f"The head is new: {source} has other labels (good, bad). Its own head is not kept "
         "(max_length 20, pooling both, threshold 0.25, scalar_mix, scalar_mix_l2 0.5, "
-        "scalar_mix_layer_norm). The files are read as its own: multi_label."
+        "scalar_mix_layer_norm). Its options for reading files are kept: multi_label."
     )
 
 
@@ -184,8 +183,8 @@ def test_another_kind_has_a_new_head_and_that_is_said(saved, continued):
     source = saved("tagger")
     _, said = continued("multiple-choice", source)
     assert (
-        f"The head is new: {source} holds a tagger, and this run trains a multiple-choice. Its own "
-        "head and options are not taken over."
+        f"The head is new: {source} contains a tagger, and this run trains a multiple-choice. "
+        "Its own head and options are not kept."
     ) in said
 
 
@@ -196,7 +195,7 @@ def test_a_head_of_ours_that_cannot_be_read_is_rejected_and_one_of_others_new(
     values = json.loads(config.read_text())
     values["id2label"] = {"0": "O"}
     config.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="has a single label; the task tagger has two or more"):
+    with pytest.raises(InputError, match="has a single label. The task tagger needs two or more"):
         continued("tagger", config.parent)
     del values["keras_bert"]
     config.write_text(json.dumps(values))
@@ -237,5 +236,5 @@ def test_a_run_that_continues_is_resumed_and_repeated_by_its_settings(saved, con
     settings = json.loads((again.parent / "run.json").read_text())["settings"]
     repeated = {name: v for name, v in settings.items() if name in ("crf", "bilstm", "max_length")}
     assert repeated == {"crf": True, "bilstm": 3, "max_length": 40}
-    with pytest.raises(InputError, match="with crf True, and now it is False"):
+    with pytest.raises(InputError, match="crf True, now False"):
         continued("tagger", source, crf=False)

@@ -9,14 +9,14 @@ import tensorflow as tf
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
-from keras_bert.tasks.pretraining.fill_mask import FillMask
 from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
     Pretrainer,
     SentenceOrderPretrainer,
     SpanPretrainer,
 )
 from keras_bert.training.monitoring import flops as module
-from keras_bert.training.monitoring.flops import flops_a_token, matrix_rate
+from keras_bert.training.monitoring.flops import flops_per_token, matrix_rate
 
 CONFIG = BertConfig(
     vocab_size=10,
@@ -101,7 +101,7 @@ def task(outputs):
 
 
 def flops(outputs, rows=(0, 0, 0, 2, 0, 1), causal_fraction=0.0):
-    return flops_a_token(
+    return flops_per_token(
         task(outputs),
         examples_by_length=rows,
         masked_rate=0.4,

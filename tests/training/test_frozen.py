@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.readers.texts import GivenTexts
+from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.training.frozen import FrozenExamples, freeze
+from keras_bert.training.finetuning_examples import FrozenExamples, freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 RNG = np.random.default_rng(8)
@@ -27,7 +27,7 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def texts(tokenizer):
     task = make(tokenizer, mixed=False)
-    return task.features(list(GivenTexts(EXAMPLES)), labelled=True)
+    return task.features(list(TextSource(EXAMPLES)), labelled=True)
 
 
 def make(tokenizer, *, mixed):

@@ -22,9 +22,10 @@ def metrics(
 def test_a_healthy_run_is_told_with_every_metric():
     assert health(metrics()) == {
         "is_healthy": True,
-        "sentence": "The run looks healthy: masked-token loss 4.000, below the 6.000 of word "
-        "frequencies; past the plateau under word frequencies, which ends at 5.400; next sentences "
-        "80.0 % right, by chance 50.0 %; no divergence (held-out loss 4.000, at the lowest 4.000); "
+        "sentence": "The run looks healthy: masked-token loss 4.000, below the unigram "
+        "baseline 6.000; past the plateau below the unigram baseline, which ends at 5.400; next "
+        "sentences 80.0 % correct, chance 50.0 %; no divergence (held-out loss 4.000, lowest "
+        "4.000); "
         "input wait 0.4 % of the time.",
     }
 
@@ -32,10 +33,10 @@ def test_a_healthy_run_is_told_with_every_metric():
 @pytest.mark.parametrize(
     "said, changed",
     [
-        ("masked-token loss 6.100, not below the 6.000 of word frequencies", {"loss": 6.1}),
-        ("not past the plateau under word frequencies, which ends at 5.400", {"loss": 5.5}),
+        ("masked-token loss 6.100, not below the unigram baseline 6.000", {"loss": 6.1}),
+        ("not past the plateau below the unigram baseline, which ends at 5.400", {"loss": 5.5}),
         (
-            "next sentences 54.0 % right, by chance 50.0 %, no more than by chance in 400 rows",
+            "next sentences 54.0 % correct, chance 50.0 %, not significant for 400 examples",
             {"sentences": 0.54},
         ),
         (
@@ -58,10 +59,13 @@ def test_what_is_wrong_is_said_first_and_the_rest_behind_it(said, changed):
 @pytest.mark.parametrize(
     "said, changed",
     [
-        ("masked-token loss 6.500, not below the 6.000", {"steps": 199, "loss": 6.5}),
+        (
+            "masked-token loss 6.500, not below the unigram baseline 6.000",
+            {"steps": 199, "loss": 6.5},
+        ),
         ("not past the plateau", {"steps": 999, "loss": 5.9}),
-        ("next sentences 51.0 % right", {"steps": 199, "sentences": 0.51}),
-        ("too few figures to tell a divergence", {"held_out": (7.0, 4.0)}),
+        ("next sentences 51.0 % correct", {"steps": 199, "sentences": 0.51}),
+        ("too few losses to detect a divergence", {"held_out": (7.0, 4.0)}),
     ],
 )
 def test_what_may_still_come_is_no_fault(said, changed):
@@ -69,7 +73,7 @@ def test_what_may_still_come_is_no_fault(said, changed):
     assert found["is_healthy"] is None
     steps = changed.get("steps", 2000)
     told = f"{steps:,} steps"
-    assert found["sentence"].startswith(f"Too early to say whether the run is healthy ({told}): ")
+    assert found["sentence"].startswith(f"Too early to tell whether the run is healthy ({told}): ")
     assert said in found["sentence"]
 
 
@@ -82,9 +86,9 @@ def test_chance_is_what_one_answer_to_all_pairs_gets_right():
     assert health(metrics(sentences=0.70), chance=0.68)["is_healthy"] is False
     found = health(metrics(sentences=0.75), chance=0.68)
     assert found["is_healthy"] is True
-    assert "next sentences 75.0 % right, by chance 68.0 %;" in found["sentence"]
+    assert "next sentences 75.0 % correct, chance 68.0 %;" in found["sentence"]
     found = health(metrics(eval={"masked_lm_loss": 4.0, "sentence_order_accuracy": 0.75}))
-    assert "the order of sentences 75.0 % right, by chance 50.0 %;" in found["sentence"]
+    assert "the order of sentences 75.0 % correct, chance 50.0 %;" in found["sentence"]
 
 
 def test_the_losses_of_another_phase_are_no_course():
@@ -93,7 +97,7 @@ def test_the_losses_of_another_phase_are_no_course():
     history = [{"step": n, "train": {}, "eval": {"loss": v}} for n, v in losses.items()]
     found = health(metrics(history=history), since=1000)
     assert found["is_healthy"] is True
-    assert "no divergence (held-out loss 4.100, at the lowest 4.100)" in found["sentence"]
+    assert "no divergence (held-out loss 4.100, lowest 4.100)" in found["sentence"]
     assert health(metrics(history=history))["is_healthy"] is False
 
 
@@ -103,7 +107,7 @@ def test_without_held_out_rows_training_is_judged_and_what_is_not_measured_is_le
     ]
     found = health(metrics(eval=None, eval_examples=None, history=history))
     assert found["is_healthy"] is True
-    assert "no divergence (training loss 4.300, at the lowest 4.000)" in found["sentence"]
+    assert "no divergence (training loss 4.300, lowest 4.000)" in found["sentence"]
     assert "sentences" not in found["sentence"] and "input" not in found["sentence"]
     history[-1]["train"]["loss"] = 4.5
     assert health(metrics(eval=None, history=history))["is_healthy"] is False

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.tasks.pretraining.metrics import exact_losses
-from keras_bert.training.loop import BatchSource, _Measures
+from keras_bert.training.loop import BatchSource, _HeldOutMetrics
 from keras_bert.training.monitoring import history as module
 from keras_bert.training.monitoring.history import History
 from keras_bert.training.monitoring.tensorboard import by_tag
@@ -66,10 +66,12 @@ def test_a_metric_over_nothing_does_not_keep_a_run_from_its_evaluation():
     """A mean over nothing is NaN, which is no news; a loss that is NaN ends the run elsewhere."""
 
     class Measured(BatchSource):
-        def measures(self, step):
+        def held_out_metrics(self, step):
             return {"f1": step / 8}
 
-    callback = _Measures(Measured(), Plan(steps=4, record=1, evaluate_every=2, checkpoint_every=2))
+    callback = _HeldOutMetrics(
+        Measured(), Plan(steps=4, record=1, evaluate_every=2, checkpoint_every=2)
+    )
     for epoch, loss, expected in ((0, 1.0, {}), (1, 1.0, {"val_f1": 0.25}), (3, math.nan, {})):
         logs = {"loss": loss, "recall": math.nan}
         callback.on_epoch_end(epoch, logs)
@@ -77,14 +79,14 @@ def test_a_metric_over_nothing_does_not_keep_a_run_from_its_evaluation():
 
 
 @pytest.mark.parametrize(
-    "flops_a_token, matrix_rate, share",
+    "flops_per_token, matrix_rate, fraction",
     [(5.0, 1000.0, 0.5), (None, 1000.0, None), (5.0, None, None)],
 )
 def test_the_fraction_of_the_machines_flops_is_that_of_the_tokens_per_second(
-    flops_a_token, matrix_rate, fraction
+    flops_per_token, matrix_rate, fraction
 ):
     history = History(None, records=[], matrix_rate=matrix_rate)
-    history.feed = SimpleNamespace(tokens_a_step=50, flops_a_token=flops_a_token)
+    history.source = SimpleNamespace(tokens_per_step=50, flops_per_token=flops_per_token)
     history._timed_from, history._timed_until = (1, 10.0, 0.25), (5, 12.0, 0.5)
     found = history._speed()
     assert found["tokens_per_second"] == 100.0 and found["input_wait"] == 0.125
@@ -97,8 +99,8 @@ def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):
     history = History(plan_steps([3, 3], evaluate_every=3, checkpoint_every=3), records=[])
     history.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=0)))
     for epoch in (0, 3):  # with which a phase begins
-        feed = SimpleNamespace(tokens_a_step=10, flops_a_token=None, waited=lambda: None)
-        history.feed = feed
+        source = SimpleNamespace(tokens_per_step=10, flops_per_token=None, waited=lambda: None)
+        history.source = source
         speeds = []
         for number in range(3):  # an entry is a step
             history.on_epoch_begin(epoch + number)
@@ -110,12 +112,12 @@ def test_the_first_step_of_a_phase_which_compiles_is_not_timed(monkeypatch):
 
 def test_tokens_are_counted_on_from_the_record_before_where_they_are_known():
     history = History(None, records=[], matrix_rate=None)
-    history._steps, history.feed = 4, SimpleNamespace(tokens_a_step=10.3)
+    history._steps, history.source = 4, SimpleNamespace(tokens_per_step=10.3)
     assert history._tokens() == 41
     history.records.append({"tokens": 41, "seconds": 1.0})
     assert history._tokens() == 82
     history.records.append({"seconds": 1.0})  # of an earlier version
     assert history._tokens() is None
     history.records.clear()
-    history.feed = SimpleNamespace(tokens_a_step=None)
+    history.source = SimpleNamespace(tokens_per_step=None)
     assert history._tokens() is None

@@ -18,7 +18,7 @@ from keras_bert.training.checkpoint import (
 )
 from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
-from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_from_the_top
+from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.settings import finetune_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
@@ -80,7 +80,7 @@ def test_an_embedding_s_gradient_of_rows_waits_and_moves_as_a_dense_one_does():
 def test_the_optimizer_survives_serialisation_and_wants_a_fraction_for_each_variable():
     config = keras.saving.serialize_keras_object(adamw())
     assert keras.saving.deserialize_keras_object(config).get_config() == adamw().get_config()
-    with pytest.raises(ValueError, match="3 shares, 3 first steps, 1 variables"):
+    with pytest.raises(ValueError, match="3 fractions, 3 first steps, 1 variables"):
         adamw().build([keras.Variable(np.ones(2))])
 
 
@@ -115,7 +115,7 @@ def test_how_many_layers_are_trained(task):
     assert layers_to_train(task.encoder, epochs=9) == 4
     with pytest.raises(InputError, match="`train_layers` is 4, but the model has 3 layers. Leave"):
         layers_to_train(task.encoder, last=4)
-    train_from_the_top(task, 2)
+    train_last_layers(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
 
 
@@ -124,11 +124,14 @@ def test_how_many_layers_are_trained(task):
     [
         (
             {"freeze_encoder": True, "train_layers": 1},
-            "`train_layers` is about .* and `freeze_encoder` trains",
+            "`train_layers` trains .* and `freeze_encoder` none",
         ),
-        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` is about"),
-        ({"freeze_encoder": True, "gradual_unfreezing": True}, "`gradual_unfreezing` is about"),
-        ({"gradual_unfreezing": True, "epochs": 1}, "give `epochs` of 2 or more"),
+        ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` trains layers"),
+        (
+            {"freeze_encoder": True, "gradual_unfreezing": True},
+            "unfreezing` trains layers",
+        ),
+        ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
         ({"schedule": "square"}, "`schedule` is 'square'; it should be linear, slanted"),
@@ -199,7 +202,7 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
         patch.setattr(Checkpoint, "save", look_and_save)
         with copied(whole, part, after_step=4):
             metrics = finetune(**given, output=whole, report=told.append)
-    assert "Trained are the head and the last 2 of 2 layers." in told
+    assert "Training the head and the last 2 of 2 layers." in told
     assert sorted(at) == list(range(10))  # 3 steps an epoch
     for step in range(9):
         moved = [d for d in range(4) if not np.array_equal(at[step][d], at[step + 1][d])]
@@ -214,7 +217,7 @@ def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
     given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
-    assert "Trained are the head and the last 1 of 2 layers." in told
+    assert "Training the head and the last 1 of 2 layers." in told
     losses = [record["train"]["loss"] for record in metrics["history"]]
     assert losses[-1] < losses[0]
     before = by_depth(Classifier(load(given["model"])[0], labels=["bad", "good"]))

@@ -31,7 +31,7 @@ from keras_bert.training.checkpoint import latest_checkpoint
 from keras_bert.training.finetune import finetune
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.strategies.devices import Devices
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -182,11 +182,11 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
     [[in_an_epoch]] = resolved["window_batches"]
     assert 8 <= in_an_epoch < 20
     begun = []
-    place_of = WindowBatches.place_of
+    position_of = WindowBatches.position_of
     monkeypatch.setattr(
         WindowBatches,
-        "place_of",
-        lambda self, step: begun.append((step, place_of(self, step))) or begun[-1][1],
+        "position_of",
+        lambda self, step: begun.append((step, position_of(self, step))) or begun[-1][1],
     )
     pretrain(**settings, output=tmp_path / "run")
     (step, (epoch, window, skipped)), *_ = begun
@@ -195,9 +195,9 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 
 def test_steps_that_are_no_whole_executions_are_rejected(given):
     values = {**given, "output": "o", "steps_per_execution": 4}
-    with pytest.raises(InputError, match="`checkpoint_every` is 6; it should be a multiple of"):
+    with pytest.raises(InputError, match="`checkpoint_every` must be a multiple of"):
         PretrainSettings.of(values)
-    with pytest.raises(InputError, match="`steps` is 12; it should be .* 5"):
+    with pytest.raises(InputError, match="`steps` must be .* 5. Received: 12"):
         PretrainSettings.of(
             {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
         )
@@ -229,11 +229,11 @@ def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not
     said = capfd.readouterr().err
     assert "Traceback" not in said
     if times == 1:
-        assert "Stopping after step 4; once more stops at once.\n" in said
-        last = f"stopped; the checkpoint in {tmp_path} is of step 4, from which the same command"
+        assert "Stopping after step 4. Press Ctrl-C again to stop at once.\n" in said
+        last = f"Interrupted. Checkpoint saved at step 4 in {tmp_path}. Run the same command"
     else:
-        last = f"stopped before the first checkpoint in {tmp_path}; the same command"
-    assert said.endswith(f"keras-bert: {last} goes on.\n")
+        last = f"Interrupted. No checkpoint yet in {tmp_path}. Run the same command"
+    assert said.endswith(f"keras-bert: {last} again to resume.\n")
 
 
 def test_a_wish_after_workers_agreed_to_go_on_waits_for_the_next_record(
@@ -276,8 +276,8 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     assert main(["pretrain", *flags]) == 2
     *_, said = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
-        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its bytes are not those "
-        "that were written; make the data again with keras-bert pretraining-data --force",
+        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its checksum is "
+        r"wrong\. Make the data again with keras-bert pretraining-data --force\.",
         said,
     )
 
@@ -292,7 +292,7 @@ def test_bad_records_are_left_out_and_counted_where_told_so(given, instant, tmp_
     values = {**given, "data": data, "output": tmp_path / "run", "bad_records": "skip"}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
     assert main(["pretrain", *flags]) == 0
-    assert f"{path}: 1 row left out that cannot be read." in capfd.readouterr().err
+    assert f"{path}: left out 1 unreadable record." in capfd.readouterr().err
     assert not (tmp_path / "run" / "readable_rows").exists()  # there is nothing to go on with
     assert main(["pretrain", *flags]) == 0 and "is finished already" in capfd.readouterr().err
 
@@ -314,7 +314,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
         pretrain(**given, model=folder, output=tmp_path / "both")
 
 
-@pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not part")
+@pytest.mark.filterwarnings("ignore:.*byte-level tokenizer is not supported")
 def test_a_model_whose_tokenizer_is_not_ours_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
     config = BertConfig(**{**SIZES, "model_type": "roberta"})
@@ -328,7 +328,7 @@ def test_a_model_whose_tokenizer_is_not_ours_is_rejected(given, tmp_path):
 def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
     values = {**given, "architecture": str(tmp_path / "config.json")}
-    with pytest.raises(InputError, match="two segments, and .* has one .type_vocab_size 1.. Make"):
+    with pytest.raises(InputError, match="two segments, but .* has one .type_vocab_size 1.. Make"):
         pretrain(**values, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

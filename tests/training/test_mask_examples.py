@@ -68,4 +68,4 @@ def test_a_table_marks_the_right_token_and_no_token_is_markdown():
     assert first.count("|") == second.count("|") == 3
     assert "a &#124; b **&#91;MASK&#93;** &#42;c&#42;" in first
     assert "&#35;&#35;z 50.0 % · **x&#95;y** 25.0 %" in first and "it was" not in first
-    assert second.endswith("f 100.0 %; it was **e** |")
+    assert second.endswith("f 100.0 %; correct: **e** |")

@@ -16,8 +16,8 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import plan, pretrain, pretraining_examples
 from keras_bert.training.loop import BatchSource
 from keras_bert.training.plan import steps_in
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_examples import InputTimer
+from keras_bert.training.settings import PretrainSettings
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -59,7 +59,7 @@ def slow_batches(clock, count, made=lambda number: None):
 class Slow(BatchSource):
     """Every batch takes its time."""
 
-    batches_a_step = 2
+    batches_per_step = 2
 
     def __init__(self, clock):
         self._clock = clock
@@ -110,11 +110,11 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
     first = []
 
     def steps_of(given, model, feeds, **more):
-        first.extend(next(iter(feed.training(0)))[0]["input_ids"] for feed in feeds)
+        first.extend(next(iter(source.training(0)))[0]["input_ids"] for source in feeds)
         return [1] * len(given)
 
     monkeypatch.setattr(pretrain, "steps_in", steps_of)
-    run = SimpleNamespace(resolved=lambda name: None, settle=lambda name, value: value)
+    run = SimpleNamespace(resolved=lambda name: None, resolve=lambda name, value: value)
     folders = [DataFolder.open(path) for path in paths]
     pretrain._steps(task, run, folders, settings, began=0.0, report=lambda line: None)
     options = {"vocabulary": VOCABULARY, "seed": 0, "batch_tokens": 32, "task": task}

@@ -34,8 +34,8 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import checkpoint
 from keras_bert.training.monitoring.history import History
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.pretraining_examples import ExamplesOfPhases
+from keras_bert.training.settings import PretrainSettings
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -261,7 +261,7 @@ def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_
     torn.write_bytes(content)
     run(output, **phases, report=said.append)
     assert said == [
-        f"{torn} is not a whole checkpoint; the one before it is gone on with, of step 11."
+        f"The checkpoint {torn} is damaged. Resuming from the one before it, of step 11."
     ]
     assert_same_run(output, uninterrupted)
     steps = [step for step, _ in scalars(output / "logs" / "train", "masked_lm/loss")]
@@ -361,7 +361,7 @@ def test_the_projector_has_the_embeddings_of_the_model_under_the_tokens_names(un
     parsed = text_format.Parse(config.read_text(), projector.ProjectorConfig())
     (embedding,) = parsed.embeddings
     header, *lines = (folder / embedding.metadata_path).read_text().splitlines()
-    assert header == "piece\tcount" and lines[0] == f"{VOCABULARY.tokens[5]}\t100"
+    assert header == "token\tcount" and lines[0] == f"{VOCABULARY.tokens[5]}\t100"
     table = load_file(uninterrupted / "model" / "model.safetensors")
     (table,) = (v for name, v in table.items() if name.endswith("word_embeddings.weight"))
     rows = [VOCABULARY.id(line.split("\t")[0]) for line in lines]
@@ -432,7 +432,7 @@ def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path
     assert run(output, **settings, **inputs(moved))["steps"] == 3
     assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
     (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
-    with pytest.raises(InputError, match="begun on other content of architecture"):
+    with pytest.raises(InputError, match="settings: other content of architecture"):
         run(output, **settings, **inputs(moved))
 
 
@@ -449,7 +449,7 @@ def test_a_damaged_model_of_a_finished_run_is_written_again(
     monkeypatch.setattr(History, "on_epoch_begin", None)  # training would fail
     told = []
     metrics = run(output, **phases, report=told.append)
-    assert any("resumes from its last checkpoint to write it again" in line for line in told)
+    assert any("Resuming from the last checkpoint" in line for line in told)
     assert metrics == json.loads((uninterrupted / "metrics.json").read_text())
     assert_same_run(output, uninterrupted)
 
@@ -496,7 +496,8 @@ def assert_examples_are_learned(records):
 def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
     path = tmp_path / "bad_batch.npz"
     with pytest.raises(
-        InputError, match=f"not a number any more from step 2 on, .* is in {path}; try a lower lear"
+        InputError,
+        match=f"became infinite or NaN in step 2. .* is saved in {path}. Try a",
     ):
         run(tmp_path, learning_rate=1e30, warmup=0.0, steps=60, eval_every=60, checkpoint_every=60)
     assert not any((tmp_path / "checkpoints").glob("*"))
@@ -515,7 +516,7 @@ def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
         trained.append(steps)
         raise Stopped
 
-    monkeypatch.setattr(module, "_trained", trained_for)
+    monkeypatch.setattr(module, "_train", trained_for)
     monkeypatch.setattr(module, "steps_in", lambda minutes, *others, **more: [71])
     for _ in range(2):
         with pytest.raises(Stopped):
@@ -656,10 +657,10 @@ def test_other_settings_are_rejected_and_forced(run, tmp_path):
     metrics = run(tmp_path / "run", data=folder, steps=1)
     assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
     assert metrics["train"]["masked_lm_loss"] > 0
-    with pytest.raises(InputError, match="begun with steps 1, and now it is 2"):
+    with pytest.raises(InputError, match="settings: steps 1, now 2"):
         run(tmp_path / "run", data=folder, steps=2)
     card = json.loads((folder / "dataset_card.json").read_text())
     (folder / "dataset_card.json").write_text(json.dumps({**card, "seed": 77}))
-    with pytest.raises(InputError, match="begun on other content of data"):
+    with pytest.raises(InputError, match="settings: other content of data"):
         run(tmp_path / "run", data=folder, steps=1)
     assert run(tmp_path / "run", data=folder, steps=2, force=True)["steps"] == 2

@@ -10,8 +10,8 @@ import pytest
 import keras_bert.training.pretrain as module
 from keras_bert.base.settings import about
 from keras_bert.cli import main
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.settings import PretrainSettings
 
 METRICS = {
     "steps": 10,
@@ -76,7 +76,7 @@ def test_several_values_are_phases_also_from_a_file(called, tmp_path):
 def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(called, capsys):
     main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "runs/a", "--steps", "7"])
     printed = capsys.readouterr().out
-    assert "9.700 at the start, 5.250 at the end (from word frequencies alone: 6.500)" in printed
+    assert "9.700 at the start, 5.250 at the end (unigram baseline: 6.500)" in printed
     assert "Too early to say (10 steps).\n" in printed
     assert printed.splitlines()[-1].startswith("Next: keras-bert finetune")
     assert "--model runs/a/model" in printed
@@ -122,15 +122,15 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
     flags = {"steps": 7, "batch_size": 8, "architecture": "mini", "output": "o"}
     assert called == {"data": "d", "vocab": "v", **flags}
     assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
-    assert "Give either --steps, how many to train for, or --minutes" in capsys.readouterr().err
+    assert "Give either --steps or --minutes" in capsys.readouterr().err
     assert main.main([*command, "--batch-size", "32", "--batch-tokens", "512"]) == 2
-    assert "Give either --batch-size, the rows in a step, or --batch" in capsys.readouterr().err
+    assert "Give either --batch-size (examples per step) or --batch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--output", "o"], "--data is needed: the folder that keras-bert pretraining-data wrote"),
+        (["--output", "o"], "Missing required arguments: --data, --vocab."),
         (["--output", "o", "--settings", "nowhere.json"], "There is no settings file nowhere.json"),
         (
             ["--output", "o", "--steps", "0", "--data", "d", "--vocab", "v"],
@@ -139,7 +139,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
         (["--steps", "x"], "argument --steps: 'x' is not a whole number; see keras-bert pretrain"),
         (
             ["--output", "o", "--steps", "1", "--vocab", "v", "--data", "nowhere"],
-            "there is no data folder nowhere",
+            "There is no data folder nowhere",
         ),
     ],
 )
@@ -158,5 +158,5 @@ def test_settings_of_a_later_version_are_rejected_by_name(capsys, tmp_path):
     RunFolder(tmp_path, command="pretrain", settings={"layers_dropped": 2}, inputs={})
     code = main.main(["pretrain", "--settings", str(tmp_path / "run.json"), "--output", "o"])
     assert code == 2
-    assert "has the setting layers_dropped, which pretrain does not know" in capsys.readouterr().err
+    assert "Unknown setting layers_dropped of pretrain in" in capsys.readouterr().err
     assert json.loads((tmp_path / "run.json").read_text())["command"] == "pretrain"

@@ -22,8 +22,11 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretrainer import SentenceOrderPretrainer, SpanPretrainer
+from keras_bert.tasks.pretraining.pretrainer import (
+    FillMask,
+    SentenceOrderPretrainer,
+    SpanPretrainer,
+)
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain
@@ -242,25 +245,38 @@ def test_of_other_rows_what_they_have_labels_for_is_measured(uninterrupted, fold
         report=said.append,
     )  # fmt: skip
     assert said == [
-        "Note: the rows were made for the objective span; of the model, sentence-order is not "
-        "measured."
+        "Note: the examples were made for the objective span; the model's sentence-order is not "
+        "evaluated."
     ]
     assert found["rows"] == 16 and found["masked_lm_loss"] > 0
     assert not converted
     assert not any(name.startswith(("sentence_order", "span_boundary")) for name in found)
 
 
+class Begun(Exception):
+    """Carries the task of a run that is about to train."""
+
+
 @pytest.fixture()
 def begun(run, tmp_path, monkeypatch):
     """The task that a run would train."""
-    monkeypatch.setattr(module, "_train", lambda model, *others: model)
     outputs = (tmp_path / f"run-{number}" for number in itertools.count())
-    return lambda rows, **settings: run(next(outputs), rows, **settings)
+
+    def stop(model, *others, **more):
+        raise Begun(model)
+
+    def begin(rows, **settings):
+        with pytest.raises(Begun) as stopped:
+            run(next(outputs), rows, **settings)
+        return stopped.value.args[0]
+
+    monkeypatch.setattr(module, "_steps", stop)
+    return begin
 
 
 def test_a_run_goes_on_from_a_folder_with_its_head(begun, uninterrupted):
     folder, _ = uninterrupted["span"]
-    with pytest.raises(InputError, match="`max_span_length` is 3, and the model in .* with 1; le"):
+    with pytest.raises(InputError, match="that of the model in .*, 1. Received: 3"):
         begun("span", model=folder, max_span_length=3)
     task, source = begun("span", model=folder, max_span_length=None), load_task(folder / "model")
     assert type(task) is SpanPretrainer
@@ -292,7 +308,7 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     begun("mlm-sop", model=folder, max_span_length=None, report=said.append)
     lines = [line for line in said if "random weights" in line]
     assert lines == [
-        f"Starting from random weights, as {folder} does not have them: pooler, next sentence head."
+        f"New, from random weights, since {folder} lacks them: pooler, next sentence head."
     ]
 
     def without_head(found):
@@ -448,13 +464,13 @@ def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, mes
 
 def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
     folder, _ = uninterrupted["span"]
-    with pytest.raises(InputError, match="has no eval rows to measure on"):
+    with pytest.raises(InputError, match="has no examples in its eval split"):
         evaluate(model=folder, data=folders["untested"])
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=False)
     config = load_task(folder / "model").config
-    with pytest.raises(InputError, match="are uncased, and the model"):
+    with pytest.raises(InputError, match="is uncased, but the model"):
         evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
     pooled = BertEncoder(type(config)(**{**config.to_dict(), "add_pooling_layer": True}))
     classifier = Classifier(pooled, tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="task classifier, and a data folder measures what was"):
+    with pytest.raises(InputError, match="task classifier, but a data folder is for pre-trained"):
         evaluate(model=classifier, data=folders["span"])

@@ -12,11 +12,15 @@ NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
 
 
 class Records:
-    """Stands in for a `Curve`."""
+    """Stands in for a `History`."""
 
     def __init__(self):
         self.records = []
         self.plan = plan_steps(6000, evaluate_every=6000, checkpoint_every=6000)
+
+    @property
+    def step(self):
+        return self.records[-1]["step"] if self.records else 1000
 
     def add(self, step, seconds, **more):
         metrics = {"masked_lm_loss": 9.5, "masked_lm_accuracy": 0.125}
@@ -65,9 +69,10 @@ def test_a_log_file_gets_plain_lines_not_too_many_and_every_evaluation(monkeypat
 
 
 def test_a_terminal_gets_a_bar_and_lines_of_evaluations_that_stay(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     shown = show(Terminal(), monkeypatch)
-    assert "\nstep 1150/6000: eval: loss 7.250\n" in shown.replace("\r", "\n")
-    assert "1003/6000" in shown or "1004/6000" in shown
+    assert "\r\x1b[2Kstep 1150/6000: eval: loss 7.250\n" in shown
+    assert "1000/6000 steps" in shown and "6000/6000 steps" in shown
     assert "loss 9.500, accuracy 12.5 %, 8,412 tokens/s" in shown
     assert shown.endswith("\n")
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.pretrain import retracing_on_purpose
+from keras_bert.training.pretrain import no_retracing_warnings
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +19,8 @@ def trace_again_and_again(function):
         tf.function(function)(1)
 
 
-def test_retracing_on_purpose_is_not_warned_of_and_anything_else_is(caplog):
-    with caplog.at_level(logging.WARNING), retracing_on_purpose():
+def test_no_retracing_warnings_is_not_warned_of_and_anything_else_is(caplog):
+    with caplog.at_level(logging.WARNING), no_retracing_warnings():
         trace_again_and_again(lambda x: x + 1)
         tf.get_logger().warning("something else")
     assert [record.message for record in caplog.records] == ["something else"]

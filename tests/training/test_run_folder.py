@@ -8,9 +8,8 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
-from keras_bert.training.pretrain_settings import PretrainSettings
 from keras_bert.training.run_folder import RunFolder, read_settings
-from keras_bert.training.settings import LabelledRunSettings, RunSettings
+from keras_bert.training.settings import LabelledRunSettings, PretrainSettings, RunSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"steps": 100, "data": "/data", "learning_rate": 1e-4, "eval_steps": None}
@@ -64,8 +63,8 @@ def empty(path):
     [
         ("model", shutil.rmtree, "the model .*/run/model is missing"),
         ("model/model.safetensors", truncate, "model.safetensors is not a whole safetensors file"),
-        ("model/model.safetensors", remove, "holds no weights"),
-        ("model/config.json", remove, "holds no config.json"),
+        ("model/model.safetensors", remove, "contains no supported weights"),
+        ("model/config.json", remove, "has no config.json"),
         ("model/vocab.txt", remove, "vocab.txt"),
         ("metrics.json", empty, "metrics.json is damaged: it is not JSON"),
     ],
@@ -109,19 +108,19 @@ def test_other_settings_are_rejected_with_both_values(tmp_path):
     open_folder(tmp_path)
     with pytest.raises(
         InputError,
-        match=r"begun with learning_rate 0.0001, and now it is 0.1; with steps 100, and now it is "
-        "200; on other content of data; give the same",
+        match=r"learning_rate 0.0001, now 0.1; steps 100, now 200; other content of data. "
+        "Use the original",
     ):
         open_folder(tmp_path, steps=200, learning_rate=0.1, inputs={"data": "b"})
-    with pytest.raises(InputError, match=r"begun with steps 100, and now it is 200; give the same"):
+    with pytest.raises(InputError, match=r"different settings: steps 100, now 200. Use"):
         open_folder(tmp_path, steps=200)
-    with pytest.raises(InputError, match="with new_one None, and now it is 1"):
+    with pytest.raises(InputError, match="new_one None, now 1"):
         open_folder(tmp_path, new_one=1)
 
 
 def test_other_content_under_the_same_name_is_rejected(tmp_path):
     open_folder(tmp_path)
-    with pytest.raises(InputError, match="begun on other content of data"):
+    with pytest.raises(InputError, match="settings: other content of data"):
         open_folder(tmp_path, inputs={"data": "abd"})
 
 
@@ -131,8 +130,8 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
     moved = dataclasses.replace(begun, train="b/train.tsv", dev="b/dev.tsv")
     inputs = {"train": "1", "dev": "2"}
     with RunFolder.of(begun, command="finetune", inputs=inputs) as run:
-        run.settle("steps", 7)
-    with pytest.raises(InputError, match=r"with train '.*/a/train.tsv', .*on other content of dev"):
+        run.resolve("steps", 7)
+    with pytest.raises(InputError, match=r"train '.*/a/train.tsv', now .*other content of dev"):
         with RunFolder.of(moved, command="finetune", inputs={"train": "1", "dev": "3"}):
             pass
     with RunFolder.of(moved, command="finetune", inputs=inputs) as run:
@@ -143,12 +142,12 @@ def test_inputs_may_be_moved_and_run_json_says_where_they_are_now(tmp_path):
 
 def test_a_folder_that_holds_something_else_is_rejected(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="holds something else .thesis.tex."):
+    with pytest.raises(InputError, match="contains something else .thesis.tex."):
         open_folder(tmp_path)
     open_folder(tmp_path / "file_parent")
     with pytest.raises(InputError, match="is a file"):
         open_folder(tmp_path / "thesis.tex")
-    with pytest.raises(InputError, match="holds something else"):
+    with pytest.raises(InputError, match="contains something else"):
         open_folder(tmp_path / "file_parent", command="finetune")
 
 
@@ -169,7 +168,7 @@ def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
         open_folder(tmp_path, command=other)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_text("precious")
-    with pytest.raises(InputError, match="holds a model that pretrain did not write"):
+    with pytest.raises(InputError, match="contains a model that pretrain did not write"):
         open_folder(tmp_path, force=True)
     assert (tmp_path / "model" / "weights").read_text() == "precious"
 
@@ -177,7 +176,7 @@ def test_force_does_not_delete_what_another_program_wrote(tmp_path, other):
 def test_settings_are_read_back_for_the_same_command_only(tmp_path):
     open_folder(tmp_path)
     assert read_settings(tmp_path / "run.json", command="pretrain") == SETTINGS
-    with pytest.raises(InputError, match="settings of pretrain, not of finetune"):
+    with pytest.raises(InputError, match="settings of pretrain. Expected the run.json of a fine"):
         read_settings(tmp_path / "run.json", command="finetune")
     with pytest.raises(InputError, match="There is no settings file"):
         read_settings(tmp_path / "nowhere.json", command="pretrain")

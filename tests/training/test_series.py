@@ -17,12 +17,11 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
-from keras_bert.training import finetuning
-from keras_bert.training.finetune import finetune
-from keras_bert.training.finetuning import Finetuning
+from keras_bert.training import finetuning_run
+from keras_bert.training.finetune import finetune, mean_and_std, run_series
+from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.series import mean_and_deviation, run_series
 from keras_bert.training.settings import finetune_settings, sweep_settings
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
@@ -57,14 +56,14 @@ def given(tmp_path_factory):
 def seeds(given, tmp_path_factory):
     output = tmp_path_factory.mktemp("seeds") / "run"
     told, computed = [], []
-    compute = finetuning.computed_once
+    compute = finetuning_run.compute_once
 
     def note_and_compute(*args, **options):
         computed.append(options)
         return compute(*args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finetuning, "computed_once", note_and_compute)
+        patch.setattr(finetuning_run, "compute_once", note_and_compute)
         metrics = finetune(**given, num_seeds=2, output=output, report=told.append)
     assert len(computed) == 1  # a frozen encoder's outputs, for both
     return output, metrics, told
@@ -109,7 +108,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
         return run(self, settings, report)
 
     monkeypatch.setattr(Finetuning, "run", note_and_run)
-    with pytest.raises(KeyboardInterrupt, match="1 run of those in .* finished, the same command"):
+    with pytest.raises(KeyboardInterrupt, match="Interrupted. .* has 1 finished run. Run"):
         finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     assert made == [3, 4, 4]  # the finished one is not repeated
@@ -126,7 +125,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
 
 def test_other_settings_are_rejected(seeds, given):
     output, _, _ = seeds
-    with pytest.raises(InputError, match="begun with num_seeds 2, and now it is 3; give the same"):
+    with pytest.raises(InputError, match="settings: num_seeds 2, now 3. Use the original"):
         finetune(**given, num_seeds=3, output=output)
 
 
@@ -208,7 +207,7 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
     shutil.rmtree(output / "runs" / "seed-0" / "model")
-    with pytest.raises(InputError, match=f"is missing; delete {output}/runs/seed-0 to train"):
+    with pytest.raises(InputError, match=f"is missing. To repair it, delete {output}/runs"):
         series_of([0.5, 0.25], given, output)
     shutil.rmtree(output / "runs" / "seed-0")
     assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
@@ -245,10 +244,10 @@ def test_the_default_sweep_is_the_paper_s():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"learning_rate": []}, "`learning_rate` is empty; give at least one value"),
+        ({"learning_rate": []}, "`learning_rate` is empty. Give at least one value"),
         ({"epochs": [2, 0]}, "`epochs` is 0; at least 1 is needed"),
         ({"batch_size": [16.5]}, "`batch_size` is 16.5; it should be a whole number"),
-        ({"epochs": [3, 1], "gradual_unfreezing": True}, "give `epochs` of 2 or more"),
+        ({"epochs": [3, 1], "gradual_unfreezing": True}, "needs `epochs` of 2 or more"),
         ({"task": "poetry"}, "no task 'poetry'"),
     ],
 )
@@ -260,7 +259,7 @@ def test_a_sweep_checks_every_run_before_the_first(values, message):
 def test_means_and_deviations_of_metrics_within_metrics():
     runs = [{"f1": 0.5, "strict": {"f1": 0.1}, "n": 3, "best": [1.0]}]
     runs.append({"f1": 0.7, "strict": {"f1": 0.4}, "n": 3, "best": [2.0]})
-    means, deviations = mean_and_deviation(runs)
+    means, deviations = mean_and_std(runs)
     assert means == {"f1": pytest.approx(0.6), "strict": {"f1": pytest.approx(0.25)}}
     assert deviations["f1"] == pytest.approx(0.2 / 2**0.5)
 

@@ -15,13 +15,12 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
-from keras_bert.tasks.pretraining.fill_mask import FillMask
+from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training import followed_run
 from keras_bert.training.optimizers.optimizer import make_optimizer
-from keras_bert.training.pretrain_settings import PretrainSettings
+from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.strategy import scope_of
+from keras_bert.training.strategies.strategy import _common, _followed, scope_of
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,15 +45,15 @@ JOINED = '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "in
 @pytest.mark.parametrize(
     "strategy, environment, said",
     [
-        ("multiworker", {}, "TF_CONFIG names no workers; for `strategy` multiworker give each"),
-        ("auto", {"TF_CONFIG": "{cluster"}, "TF_CONFIG describes no cluster: {cluster; docs/"),
-        ("auto", {"TF_CONFIG": '{"cluster": 3}'}, 'TF_CONFIG describes no cluster: {"cluster": 3}'),
+        ("multiworker", {}, "TF_CONFIG has no workers. For `strategy` multiworker, give each"),
+        ("auto", {"TF_CONFIG": "{cluster"}, "TF_CONFIG does not describe a cluster. docs/"),
+        ("auto", {"TF_CONFIG": '{"cluster": 3}'}, 'has an example. Received: {"cluster": 3}'),
         (
             "auto",  # this process has begun without it
             {"TF_CONFIG": JOINED},
-            "multiworker must be the first thing that TensorFlow does in a process",
+            "multiworker must be the first use of TensorFlow in a process",
         ),
-        ("tpu", {}, "There is no TPU 'local' for this TensorFlow: "),
+        ("tpu", {}, "Could not connect to the TPU 'local': "),
     ],
 )
 def test_devices_that_are_not_there_are_told_in_a_sentence(
@@ -80,16 +79,16 @@ def test_one_device_needs_no_strategy(monkeypatch):
 def test_batches_without_a_row_for_each_device_are_rejected(monkeypatch):
     devices = Devices()
     monkeypatch.setattr(devices, "replicas", 4)
-    devices.check_sequences(4)
-    with pytest.raises(InputError, match="as few as 3 rows here, and 4 devices take a part"):
-        devices.check_sequences(3)
-    with pytest.raises(InputError, match="give a larger `batch_tokens`"):
-        devices.check_sequences(3, by="batch_tokens")
-    devices.check_sequences(6)
+    devices.check_batch_size(4)
+    with pytest.raises(InputError, match="smallest batch has 3 examples, too few for 4 devices"):
+        devices.check_batch_size(3)
+    with pytest.raises(InputError, match="Use a larger `batch_tokens`"):
+        devices.check_batch_size(3, setting="batch_tokens")
+    devices.check_batch_size(6)
     monkeypatch.setattr(devices, "_strategy", object.__new__(tf.distribute.TPUStrategy))
-    devices.check_sequences(8)
-    with pytest.raises(InputError, match="have 6 rows here, .* a `batch_size` that is a multiple"):
-        devices.check_sequences(6)
+    devices.check_batch_size(8)
+    with pytest.raises(InputError, match="have 6 examples, .* a `batch_size` that is a multiple"):
+        devices.check_batch_size(6)
 
 
 class Told:
@@ -115,14 +114,14 @@ def test_workers_that_were_given_something_else_are_told():
 
     def follow(**said):
         workers = Told(said, {"steps": 3})
-        with followed_run._followed(workers, settings, inputs) as run:
+        with _followed(workers, _common(settings, inputs)) as run:
             return run.finished, run.finish()
 
-    assert follow(given=elsewhere, metrics=None) == (False, {"steps": 3})
-    with pytest.raises(InputError, match="need the same: seed is 1 on this one, and 2 on"):
-        follow(given={**elsewhere, "seed": 2}, metrics=None)
-    with pytest.raises(InputError, match=r"data \(content\) is '9c' on this one, and '7f' on the"):
-        follow(given={**elsewhere, "data (content)": "7f"}, metrics=None)
+    assert follow(common=elsewhere, metrics=None) == (False, {"steps": 3})
+    with pytest.raises(InputError, match="need the same seed. Received: 1 here, and 2 on"):
+        follow(common={**elsewhere, "seed": 2}, metrics=None)
+    with pytest.raises(InputError, match=r"same data \(content\). Received: '9c' here, and '7f'"):
+        follow(common={**elsewhere, "data (content)": "7f"}, metrics=None)
     with pytest.raises(InputError, match="it holds mine.txt"):
         follow(rejected="it holds mine.txt")
 

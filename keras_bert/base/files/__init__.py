@@ -1,8 +1,9 @@
-"""Writing outputs: whole or not at all, never over what is not ours, one owner a folder at a time.
+"""Writing outputs: whole or not at all, never over what is not ours, one owner per folder.
 
-Standard library alone: whatever writes a file, in the jobs or in training, stands above this.
+Standard library alone: whatever writes a file, in the jobs or in training, imports this.
 """
 
+# ruff: noqa: F401 (the package's names are defined in its modules)
 from keras_bert.base.files.ownership import (
     Owner,
     check_output_file,
@@ -16,9 +17,12 @@ from keras_bert.base.files.publishing import (
     clear_leftovers,
     clear_leftovers_in,
     delete,
+    is_temporary,
     new_file,
     new_folder,
     scratch_folder,
+    system_errors,
+    temporary_name,
     write_json,
     write_text,
     write_texts,
@@ -31,32 +35,3 @@ from keras_bert.base.files.reading import (
     read_json,
     read_small,
 )
-from keras_bert.base.files.system_errors import is_temporary, system_errors, temporary_name
-
-__all__ = [
-    "NotJson",
-    "Owner",
-    "temporary_name",
-    "check_object",
-    "check_output_file",
-    "check_output_folder",
-    "check_regular",
-    "clear_leftovers",
-    "clear_leftovers_in",
-    "delete",
-    "held_names",
-    "is_temporary",
-    "new_file",
-    "new_folder",
-    "owned",
-    "parse_json",
-    "read_json",
-    "read_small",
-    "reject_input_as_output",
-    "same_files",
-    "scratch_folder",
-    "system_errors",
-    "write_json",
-    "write_text",
-    "write_texts",
-]

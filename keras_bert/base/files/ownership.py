@@ -10,34 +10,32 @@ import socket
 from pathlib import Path, PurePath
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files.publishing import is_temporary, system_errors
 from keras_bert.base.files.reading import parse_json
-from keras_bert.base.files.system_errors import is_temporary, system_errors
 from keras_bert.base.formatting import listed
 
 
 def check_output_folder(path, *, is_ours, force=False):
     """Raises `InputError` unless a folder may be written at `path`.
 
-    It may where there is nothing or an empty folder, and with `force` where `is_ours(path)` says
-    that the folder is one that the same command wrote.
+    It may where there is nothing or an empty folder, and with `force` where `is_ours(path)`: the
+    folder is one that the same command wrote.
     """
     path = Path(path)
     if not os.path.lexists(path):
         return
     if not path.is_dir():
-        raise InputError(f"the output {path} is a file: give the name of a folder")
+        raise InputError(f"The output {path} is a file: give the name of a folder.")
     held = held_names(path)
-    if not held:
-        return
-    if not is_ours(path):
+    if held and not is_ours(path):
         raise InputError(
-            f"the output {path} holds something else already ({listed(held, most=3)}): give a new "
-            "or an empty folder"
+            f"The output {path} holds something else already ({listed(held, most=3)}): give a new "
+            "or an empty folder."
         )
-    if not force:
+    if held and not force:
         raise InputError(
-            f"the output {path} is there already: give another folder, or `force=True` to "
-            "replace it"
+            f"The output {path} is there already: give another folder, or `force=True` to replace "
+            "it."
         )
 
 
@@ -47,42 +45,41 @@ def check_output_file(path, *, is_ours, force=False):
     if not os.path.lexists(path):
         return
     if path.is_dir():
-        raise InputError(f"the output {path} is a folder: give the name of a file")
+        raise InputError(f"The output {path} is a folder: give the name of a file.")
     if not path.is_file():
-        raise InputError(f"the output {path} is no ordinary file: give the name of one")
-    if not path.stat().st_size:
-        return
-    if not is_ours(path):
+        raise InputError(f"The output {path} is a pipe or a device: give the name of a file.")
+    is_empty = not path.stat().st_size
+    if not is_empty and not is_ours(path):
         raise InputError(
-            f"the output {path} is a file that this command did not write: give another name"
+            f"The output {path} is a file that this command did not write: give another name."
         )
-    if not force:
+    if not is_empty and not force:
         raise InputError(
-            f"the output {path} is there already: give another name, or `force=True` to replace it"
+            f"The output {path} is there already: give another name, or `force=True` to replace it."
         )
 
 
 def reject_input_as_output(inputs, output):
-    """Raises `InputError` where an input (a path or a glob) is the output, or lies in it.
+    """Raises `InputError` where an input (a path or a glob) is the output, or is in it.
 
-    What is no path of this machine (`-`, `tfds:…`, another file system's) cannot be.
+    What is not a path of this machine (`-`, `tfds:…`, another file system's) never is.
     """
-    place = Path(os.path.realpath(output))
-    for given in map(str, inputs):
-        is_glob = any(character in given for character in "*?[")
-        if not place.exists() or not (is_glob or os.path.exists(given)):
+    target = Path(os.path.realpath(output))
+    for path in map(str, inputs):
+        is_glob = any(character in path for character in "*?[")
+        if not target.exists() or not (is_glob or os.path.exists(path)):
             continue
-        real = PurePath(os.path.realpath(given))
-        if place in (real, *real.parents) or (is_glob and place.match(str(real))):
+        real = PurePath(os.path.realpath(path))
+        if target in (real, *real.parents) or (is_glob and target.match(str(real))):
             raise InputError(
-                f"the output {output} is also the input, or holds it ({given}): give another output"
+                f"The output {output} is also the input, or holds it ({path}): give another output."
             )
 
 
 def same_files(folder, other, *, besides=()):
-    """Whether two folders hold the same names with the same bytes, but for those files' `besides`.
+    """Whether two folders hold the same names with the same bytes, except for files in `besides`.
 
-    What a killed run of ours left aside does not count.
+    What an interrupted run of ours left does not count.
     """
     names = held_names(folder)
     if names != held_names(other):
@@ -98,7 +95,7 @@ def same_files(folder, other, *, besides=()):
 
 
 def held_names(folder):
-    """What a folder holds, sorted, without what a killed run of ours left aside."""
+    """What a folder holds, sorted, without what an interrupted run of ours left."""
     return sorted(
         name for name in os.listdir(folder) if not (name == OWNER_FILE or is_temporary(name))
     )
@@ -122,10 +119,10 @@ class Owner:
 
     @classmethod
     def from_json(cls, text):
-        """What `to_json` gave; None where a kill has cut it off."""
+        """What `to_json` returned; None where an interruption has cut it off."""
         try:
-            said = parse_json(text)
-            return cls(str(said["host"]), int(said["process"]), str(said["started"]))
+            values = parse_json(text)
+            return cls(str(values["host"]), int(values["process"]), str(values["started"]))
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -151,7 +148,8 @@ def owned(folder, *, name=OWNER_FILE):
     """Owns `folder` (made if it is not there) for the body of a `with`.
 
     The lock is the system's own, on the file `name` in the folder: it ends with the process,
-    however that ends, and on shared disks it holds between machines. The file says whose it is.
+    however that ends, and on shared disks it holds between machines. The file names the owner.
+    (The package `filelock` leaves its file in the folder, and does not name the owner.)
 
     Raises `InputError` that names the process where another one owns the folder.
     """
@@ -181,7 +179,7 @@ def _locked(path, folder):
         except BlockingIOError:
             file.close()
             raise _in_use(folder, owner) from None
-        except OSError:  # a file system without locks: all that is known is what the file says
+        except OSError:  # a file system without locks: the file is all there is to go by
             if owner and owner.runs:
                 file.close()
                 raise _in_use(folder, owner, unless=path) from None
@@ -192,13 +190,11 @@ def _locked(path, folder):
 
 
 def _in_use(folder, owner, unless=None):
-    message = (
-        f"the output {folder} is in use by {owner or 'another process'}: wait for its end, or give "
-        "another folder"
+    advice = f" (if that has ended, delete {unless})" if unless and not owner.is_here else ""
+    return InputError(
+        f"The output {folder} is in use by {owner or 'another process'}: wait for its end, or give "
+        f"another folder{advice}."
     )
-    if unless and not owner.is_here:
-        message += f" (if that has ended, delete {unless})"
-    return InputError(message)
 
 
 def _start_of(process):
@@ -207,14 +203,11 @@ def _start_of(process):
         with open(f"/proc/{process}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[19]
     except OSError:
-        return "unknown" if _is_running(process) else None
-
-
-def _is_running(process):
+        pass
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        return False
+        return None
     except PermissionError:
-        return True
-    return True
+        pass
+    return "unknown"

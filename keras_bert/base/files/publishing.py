@@ -1,15 +1,15 @@
-"""One way to publish: aside, flushed, one rename.
+"""Publishing of files and folders: written under a hidden name, flushed, renamed once.
 
-What is being written lies in a hidden folder beside its place, `.NAME.keras-bert-RANDOM`, which
-holds it under its own name. No user has such a name, so whatever carries our mark may be deleted,
-and nothing else ever is. Its writer holds a lock on it: what nobody holds was left by a kill.
+What is being written is in a hidden folder next to its destination, `.NAME.keras-bert-RANDOM`,
+under its own name. No user has such a name: whatever carries our mark may be deleted, and nothing
+else ever is. Its writer holds a lock on it; what nobody holds was left by an interruption.
 
-A kill at any moment leaves the old or the new under the name. Of a file that is `os.replace`; of a
-folder that is not empty, Linux exchanges the two names at once. Two cases need more renames than
-one: files that belong together, and folders where the file system has no exchange. There the hidden
-folder is first renamed to `….ready`, which is the moment that decides. What it holds is then moved
-in; if a kill ends that, the next that writes (or calls `clear_leftovers`) goes on with it. Until
-then the name itself is missing, so that nobody reads half of the old and half of the new.
+An interruption at any moment leaves either the old or the new. A file is replaced by `os.replace`,
+a folder that is not empty by Linux's exchange of two names. Two cases need several renames: files
+that belong together, and folders where the file system has no exchange. There the hidden folder is
+first renamed to `….ready`, which is the moment that decides, and its content is then moved in. The
+next writer (or `clear_leftovers`) completes an interrupted move. Until then the name itself is
+missing, so that half of the old and half of the new is never read.
 """
 
 import contextlib
@@ -17,58 +17,127 @@ import errno
 import fcntl
 import json
 import os
+import re
+import secrets
 import shutil
 from pathlib import Path
 
-from keras_bert.base.files.system_errors import (
-    READY,
-    split_temporary,
-    system_errors,
-    temporary_name,
-)
+from keras_bert.base.errors import InputError
 
-_BEFORE = ".before"
+_MARK, _READY, _BEFORE = ".keras-bert-", ".ready", ".before"
+_TEMPORARY = re.compile(rf"\.(.+){re.escape(_MARK)}[0-9a-f]{{12}}({re.escape(_READY)})?", re.DOTALL)
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # <fcntl.h>, <linux/fs.h>
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 
 
+def temporary_name(name):
+    """A new hidden name for what is to be called `name`: `.NAME.keras-bert-RANDOM`."""
+    return f".{name}{_MARK}{secrets.token_hex(6)}"
+
+
+def is_temporary(name, of=None):
+    """Whether `name` is one of `temporary_name`, for any name or for `of`."""
+    match = _TEMPORARY.fullmatch(name)
+    return match is not None and of in (None, match[1])
+
+
+# Libraries put the system's words into errors of their own classes (TensorFlow, safetensors). Some
+# can only be about writing; the others count where the text names the place, too.
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_ANYTHING = (errno.EACCES, errno.EPERM, errno.EIO)
+
+
 @contextlib.contextmanager
-def new_file(path, *, clear=True):
-    """Gives a path to write a file to, which takes the place of `path` at the end.
+def system_errors(path):
+    """Raises `InputError` where the system does not let the body of a `with` write `path`.
 
-    Files that are written beside it go along, for what belongs together: a reader that finds `path`
-    finds them too, so `path` must be the file by which readers know the whole. Folders above
-    `path` are made. A link is followed. If the body fails, everything stays as it was.
-
-    `clear` is False where `clear_leftovers` need not be called, which looks at all of the folder.
-
-    Raises `InputError` where the system does not let it be written.
+    No space, no permission, a read-only disk, a folder that cannot be made: the message has the
+    path and the system's words, whether they came as an `OSError` or in a library's own error. An
+    `OSError` that names a file elsewhere is about something else, and goes through as it is.
     """
+    try:
+        yield
+    except InputError as error:
+        written, words = getattr(error, "cannot_be_written", ("", None))
+        if _MARK not in str(written):
+            raise
+        raise _write_error(path, words) from error  # it was temporary for this one
+    except Exception as error:
+        words = _words_of(error, os.path.realpath(path))
+        if words is None:
+            raise
+        raise _write_error(path, words) from error
+
+
+def _write_error(path, words):
+    """An attribute, not a class, has the parts: Beam's workers pass on the base class alone."""
+    error = InputError(f"{path} cannot be written: {words}")
+    error.cannot_be_written = path, words
+    return error
+
+
+def _words_of(error, path):
+    """What the system said about `path`; None where something else failed."""
+    if isinstance(error, OSError):
+        if isinstance(error, BrokenPipeError):  # the reader of our standard output went away
+            return None
+        named = error.filename
+        if isinstance(named, str | bytes | os.PathLike):
+            if not _is_about(os.path.realpath(os.fsdecode(named)), path):
+                return None
+        return error.strerror or str(error)
+    text = str(error)
+    known = _WRITING + (_ANYTHING if os.path.dirname(path) in text else ())
+    return next((words for words in map(os.strerror, known) if words in text), None)
+
+
+def _is_about(named, path):
+    """Whether a file is `path`, in it, temporary for it, or a folder above it."""
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}{_MARK}")
+    return f"{named}/".startswith((f"{path}/", temporary)) or f"{path}/".startswith(f"{named}/")
+
+
+def new_file(path, *, clear=True):
+    """A context manager: gives a path to write a file to, which replaces `path` at the end.
+
+    Files that are written next to it are published with it: `path` must be the file by which
+    readers detect the whole. Folders above `path` are made, and a link is followed. If the body
+    fails, everything stays as it was.
+
+    Args:
+        path: the destination.
+        clear: False where `clear_leftovers`, which lists the whole folder, need not be called.
+
+    Raises:
+        InputError: the system does not let it be written.
+    """
+    return _published(path, clear=clear)
+
+
+def new_folder(path):
+    """As `new_file` for a folder: gives an empty one, which replaces whatever is at `path`.
+
+    The caller decides whether that may be replaced (see `check_output_folder`).
+    """
+    return _published(path, is_folder=True)
+
+
+@contextlib.contextmanager
+def _published(path, *, is_folder=False, clear=True):
     with system_errors(path):
         target = Path(os.path.realpath(path))
         with _temporary(target, clear) as folder:
-            yield folder / target.name
-            _publish(folder, target)
-
-
-@contextlib.contextmanager
-def new_folder(path):
-    """As `new_file` for a folder: gives an empty one, which replaces whatever lies at `path`.
-
-    Whether that may be replaced is for the caller to know (see `check_output_folder`).
-    """
-    with system_errors(path):
-        target = Path(os.path.realpath(path))
-        with _temporary(target) as folder:
-            os.mkdir(folder / target.name)
+            if is_folder:
+                os.mkdir(folder / target.name)
             yield folder / target.name
             _publish(folder, target)
 
 
 @contextlib.contextmanager
 def scratch_folder(path):
-    """Gives an empty hidden folder beside `path` for the body of a `with`; nothing is published.
+    """Gives an empty hidden folder next to `path` for the body of a `with`; nothing is published.
 
     Raises `InputError` where the system does not let it be written.
     """
@@ -78,19 +147,18 @@ def scratch_folder(path):
 
 def write_text(path, text):
     """Writes a text file in UTF-8, its line ends as they are."""
-    with new_file(path) as temporary:
-        _write(temporary, text)
+    path = Path(path)
+    write_texts(path.parent, {path.name: text})
 
 
 def write_texts(folder, texts):
-    """Writes text files that belong together, name -> text, the one that readers know them by last.
+    """Writes text files that belong together, name -> text.
 
-    Whoever finds that one finds the others, all of this call's.
+    The last one is the file that readers look for: who finds it finds the others of this call.
     """
-    *beside, last = texts
-    with new_file(Path(folder) / last) as temporary:
-        for name in (*beside, last):
-            _write(temporary.with_name(name), texts[name])
+    with new_file(Path(folder) / list(texts)[-1]) as temporary:
+        for name, text in texts.items():
+            temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
 
 
 def write_json(path, value):
@@ -98,26 +166,21 @@ def write_json(path, value):
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _write(path, text):
-    path.write_text(text, encoding="utf-8", newline="")
-
-
 def delete(path):
-    """Deletes a file or a folder of ours: killed at any moment, it is whole, or gone by name."""
+    """Deletes a file or folder of ours; an interruption leaves it whole, or gone by name."""
     path = Path(path)
     with system_errors(path):
         if path.is_dir() and not path.is_symlink():
             temporary = path.with_name(temporary_name(path.name))
             os.rename(path, temporary)
-            shutil.rmtree(
-                temporary, ignore_errors=True
-            )  # what resists is hidden, and in nobody's way
+            # What cannot be deleted is hidden.
+            shutil.rmtree(temporary, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
 
 
 def clear_leftovers(path):
-    """Deletes what a killed process left aside for `path`, or finishes what that had decided."""
+    """Deletes what an interrupted process left for `path`, or completes what it had decided."""
     path = Path(os.path.realpath(path))
     _clear(path.parent, path.name)
 
@@ -125,15 +188,15 @@ def clear_leftovers(path):
 def clear_leftovers_in(folder, *, owned=False):
     """`clear_leftovers` for every name in a folder.
 
-    `owned` is for who owns the folder (see `keras_bert.base.files.owned`), so that whoever is still
-    writing in it is left over too: that is deleted under its hands, and can take no place.
+    `owned` is for the owner of the folder (see `keras_bert.base.files.owned`): what another process
+    is still writing there is deleted too, so that it cannot be published.
     """
     _clear(Path(os.path.realpath(folder)), None, owned)
 
 
 @contextlib.contextmanager
 def _temporary(path, clear=True):
-    """A hidden folder beside `path`, ours alone; it is gone at the end."""
+    """A hidden, locked folder next to `path`; it is gone at the end."""
     os.makedirs(path.parent, exist_ok=True)
     if clear:
         clear_leftovers(path)
@@ -160,11 +223,10 @@ def _make_locked(path):
 
 
 def _publish(folder, path):
-    """Moves what lies in the hidden `folder` to `path` and beside it."""
+    """Moves what is in the hidden `folder` to `path` and next to it."""
     _flush(folder)
-    written = folder / path.name
-    if len(os.listdir(folder)) > 1 or not _replace(written, path):
-        ready = folder.with_name(folder.name + READY)
+    if len(os.listdir(folder)) > 1 or not _replace(folder / path.name, path):
+        ready = folder.with_name(folder.name + _READY)
         os.rename(folder, ready)
         _flush_folder(path.parent)
         _move_in(ready, path)
@@ -172,7 +234,7 @@ def _publish(folder, path):
 
 
 def _replace(new, path):
-    """Puts `new` in the place of `path` at once; False where that cannot be."""
+    """Puts `new` in the place of `path` at once; False where that is not possible."""
     try:
         os.replace(new, path)  # over a file, an empty folder or nothing
     except OSError as error:
@@ -183,7 +245,7 @@ def _replace(new, path):
 
 
 def _exchange(a, b):
-    """Lets two paths change places at once; False where system or file system cannot do it."""
+    """Exchanges two paths at once; False where system or file system cannot do it."""
     import ctypes  # seldom needed, and not free to load
 
     try:
@@ -198,7 +260,7 @@ def _exchange(a, b):
 
 
 def _move_in(ready, path):
-    """Moves all of a decided folder to its places, `path` last; goes on where a kill ended it."""
+    """Moves all of a decided folder to its destination, `path` last; may be called again."""
     new, before = ready / path.name, ready / f"{path.name}{_BEFORE}"
     # Where both are there, somebody has put something at `path` since: that stays.
     if new.exists() and not (before.exists() and path.exists()):
@@ -212,37 +274,31 @@ def _move_in(ready, path):
 
 
 def _clear(folder, wanted, owned=False):
-    """Clears what lies aside in a folder for the name `wanted`, None for every name."""
+    """Clears what is temporary in a folder for the name `wanted`, None for every name."""
     if not folder.is_dir():
         return
-    for entry in os.listdir(folder):
-        name, is_ready = split_temporary(entry)
-        if name is None or wanted not in (None, name):
+    for name in os.listdir(folder):
+        match = _TEMPORARY.fullmatch(name)
+        if match is None or wanted not in (None, match[1]):
             continue
-        found = folder / entry
+        path, lock = folder / name, None
         try:
-            lock = _lock(found)
+            lock = _lock(path)
         except FileNotFoundError:
-            continue  # somebody has just cleared it
+            continue  # another process has just cleared it
         except BlockingIOError:  # somebody is writing
-            if owned:
-                _remove(found)
-            continue
+            if not owned:
+                continue
         try:
-            if is_ready:
-                _move_in(found, folder / name)
-            else:
-                _remove(found)
+            if match[2] and lock is not None:
+                _move_in(path, folder / match[1])
+            elif path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:  # a file that a job wrote under a temporary name by itself
+                path.unlink(missing_ok=True)
         finally:
-            os.close(lock)
-
-
-def _remove(path):
-    """Deletes a folder, or a file that a job wrote aside by itself."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+            if lock is not None:
+                os.close(lock)
 
 
 def _lock(folder):
@@ -261,15 +317,15 @@ def _lock(folder):
 def _flush(folder):
     """Brings a tree to the disk, its files with the user's umask, whatever wrote them."""
     mode = os.stat(folder).st_mode & 0o666  # made by ourselves, it shows the umask
-    for place, _, names in os.walk(folder):
+    for root, _, names in os.walk(folder):
         for name in names:
-            descriptor = os.open(os.path.join(place, name), os.O_RDONLY)
+            descriptor = os.open(os.path.join(root, name), os.O_RDONLY)
             try:
                 os.fchmod(descriptor, mode)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        _flush_folder(place)
+        _flush_folder(root)
 
 
 def _flush_folder(folder):

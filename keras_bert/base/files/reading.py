@@ -1,4 +1,4 @@
-"""Opening files that somebody else wrote: small ones whole, no pipe without a writer, JSON."""
+"""Reading files that somebody else wrote: small ones whole, no pipe without a writer, JSON."""
 
 import json
 import os
@@ -11,10 +11,12 @@ _LARGEST = 256 << 20
 
 
 def read_small(path):
-    """The bytes of a file that should be small; an `OSError` goes through as it is.
+    """The bytes of a file that should be small.
 
-    Raises `InputError` where it holds more than 256 MiB, or has no end (`/dev/zero`), without
-    reading more, and for a named pipe that no process writes to, without waiting for one.
+    Raises:
+        InputError: it holds more than 256 MiB or has no end (`/dev/zero`), and no more is read; or
+            it is a named pipe that no process writes to, which is not waited for.
+        OSError: it cannot be opened or read.
     """
     with open(path, "rb", opener=_open_at_once) as file:
         data = file.read(_LARGEST + 1)
@@ -30,7 +32,7 @@ def read_small(path):
 def check_regular(path):
     """Raises `InputError` for a pipe, socket or device, which a library would wait for.
 
-    What is missing or a folder is for whoever opens it.
+    Whoever opens the path reports one that is missing or a folder.
     """
     try:
         mode = os.stat(path).st_mode
@@ -51,9 +53,7 @@ def _open_at_once(path, flags):
 _ESCAPES = re.compile(
     r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F]\w\w)|.)", re.DOTALL
 )
-
-# What a JSON value is called, by its type here.
-_KINDS = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
+_TYPE_NAMES = {list: "a list", str: "a text", bool: "true or false", int: "a number"}
 
 
 class NotJson(ValueError):
@@ -71,8 +71,8 @@ def parse_json(text, *, parse_constant=None):
     it they are floats.
 
     Raises:
-        NotJson: it is none, or Python cannot read it: nested too deep for its stack, or a number
-            of thousands of digits.
+        NotJson: the text is not JSON, or Python cannot read it: nested too deep for its stack, or a
+            number of more than 4,300 digits.
     """
     try:
         return json.loads(text, parse_constant=parse_constant)
@@ -82,7 +82,7 @@ def parse_json(text, *, parse_constant=None):
         raise NotJson(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:
         raise NotJson("it is nested too deep") from None
-    except ValueError:  # Python reads no number of more than 4,300 digits
+    except ValueError:
         raise NotJson("it holds a number of thousands of digits") from None
 
 
@@ -91,7 +91,7 @@ def read_json(path):
 
     Raises:
         InputError: the file is missing or cannot be read, is not UTF-8, is not JSON (with the
-            line) or no object, or holds a text that is no Unicode.
+            line) or not an object, or holds a text that is not Unicode.
     """
     try:
         text = read_small(path).decode("utf-8")
@@ -105,12 +105,11 @@ def read_json(path):
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 (byte {error.start}).") from error
     except NotJson as error:
-        place = f"{path}, line {error.line}" if error.line else str(path)
-        raise InputError(f"{place}: this is not JSON ({error}).") from error
+        position = f"{path}, line {error.line}" if error.line else str(path)
+        raise InputError(f"{position}: this is not JSON ({error}).") from error
     check_object(values, source=path)
-    halves = (found[1] for found in _ESCAPES.finditer(text) if found[1])
-    half = next(halves, None)  # which JSON can write, and UTF-8 cannot
-    if half is not None:
+    half = next((match[1] for match in _ESCAPES.finditer(text) if match[1]), None)
+    if half is not None:  # which JSON can write, and UTF-8 cannot
         raise InputError(
             f"{path} contains half of a surrogate pair (\\u{half}), which is not a character."
         )
@@ -120,5 +119,5 @@ def read_json(path):
 def check_object(values, *, source):
     """Raises InputError unless the value of a JSON text is an object; `source` names the file."""
     if not isinstance(values, dict):
-        kind = _KINDS.get(type(values), "null")
-        raise InputError(f"{source} should hold a JSON object, not {kind}.")
+        type_name = "null" if values is None else _TYPE_NAMES.get(type(values), "a number")
+        raise InputError(f"{source} should hold a JSON object, not {type_name}.")

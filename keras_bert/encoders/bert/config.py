@@ -9,9 +9,6 @@ from keras_bert.encoders.config import EncoderConfig
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
-# Hidden size, layers and heads of the published models (Turc et al. 2019 for the small ones, Devlin
-# et al. 2018 for base and large). The feed-forward layer is four times as large.
-
 
 def _sizes(hidden_size, *, layers, heads):
     return {
@@ -22,6 +19,7 @@ def _sizes(hidden_size, *, layers, heads):
     }
 
 
+# The published models (Turc et al. 2019 for the small ones, Devlin et al. 2018 for base and large).
 _PRESETS = {
     "tiny": _sizes(128, layers=2, heads=2),
     "mini": _sizes(256, layers=4, heads=4),
@@ -38,9 +36,8 @@ _UNUSED_KEYS = frozenset(
     """.split()
 )
 
-# Keys that change the computation, with the only values that a BERT encoder computes. Most belong
-# to relatives of BERT, some of which call themselves "bert" all the same. Where such a key changes
-# the names or shapes of the weights as well, these would be refused anyhow.
+# Keys that change the computation, with the only values that a BERT encoder supports. Most belong
+# to relatives of BERT, some of which have the model type "bert", too.
 _OFF = (False, None)
 _SUPPORTED_VALUES = {
     "add_cross_attention": _OFF,
@@ -73,18 +70,14 @@ _SUPPORTED_VALUES = {
     "rotary_emb_fraction": (0, None),
     "rotary_value": _OFF,
     "sliding_window": _OFF,
-    "tie_word_embeddings": (
-        True,
-        False,
-        None,
-    ),  # of a head: see `PretrainedCheckpoint.settle_decoder`
+    "tie_word_embeddings": (True, False, None),  # see `PretrainedCheckpoint.check_copies`
     "use_parallel_residual": _OFF,
     "use_rms_norm": _OFF,
     "use_rope": _OFF,
     "use_sliding_window": _OFF,
 }
 
-_LARGEST_SIZE = 2**63 - 1
+_LARGEST_SIZE = 2**63 - 1  # of an axis of an array
 
 # The kinds of task whose class in `transformers` reads the pooler.
 READ_THE_POOLER = (
@@ -99,14 +92,13 @@ READ_THE_POOLER = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class BertConfig(EncoderConfig):
-    """What BERT, SpanBERT and RoBERTa encoders differ in; field names are Hugging Face's.
+    """The sizes and settings of a BERT, SpanBERT or RoBERTa encoder, under Hugging Face's names.
 
-    Sizes have no default. The other defaults are those that `transformers` takes for a key that
-    a `config.json` leaves out (they are BERT's published settings), so that a file means the same
-    here and there.
+    Sizes have no default. The other defaults are those of `transformers` (BERT's published
+    settings), so that a `config.json` means the same in both libraries.
 
     Attributes:
-        vocab_size: rows of the token embedding.
+        vocab_size: number of rows of the token embedding.
         hidden_size: D; a multiple of `num_attention_heads`.
         num_hidden_layers: number of Transformer layers.
         num_attention_heads: N; each head has size `hidden_size / num_attention_heads`.
@@ -115,23 +107,21 @@ class BertConfig(EncoderConfig):
             is what google-research/bert's own "gelu" computes), or "relu".
         hidden_dropout_prob: dropout after the embeddings and after each sub-layer.
         attention_probs_dropout_prob: dropout of the attention probabilities.
-        max_position_embeddings: rows of the position embedding (RoBERTa's first
-            `position_offset` rows are never used: see `max_length`).
+        max_position_embeddings: number of rows of the position embedding (RoBERTa does not use
+            the first `position_offset` rows: see `max_length`).
         type_vocab_size: number of segments (2 in BERT, 1 in RoBERTa).
         initializer_range: standard deviation of the truncated normal for new weights.
         layer_norm_eps: epsilon of every LayerNorm (1e-12 in BERT, 1e-5 in RoBERTa).
-        pad_token_id: id of the padding token. Left out, it is the model type's own: 0 in BERT, 1
-            in RoBERTa, as in `transformers`.
-        model_type: "bert" or "roberta". It settles the position offset and the tensor names.
-        is_decoder: causal mode, each position sees itself and what came before (Hugging Face's
-            name for it).
+        pad_token_id: id of the padding token. None is the model type's own: 0 in BERT, 1 in
+            RoBERTa, as in `transformers`.
+        model_type: "bert" or "roberta", which decides the position offset and the tensor names.
+        is_decoder: whether the encoder is causal: each position sees itself and those before it.
         add_pooling_layer: whether there is a pooler (a dense layer with tanh over [CLS]).
         classifier_dropout: dropout before a task's classifier; None means `hidden_dropout_prob`.
-        extra_keys: keys of a `config.json` that are not known here, with their values. They are
-            kept and saved again.
+        extra_keys: unknown keys of a `config.json`, with their values. They are kept and saved.
 
     Raises:
-        ValueError: a value that no such encoder can have. `Received: …` shows it.
+        ValueError: an invalid value.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]] = ("bert", "roberta")
@@ -161,31 +151,16 @@ class BertConfig(EncoderConfig):
         if self.pad_token_id is None:
             object.__setattr__(self, "pad_token_id", 1 if self.model_type == "roberta" else 0)
         super().__post_init__()
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "max_position_embeddings",
-            "type_vocab_size",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
-            if getattr(self, name) > _LARGEST_SIZE:
-                raise ValueError(f"`{name}` must be at most {_LARGEST_SIZE}, as shapes can be.")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise ValueError(f"`{name}` must be in [0, 1). Received: {value}")
-        for name in ("layer_norm_eps", "initializer_range"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be above 0. Received: {getattr(self, name)}")
-        if self.hidden_act not in ACTIVATIONS:
-            raise ValueError(
-                "`hidden_act` must be one of " + ", ".join(ACTIVATIONS) + ". "
-                f"Received: hidden_act={self.hidden_act!r}"
-            )
+        sizes = (
+            "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
+            "max_position_embeddings type_vocab_size"
+        )
+        self._check(sizes, lambda size: size >= 1, "at least 1")
+        self._check(sizes, lambda size: size <= _LARGEST_SIZE, f"at most {_LARGEST_SIZE}")
+        dropout = "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout"
+        self._check(dropout, lambda rate: rate is None or 0 <= rate < 1, "in [0, 1)")
+        self._check("layer_norm_eps initializer_range", lambda value: value > 0, "above 0")
+        self._check("hidden_act", ACTIVATIONS.__contains__, f"one of {', '.join(ACTIVATIONS)}")
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 "`hidden_size` must be a multiple of `num_attention_heads`. "
@@ -194,7 +169,7 @@ class BertConfig(EncoderConfig):
             )
         if not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(
-                "`pad_token_id` must be a row of the vocabulary. "
+                "`pad_token_id` must be below `vocab_size` and not negative. "
                 f"Received: pad_token_id={self.pad_token_id}, vocab_size={self.vocab_size}"
             )
         if self.max_length < 1:
@@ -206,7 +181,7 @@ class BertConfig(EncoderConfig):
 
     @property
     def described(self) -> str:
-        """The sizes in a line, as a person reads them."""
+        """The sizes in one line."""
         return (
             f"{self.model_type}, {counted(self.num_hidden_layers, 'layer')}, hidden size "
             f"{self.hidden_size}, {counted(self.num_attention_heads, 'head')}, "
@@ -216,9 +191,9 @@ class BertConfig(EncoderConfig):
 
     @property
     def position_offset(self) -> int:
-        """Row of the position embedding that the first token takes.
+        """Row of the position embedding for the first token.
 
-        RoBERTa counts positions from `pad_token_id + 1` (fairseq kept a row for padding), BERT
+        RoBERTa counts positions from `pad_token_id + 1` (fairseq reserved a row for padding), BERT
         from 0.
         """
         return self.pad_token_id + 1 if self.model_type == "roberta" else 0
@@ -241,28 +216,8 @@ class BertConfig(EncoderConfig):
     def num_hidden_states(self) -> int:
         return self.num_hidden_layers + 1
 
-    @property
-    def head_dropout(self) -> float:
-        given = self.classifier_dropout
-        return self.hidden_dropout_prob if given is None else given
-
-    @property
-    def head_initializer_range(self) -> float:
-        return self.initializer_range
-
-    @property
-    def head_activation(self) -> str:
-        return self.hidden_act
-
-    @property
-    def head_layer_norm_eps(self) -> float:
-        return self.layer_norm_eps
-
     def for_pretraining(self, kind: str, *, new: bool) -> Self:
-        """Causal for "causal-lm"; with a pooler where the kind trains one.
-
-        A pooler that came with the weights stays.
-        """
+        """Causal for "causal-lm"; with a pooler if the kind trains one or the weights have one."""
         pooler = kind in READ_THE_POOLER or (self.add_pooling_layer and not new)
         return dataclasses.replace(self, is_decoder=kind == "causal-lm", add_pooling_layer=pooler)
 

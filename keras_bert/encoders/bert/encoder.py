@@ -1,4 +1,4 @@
-"""The encoder: BERT, SpanBERT and RoBERTa are settings of it."""
+"""The encoder of BERT, SpanBERT and RoBERTa, which differ in their config."""
 
 import dataclasses
 import re
@@ -10,21 +10,20 @@ from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.embeddings import Embeddings
-from keras_bert.layers.feed_forward import FeedForward
 from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
-from keras_bert.layers.pooler import Pooler
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import TransformerBlock
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEncoder(Encoder):
     """A Transformer encoder (Devlin et al. 2018); `config.is_decoder` makes it causal.
 
-    It takes `input_ids`, `input_mask` and, where the config has segments, `segment_ids`, or with
-    `sequence_ids` in place of `input_mask` packed rows. See `Encoder` for its outputs.
+    It takes `input_ids`, `input_mask` and, if the config has segments, `segment_ids`; a packed
+    batch has `sequence_ids` instead of `input_mask`. See `Encoder` for its outputs.
 
     Args:
         config: a `BertConfig`.
@@ -114,12 +113,12 @@ class BertEncoder(Encoder):
                 x = block(x, layout=layout, **options)
             if keeps_states:
                 states.append(layout.pad(x))
-        found = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
+        values = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
         if "sequence_output" in outputs:
-            found["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
+            values["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
         if "first_output" in outputs:
-            found["first_output"] = x if cls_only else layout.first(x)  # (B, D)
-        return {name: found[name] for name in outputs}
+            values["first_output"] = x if cls_only else layout.first(x)  # (B, D)
+        return {name: values[name] for name in outputs}
 
     @property
     def layer_groups(self):
@@ -127,7 +126,7 @@ class BertEncoder(Encoder):
 
     @property
     def default_pooling(self):
-        """[CLS] where its pooler was trained; a masked LM alone trains neither."""
+        """[CLS] if there is a pooler: a masked LM trains neither."""
         if self.config.is_causal:
             return "last"
         return "mean" if self.pooler is None else "cls"
@@ -137,7 +136,7 @@ class BertEncoder(Encoder):
         return self.pooler if kind in READ_THE_POOLER else None
 
     def lacks_head_transform(self, kind):
-        """Whether the kind reads the pooler and the weights came without one, as a masked LM's."""
+        """Whether the kind reads the pooler and the weights have none, as those of a masked LM."""
         return kind in READ_THE_POOLER and self.pooler is None
 
     def with_head_transform(self, kind):
@@ -172,18 +171,20 @@ class BertEncoder(Encoder):
 
     @classmethod
     def completed_config(cls, config, *, given, tensors):
-        """Hugging Face's config does not say whether there is a pooler; the tensors do.
+        """Adds `add_pooling_layer`, which Hugging Face's config lacks, from the tensors.
 
-        They do as well for a class without one: `transformers` keeps our key in its config, and
-        leaves out the tensors that it does not have.
+        A class without a pooler may have the key nevertheless: `transformers` keeps it in the
+        config, and drops the pooler's tensors.
         """
-        there = any(re.search(r"(^|\.)pooler\.|^classifier\.dense\.", name) for name in tensors)
+        has_pooler = any(
+            re.search(r"(^|\.)pooler\.|^classifier\.dense\.", name) for name in tensors
+        )
         classes = given.get("architectures")
-        of_class = str(classes[0]) if isinstance(classes, list) and classes else None
-        names = cls.tensor_names(config).classes.get(of_class)
-        if "add_pooling_layer" in given and (there or names is None or names.transform):
+        class_name = str(classes[0]) if isinstance(classes, list) and classes else None
+        names = cls.tensor_names(config).classes.get(class_name)
+        if "add_pooling_layer" in given and (has_pooler or names is None or names.transform):
             return config
-        return dataclasses.replace(config, add_pooling_layer=there)
+        return dataclasses.replace(config, add_pooling_layer=has_pooler)
 
     def initialize_local_attention(self):
         initialize_local_attention(self)

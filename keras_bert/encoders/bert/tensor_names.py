@@ -1,8 +1,9 @@
-"""What `transformers`, google-research/bert and keras-nlp call the weights of BERT and RoBERTa."""
+"""The names of the weights of BERT and RoBERTa in transformers, google-research/bert, keras-nlp."""
 
+import functools
 import re
 
-from keras_bert.base.rename import Rename, transposed
+from keras_bert.base.rename import Rename
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
 
 _PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
@@ -19,9 +20,9 @@ def of(config):
         transform=_dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
         prefix=f"{config.model_type}.",
         classes=_ROBERTA if is_roberta else _BERT,
-        foreign_classes=dict.fromkeys(_BERT, "bert")
-        if is_roberta
-        else dict.fromkeys(_ROBERTA, "roberta"),
+        foreign_classes=(
+            dict.fromkeys(_BERT, "bert") if is_roberta else dict.fromkeys(_ROBERTA, "roberta")
+        ),
         head_prefixes=("cls.", "lm_head.", "classifier.", "qa_outputs.", KEPT),
         copies={
             "cls.predictions.decoder.weight": _TOKEN_EMBEDDING,
@@ -35,7 +36,7 @@ def of(config):
 
 
 def sizes_of(config):
-    """What the letters of the shapes are; the labels of a task, C, are not among them."""
+    """The sizes that the letters of the shapes stand for, but for the labels of a task, C."""
     return {
         "V": config.vocab_size,
         "D": config.hidden_size,
@@ -48,11 +49,11 @@ def sizes_of(config):
 
 
 def _plain_name(model_type):
-    """A function that takes the quirks of their writers from names.
+    """A function from a name in a file to the plain name, without the variants of its writers.
 
-    They are the `bert.` or `roberta.` that a model with a head puts before its encoder's tensors,
-    `gamma` and `beta` for a LayerNorm's weight and bias (files converted from TensorFlow in 2018
-    and 2019), and the numbers 0, 1, 2 … that older versions stored as if they were weights.
+    They are the prefix `bert.` or `roberta.` of the encoder in a model with a head, `gamma` and
+    `beta` for a LayerNorm's weight and bias (files converted from TensorFlow in 2018 and 2019), and
+    the numbers 0, 1, 2 … that older versions stored as if they were weights.
     """
     buffers = ("embeddings.position_ids", "embeddings.token_type_ids")
 
@@ -65,22 +66,24 @@ def _plain_name(model_type):
     return plain
 
 
+def _dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **options):
+    """The two weights of a dense layer, whose names end so in the other format."""
+    kernel, bias = ends
+    return [
+        Rename(f"{ours}.kernel", theirs + kernel, shape, transposed=transposed, **options),
+        Rename(f"{ours}.bias", theirs + bias, shape.split()[-1], **options),
+    ]
+
+
+def _norm(ours, theirs, *, ends=(".weight", ".bias")):
+    gamma, beta = ends
+    return [
+        Rename(f"{ours}.gamma", theirs + gamma, "D"),
+        Rename(f"{ours}.beta", theirs + beta, "D"),
+    ]
+
+
 # transformers.
-
-
-def _dense(ours, theirs, shape, **options):
-    return [
-        transposed(f"{ours}.kernel", f"{theirs}.weight", shape, **options),
-        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1], **options),
-    ]
-
-
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
-        Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
-    ]
-
 
 _TOKEN_EMBEDDING = "embeddings.word_embeddings.weight"
 _LAYER = "encoder.layer.{i}"
@@ -123,7 +126,7 @@ def _lm_head(dense, layer_norm, bias):
 
 
 def _labels(theirs):
-    """A classifier with a logit per label, or the scorer of a regression under the same name."""
+    """A classifier with a logit per label; the scorer of a regression has the same name."""
     return {
         "classifier": _dense("classifier", theirs, "D C"),
         "scorer": _dense("scorer", theirs, "D 1"),
@@ -180,27 +183,10 @@ _ROBERTA = {
 # google-research/bert: the names that its modelling code gives its variables.
 
 
-def _google_dense(ours, theirs, shape, **options):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}/kernel", shape, **options),
-        Rename(f"{ours}.bias", f"{theirs}/bias", shape.split()[-1], **options),
-    ]
-
-
-def _google_norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}/LayerNorm/gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}/LayerNorm/beta", "D"),
-    ]
-
-
-def _google_output(ours, theirs, shape):
-    """A head that is written out there: its kernel is the transpose of ours."""
-    return [
-        transposed(f"{ours}.kernel", f"{theirs}output_weights", shape),
-        Rename(f"{ours}.bias", f"{theirs}output_bias", shape.split()[-1]),
-    ]
-
+_google_dense = functools.partial(_dense, ends=("/kernel", "/bias"), transposed=False)
+_google_norm = functools.partial(_norm, ends=("/LayerNorm/gamma", "/LayerNorm/beta"))
+# Its heads multiply by the transpose of their weights.
+_google_output = functools.partial(_dense, ends=("output_weights", "output_bias"))
 
 _GOOGLE_EMBEDDINGS = "bert/embeddings"
 _TABLE = "embeddings.{}_embedding.embeddings"
@@ -234,7 +220,7 @@ GOOGLE_ENCODER = [
 
 GOOGLE_POOLER = _google_dense("pooler.dense", "bert/pooler/dense", "D D")
 
-# By the attribute that a task has the head under.
+# By the attribute of the task.
 GOOGLE_HEADS = {
     "lm_head": [
         *_google_dense("lm_head.transform.dense", "cls/predictions/transform/dense", "D D"),
@@ -248,24 +234,13 @@ GOOGLE_HEADS = {
     "qa_outputs": _google_output("qa_outputs", "cls/squad/", "D 2"),
 }
 
-# keras-nlp: attributes of its `BertBackbone`, whose variables have no other lasting names.
+# keras-nlp: attributes of its `BertBackbone`, whose variables have no other stable names.
+
+_nlp_dense = functools.partial(_dense, ends=(".kernel", ".bias"), transposed=False)
+_nlp_norm = functools.partial(_norm, ends=(".gamma", ".beta"))
 
 _NLP_LAYER = "transformer_layers.{i}"
 _NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"
-
-
-def _nlp_norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}.gamma", "D"),
-        Rename(f"{ours}.beta", f"{theirs}.beta", "D"),
-    ]
-
-
-def _nlp_dense(ours, theirs, shape):
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.kernel", shape),
-        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
-    ]
 
 
 def _nlp_part(k):

@@ -30,7 +30,7 @@ class GptConfig(EncoderConfig):
         classifier_dropout: dropout before a task's classifier; None means `resid_pdrop`.
 
     Raises:
-        ValueError: a value that no such encoder can have.
+        ValueError: an invalid value.
     """
 
     NORM_FIRST: ClassVar[bool]
@@ -55,16 +55,12 @@ class GptConfig(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}")
-        for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise ValueError(f"`{name}` must be in [0, 1). Received: {value}")
-        for name in ("layer_norm_epsilon", "initializer_range"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be above 0. Received: {getattr(self, name)}")
+        self._check(
+            "vocab_size n_embd n_layer n_head n_positions", lambda size: size >= 1, "at least 1"
+        )
+        dropout = "resid_pdrop embd_pdrop attn_pdrop classifier_dropout"
+        self._check(dropout, lambda rate: rate is None or 0 <= rate < 1, "in [0, 1)")
+        self._check("layer_norm_epsilon initializer_range", lambda value: value > 0, "above 0")
         if self.n_embd % self.n_head:
             raise ValueError(
                 "`n_embd` must be a multiple of `n_head`. "
@@ -125,7 +121,7 @@ class GptConfig(EncoderConfig):
 
     @property
     def described(self) -> str:
-        """The sizes in a line."""
+        """The sizes in one line."""
         return (
             f"{self.model_type}, {counted(self.n_layer, 'layer')}, hidden size {self.n_embd}, "
             f"{counted(self.n_head, 'head')}, {self.vocab_size:,} tokens in the vocabulary, "

@@ -13,12 +13,10 @@ from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import embedded, embedding_table
-from keras_bert.layers.feed_forward import FeedForward
-from keras_bert.layers.kernels.rows import first_rows
 from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import TransformerBlock
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -143,7 +141,7 @@ class GptEncoder(Encoder):
                 f"Received: length={length}, positions={self.config.n_positions}"
             )
         table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
-        return x + first_rows(table, start=0, count=ops.shape(ids)[1])
+        return x + table[: ops.shape(ids)[1]]  # (S, D) to each
 
     # One token at a time.
 

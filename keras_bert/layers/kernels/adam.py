@@ -7,9 +7,9 @@ The plain form is Keras's, of a step t with the gradients g of all variables x:
     m ← m + (1 - β₁) (g - m)        v ← v + (1 - β₂) (g² - v)
     x ← x - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
 
-These are some twenty operations a variable. Where each of them is a pass over memory (TensorFlow
-outside XLA, on a CPU), a small batch's step can spend a quarter of its time on them: there the
-norm, the decay and Adam's step are an operation each.
+These are some twenty operations per variable. Where each is a pass over memory (TensorFlow outside
+XLA, on a CPU), a small batch's step can spend a quarter of its time on them: there the norm, the
+decay and Adam's step are one operation each.
 """
 
 import keras
@@ -19,18 +19,18 @@ from keras_bert.layers.kernels.program import is_unfused
 
 
 def global_norm(gradients):
-    """√ Σ g², over all tensors of a list together, (); None counts for nothing."""
+    """√ Σ g², over all tensors of a list together, (); None is skipped."""
     gradients = [gradient for gradient in gradients if gradient is not None]
     if is_unfused():
         import tensorflow as tf
 
-        return tf.linalg.global_norm(gradients)  # one operation a tensor
+        return tf.linalg.global_norm(gradients)  # one operation per tensor
     squares = [ops.sum(ops.square(gradient)) for gradient in gradients]  # as Keras has it
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
 class InFewPasses:
-    """To the left of `keras.optimizers.AdamW` among the bases of a class: the formula above.
+    """The formula above, as a base class before `keras.optimizers.AdamW`.
 
     Where the backend fuses operations, the methods are Keras's own.
     """
@@ -74,7 +74,7 @@ class InFewPasses:
 
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
-        if isinstance(variable, keras.Variable):  # not everybody hands over what is inside
+        if isinstance(variable, keras.Variable):  # some callers pass the tensor inside
             variable = variable.value
         numbers = {"lr": learning_rate, **self._of_step, "grad": gradient}
         tf.raw_ops.ResourceApplyAdam(

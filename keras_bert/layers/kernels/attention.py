@@ -27,10 +27,10 @@ def attend(
     cls_only=False,
     return_probabilities=False,
 ):
-    """The formula above, by the kernel that suits the backend.
+    """The formula above, by the fastest kernel of the backend.
 
-    JAX and PyTorch have fused kernels, which know neither dropout nor the probabilities. Elsewhere
-    axes are moved in one go, scale and mask are written where a CPU joins them to the product.
+    JAX and PyTorch have fused kernels, which have neither dropout nor the probabilities. Elsewhere
+    axes are moved at once, and scale and mask are where a CPU fuses them with the product.
 
     Shapes: query_key_value (B, S, 3 D), attention_mask bool (B, 1, S or 1, S) -> context (B, S, D),
     and float (B, N, S, S) probabilities before dropout, or None. With `cls_only` the first token is
@@ -38,8 +38,8 @@ def attend(
 
     Args:
         dropout: the `Dropout` layer of the probabilities.
-        encode_positions: None, or a function from query and key (B, N, S, H) to the same with
-            their positions in them.
+        encode_positions: None, or a function from query and key (B, N, S, H) to both with
+            their positions encoded.
     """
     fused = has_fused_attention() and not return_probabilities
     fused = fused and not (training and dropout.rate > 0) and encode_positions is None
@@ -76,9 +76,9 @@ def _joined(context):
 def _masked_scores(query, key, attention_mask, *, training):
     """Q Kᵀ / √H, and -∞ where the mask is False.
 
-    Scaling the queries is the least work; but in prediction on a CPU TensorFlow joins a scale of
-    the scores, and the mask with it, to the product that makes them (in float32). Adding to a score
-    is cheaper than choosing, and has no gradient. What is added is far below any score, and finite,
+    Scaling the queries is the least work; but in prediction on a CPU TensorFlow fuses a scale of
+    the scores, and the mask, with the product before them (in float32). Adding to a score is
+    cheaper than `where`, and has no gradient. The number added is far below any score, and finite,
     so that a row without any True is finite too.
 
     Shapes: query, key (B, N, S, H), attention_mask bool (B, 1, S or 1, S) -> (B, N, S, S).
@@ -98,9 +98,9 @@ def _masked_scores(query, key, attention_mask, *, training):
 def _transposed(x, axes, *, training):
     """As `ops.transpose`.
 
-    On a CPU TensorFlow has oneDNN move floats, which takes 40 microseconds for the smallest tensor;
-    whole numbers of the same bits it moves itself, in five, and large ones no slower. In training
-    nothing is so small.
+    On a CPU TensorFlow leaves floats to oneDNN, which takes 40 microseconds for the smallest
+    tensor; integers of the same bits it transposes itself, in five, and large ones no slower. In
+    training no tensor is so small.
     """
     if training or not is_unfused() or is_for_litert():
         return ops.transpose(x, axes)

@@ -1,4 +1,4 @@
-"""What a layer's call becomes a part of: which backend, compiled or not, for which processor."""
+"""The program that a layer's call is part of: its backend, compiled or not, its processor."""
 
 import contextlib
 import contextvars
@@ -7,45 +7,39 @@ import keras
 
 _FOR_LITERT = contextvars.ContextVar("for_litert", default=False)
 _FOR_SERVERS = contextvars.ContextVar("for_servers", default=False)
-# The devices on which work is spared by shapes that depend on the values.
+# The devices on which shapes that depend on the values save work.
 _SPARING = ("CPU",)
 
 
 @contextlib.contextmanager
+def _set(variable):
+    token = variable.set(True)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 def for_litert():
-    """While it lasts, what is traced has only operations that LiteRT has."""
-    token = _FOR_LITERT.set(True)
-    try:
-        yield
-    finally:
-        _FOR_LITERT.reset(token)
+    """Within this context, graphs are traced with operations of LiteRT alone."""
+    return _set(_FOR_LITERT)
 
 
-@contextlib.contextmanager
 def for_servers():
-    """While it lasts, what is traced is the same whatever devices this process has.
+    """Within this context, graphs are traced alike whatever devices this process has.
 
-    It will run on servers of any kind, so that what is worthwhile on one kind alone is chosen when
-    it runs (`on_cpu`), and what runs on one kind alone is left out.
+    They will run on servers of any kind: what pays off on one kind alone is chosen when they run
+    (`on_cpu`), and what runs on one kind alone is left out.
     """
-    token = _FOR_SERVERS.set(True)
-    try:
-        yield
-    finally:
-        _FOR_SERVERS.reset(token)
-
-
-def is_for_servers():
-    """Whether `for_servers` lasts."""
-    return _FOR_SERVERS.get()
+    return _set(_FOR_SERVERS)
 
 
 def on_cpu(compute, otherwise):
-    """What `compute()` gives, or in a graph for servers on another device than a CPU `otherwise()`.
+    """`compute()`, or in a graph for servers, on another device than a CPU, `otherwise()`.
 
-    Both give the same structure of tensors, and only one of them is computed.
+    Both return the same structure of tensors, and only one of them is computed.
     """
-    if not is_for_servers():
+    if not _FOR_SERVERS.get():
         return compute()
     import tensorflow as tf
 
@@ -54,14 +48,14 @@ def on_cpu(compute, otherwise):
 
 
 def is_for_litert():
-    """Whether `for_litert` lasts."""
+    """Whether the graph is for LiteRT."""
     return _FOR_LITERT.get()
 
 
 def compiled_by_xla():
     """True on JAX; on TensorFlow while a `jit_compile` function or a TPU's step is traced.
 
-    XLA wants shapes that do not vary, and joins element-wise operations itself.
+    XLA needs fixed shapes, and fuses element-wise operations itself.
     """
     if keras.backend.backend() != "tensorflow":
         return keras.backend.backend() == "jax"
@@ -74,8 +68,8 @@ def compiled_by_xla():
 def shapes_may_vary():
     """Whether a shape may depend on the values: on TensorFlow outside XLA and LiteRT, on a CPU.
 
-    With an accelerator the host would wait until the values are known. In a graph for servers of
-    any kind they may vary in what `on_cpu` computes.
+    With an accelerator the host would wait until the values are known. In a graph for servers they
+    may vary in what `on_cpu` computes.
     """
     return is_unfused() and not is_for_litert()
 
@@ -83,11 +77,11 @@ def shapes_may_vary():
 def is_unfused():
     """Whether every operation is a pass over memory: on TensorFlow outside XLA, on a CPU.
 
-    What is for servers of any kind has the forms for a CPU, which are as right on others.
+    A graph for servers has the forms for a CPU, which are correct on others too.
     """
     if keras.backend.backend() != "tensorflow" or compiled_by_xla():
         return False
-    if is_for_servers():
+    if _FOR_SERVERS.get():
         return True
     import tensorflow as tf
 
@@ -95,11 +89,8 @@ def is_unfused():
 
 
 def use_cudnn():
-    """What a `keras.layers.LSTM` is to have as `use_cudnn`: False in a graph for servers.
-
-    cuDNN's operation runs on a GPU alone.
-    """
-    return False if is_for_servers() else "auto"
+    """A `keras.layers.LSTM`'s argument: False in a graph for servers, which may have no GPU."""
+    return False if _FOR_SERVERS.get() else "auto"
 
 
 def has_fused_attention():

@@ -1,4 +1,4 @@
-// The spans that an answer marks in its text: {start, end, label}, in characters (code points).
+// The spans in a prediction: {start, end, label}, in characters (code points).
 
 export function entities(answer) {
   const count = answer.lengths;
@@ -11,14 +11,14 @@ export function entities(answer) {
   return ofTags(answer.tags.slice(0, count), starts, ends);
 }
 
-// Words with tags such as B-PER, I-PER, O; a tag without such a prefix marks its word alone.
+// Words with tags such as B-PER, I-PER, O; a tag without a prefix marks one word.
 function ofTags(tags, starts, ends) {
   const spans = [];
   let open = null;
   tags.forEach((tag, i) => {
     const [, prefix, label] = /^([BIESLUMW])-(.+)$/.exec(tag) ?? [null, "", tag];
-    const goesOn = open !== null && open.label === label && "IELM".includes(prefix) && prefix !== "";
-    if (goesOn) {
+    const continues = open !== null && open.label === label && "IELM".includes(prefix) && prefix !== "";
+    if (continues) {
       open.end = ends[i];
     } else {
       open = tag === "O" ? null : { start: starts[i], end: ends[i], label };
@@ -29,7 +29,7 @@ function ofTags(tags, starts, ends) {
   return spans;
 }
 
-// Of spans that overlap, the longest are marked.
+// Of overlapping spans, the longest are marked.
 function withoutOverlaps(spans) {
   const kept = [];
   for (const span of [...spans].sort((a, b) => b.end - b.start - (a.end - a.start))) {

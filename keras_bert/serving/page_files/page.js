@@ -1,7 +1,7 @@
-// The page: a tab for each thing to try, of the models that the server has.
+// The page: a tab for each kind of task, with the models of the server.
 //
-// What a model is for is told by its signature, as /v1/models/NAME/metadata gives it; it is asked by
-// the same REST interface as by any client. `show.js` draws the answers.
+// The task of a model is detected from its signature in /v1/models/NAME/metadata. The page uses the
+// REST interface as any client does. `show.js` draws the answers.
 
 import { readMetadata, ask, post, get } from "./rest.js";
 import { element, fixed, bars, marked, attentionTable, nearestList } from "./show.js";
@@ -85,15 +85,15 @@ build();
 function build() {
   const tabs = document.getElementById("tabs");
   const panels = document.getElementById("panels");
-  const made = TASKS.map((task) => {
+  const pairs = TASKS.map((task) => {
     const fitting = task.fits ? models.filter(task.fits) : [];
     const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
     tab.setAttribute("aria-controls", `panel-${task.id}`);
     tab.dataset.title = task.title;
     const panel = element("section", { role: "tabpanel", id: `panel-${task.id}`, tabIndex: -1 });
     panel.setAttribute("aria-labelledby", tab.id);
-    const there = task.id === "attention" ? settings.attention : fitting.length > 0;
-    if (there) {
+    const isServed = task.id === "attention" ? settings.attention : fitting.length > 0;
+    if (isServed) {
       fillPanel(panel, task, fitting);
     } else {
       const text = `Nothing to try: ${task.needs} is not served.`;
@@ -101,20 +101,20 @@ function build() {
     }
     tabs.append(tab);
     panels.append(panel);
-    return { tab, panel, there };
+    return { tab, panel, isServed };
   });
   const select = (number, focus) => {
-    made.forEach(({ tab, panel }, other) => {
+    pairs.forEach(({ tab, panel }, other) => {
       tab.setAttribute("aria-selected", String(other === number));
       tab.tabIndex = other === number ? 0 : -1;
       panel.hidden = other !== number;
     });
-    if (focus) made[number].tab.focus();
+    if (focus) pairs[number].tab.focus();
   };
-  made.forEach(({ tab }, number) => {
+  pairs.forEach(({ tab }, number) => {
     tab.addEventListener("click", () => select(number, false));
     tab.addEventListener("keydown", (event) => {
-      const last = made.length - 1;
+      const last = pairs.length - 1;
       const next = {
         ArrowRight: number === last ? 0 : number + 1,
         ArrowLeft: number === 0 ? last : number - 1,
@@ -126,7 +126,7 @@ function build() {
       select(next, true);
     });
   });
-  select(Math.max(0, made.findIndex(({ there }) => there)), false);
+  select(Math.max(0, pairs.findIndex(({ isServed }) => isServed)), false);
   document.body.dataset.ready = "yes";
 }
 
@@ -165,12 +165,12 @@ function fillPanel(panel, task, fitting) {
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    // A button that is disabled would lose the focus, and who uses keys their place.
+    // A disabled button would lose the keyboard focus.
     if (button.ariaDisabled === "true") return;
     button.ariaDisabled = "true";
     const given = Object.fromEntries(shown().map(({ name, area }) => [name, area.value]));
     try {
-      const found = await task.show(model(), given, { file, tell: (text) => answer.replaceChildren(text) });
+      const found = await task.show(model(), given, { file, report: (text) => answer.replaceChildren(text) });
       answer.replaceChildren(...found);
     } catch (error) {
       answer.replaceChildren(element("p", { className: "wrong", role: "alert" }, error.message));
@@ -189,28 +189,28 @@ function choice(task, fitting) {
 
 async function showFilled(model, given) {
   const { pieces, probabilities, lengths } = await ask(model, given);
-  if (lengths === 0) throw new Error("The text has no [MASK]; write it where a word is to be found.");
-  return pieces.slice(0, lengths).flatMap((row, place) => {
-    const title = lengths === 1 ? "[MASK]" : `[MASK] ${place + 1} of ${lengths}`;
-    const rows = row.map((piece, rank) => [piece, probabilities[place][rank]]);
+  if (lengths === 0) throw new Error("The text has no [MASK]. Write it in place of a word.");
+  return pieces.slice(0, lengths).flatMap((row, position) => {
+    const title = lengths === 1 ? "[MASK]" : `[MASK] ${position + 1} of ${lengths}`;
+    const rows = row.map((token, rank) => [token, probabilities[position][rank]]);
     return [element("h2", {}, title), bars(rows)];
   });
 }
 
 async function showClass(model, given) {
   const found = await ask(model, given);
-  const shares = found.probabilities ?? [];
+  const probabilities = found.probabilities ?? [];
   const title = element("h2", {}, `${found.label} `);
   title.append(element("small", {}, fixed(found.score)));
-  // The answer names the likeliest label alone; the others are known by their numbers.
-  const best = shares.indexOf(Math.max(...shares));
-  const rows = shares.map((share, i) => [i === best ? found.label : `label ${i + 1}`, share]);
+  // Only the most probable label is named in the prediction; others have numbers.
+  const best = probabilities.indexOf(Math.max(...probabilities));
+  const rows = probabilities.map((p, i) => [i === best ? found.label : `label ${i + 1}`, p]);
   return [title, bars(rows.sort((one, other) => other[1] - one[1]))];
 }
 
 async function showEntities(model, given) {
   const spans = entities(await ask(model, given));
-  const count = element("p", { className: "hint" }, spans.length ? "" : "Nothing is marked.");
+  const count = element("p", { className: "hint" }, spans.length ? "" : "No spans found.");
   return [marked(given.text, spans), count];
 }
 
@@ -223,23 +223,23 @@ async function showAnswer(model, given) {
 }
 
 async function showAttention(model, given) {
-  const { pieces, attention } = await post("/try/attention", given);
-  return attentionTable(pieces, attention);
+  const { tokens, attention } = await post("/try/attention", given);
+  return attentionTable(tokens, attention);
 }
 
-async function showNearest(model, given, { file, tell }) {
-  if (!file.files.length) throw new Error("Choose a file with a sentence on each line.");
+async function showNearest(model, given, { file, report }) {
+  if (!file.files.length) throw new Error("Choose a file with one sentence per line.");
   const lines = (await file.files[0].text()).split("\n").map((line) => line.trim());
   const texts = [...new Set(lines.filter((line) => line !== ""))];
   const missing = texts.filter((text) => !sentenceVectors.has(`${model.name}\n${text}`));
   for (let first = 0; first < missing.length; first += settings.batch) {
-    tell(`Reading ${first} of ${missing.length} sentences …`);
+    report(`Reading ${first} of ${missing.length} sentences …`);
     const some = missing.slice(first, first + settings.batch);
     const { vectors } = await post("/try/vectors", { model: model.name, texts: some });
     some.forEach((text, row) => sentenceVectors.set(`${model.name}\n${text}`, vectors[row]));
   }
   const { vectors } = await post("/try/vectors", { model: model.name, texts: [given.text] });
-  const dot = (vector) => vector.reduce((sum, x, place) => sum + x * vectors[0][place], 0);
+  const dot = (vector) => vector.reduce((sum, x, i) => sum + x * vectors[0][i], 0);
   const found = texts.map((text) => [text, dot(sentenceVectors.get(`${model.name}\n${text}`))]);
   return [nearestList(found.sort((one, other) => other[1] - one[1]).slice(0, 10))];
 }

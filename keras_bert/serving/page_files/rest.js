@@ -1,14 +1,14 @@
-// What the page asks of the server.
+// The page's requests to the server.
 
-// An answer that is an error becomes one, with the server's sentence.
+// An error of the server is thrown with its message.
 async function read(response) {
   let answer;
   try {
     answer = await response.json();
   } catch {
-    throw new Error(`The server answered ${response.status} ${response.statusText}.`);
+    throw new Error(`The server responded with ${response.status} ${response.statusText}.`);
   }
-  if (!response.ok) throw new Error(answer.error ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw new Error(answer.error ?? `The server responded with ${response.status}.`);
   return answer;
 }
 
@@ -29,7 +29,7 @@ export async function post(path, value) {
   return read(await reach(path, { method: "POST", headers, body: JSON.stringify(value) }));
 }
 
-// What a model takes and gives by its default signature.
+// The inputs and outputs of a model's default signature.
 export async function readMetadata(name) {
   const { metadata } = await get(`/v1/models/${encodeURIComponent(name)}/metadata`);
   const signature = metadata.signature_def.signature_def.serving_default;
@@ -43,7 +43,7 @@ export async function readMetadata(name) {
   };
 }
 
-// What the model says of one example: {output: value}.
+// The prediction for one example: {output: value}.
 export async function ask(model, example) {
   const path = `/v1/models/${encodeURIComponent(model.name)}:predict`;
   const { predictions } = await post(path, { instances: [example] });

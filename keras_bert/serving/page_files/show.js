@@ -1,41 +1,41 @@
-// How answers are drawn. Texts are set as text, never as HTML: they are anybody's.
+// How answers are drawn. Texts are set as text, never as HTML: they may come from anybody.
 
 export function element(name, properties = {}, text = "") {
   const { role, ...others } = properties;
-  const made = Object.assign(document.createElement(name), others);
-  if (role) made.setAttribute("role", role);
-  if (text) made.textContent = text;
-  return made;
+  const created = Object.assign(document.createElement(name), others);
+  if (role) created.setAttribute("role", role);
+  if (text) created.textContent = text;
+  return created;
 }
 
-// A score as text; null is what JSON has in place of NaN and the infinities.
+// A score as text; null is NaN or infinite.
 export function fixed(number) {
   return number === null ? "not finite" : number.toFixed(4);
 }
 
-// rows: [name, share from 0 to 1].
+// rows: [name, fraction from 0 to 1].
 export function bars(rows) {
   const table = element("table", { className: "bars" });
-  for (const [name, share] of rows) {
+  for (const [name, fraction] of rows) {
     const row = table.insertRow();
     row.append(element("th", { scope: "row" }, name));
     const bar = element("div", { className: "bar" });
-    bar.style.width = `${100 * share}%`;
+    bar.style.width = `${100 * fraction}%`;
     row.insertCell().append(bar);
     const number = row.insertCell();
     number.className = "number";
-    number.textContent = fixed(share);
+    number.textContent = fixed(fraction);
   }
   return table;
 }
 
-// spans: {start, end, label} in characters as Python counts them, which are not JavaScript's.
+// spans: {start, end, label} in characters as Python counts them (code points).
 export function marked(text, spans) {
   const characters = Array.from(text);
   const cut = (start, end) => characters.slice(start, end).join("");
   const labels = [...new Set(spans.map((span) => span.label))];
   const shown = element("p", { className: "marked", dir: "auto" });
-  let place = 0;
+  let position = 0;
   for (const { start, end, label } of spans) {
     const mark = element("mark", {}, cut(start, end));
     if (label) {
@@ -43,15 +43,15 @@ export function marked(text, spans) {
       const hue = (47 * labels.indexOf(label) + 215) % 360;
       mark.style.setProperty("--kind", `light-dark(hsl(${hue} 80% 88%), hsl(${hue} 45% 30%))`);
     }
-    shown.append(cut(place, start), mark);
-    place = end;
+    shown.append(cut(position, start), mark);
+    position = end;
   }
-  shown.append(cut(place));
+  shown.append(cut(position));
   return shown;
 }
 
-// pieces: [S]; attention: [L][N][S][S], from each piece (row) to each (column).
-export function attentionTable(pieces, attention) {
+// tokens: [S]; attention: [L][N][S][S], from each token (row) to each (column).
+export function attentionTable(tokens, attention) {
   const controls = element("div", { className: "row" });
   const pick = (title, count) => {
     const select = element("select", { id: `attention-${title}` });
@@ -64,48 +64,48 @@ export function attentionTable(pieces, attention) {
   };
   const layer = pick("Layer", attention.length);
   const head = pick("Head", attention[0].length);
-  const place = element("div", { className: "scrolled" });
+  const container = element("div", { className: "scrolled" });
   const read = element("p", { className: "number", role: "status" });
   const draw = () => {
-    const shares = attention[layer.selectedIndex][head.selectedIndex];
+    const weights = attention[layer.selectedIndex][head.selectedIndex];
     read.textContent = "";
-    place.replaceChildren(square(pieces, shares, (text) => { read.textContent = text; }));
+    container.replaceChildren(square(tokens, weights, (text) => { read.textContent = text; }));
   };
   layer.addEventListener("change", draw);
   head.addEventListener("change", draw);
   draw();
   const hint =
-    "Each row is a piece and what it looks at; its shares sum to one. " +
-    "Point at a square, or move among them by arrow keys, to read its share.";
-  return [controls, element("p", { className: "hint" }, hint), place, read];
+    "Each row shows the attention of a token to all tokens; it sums to one. " +
+    "Point at a square, or move between squares with the arrow keys, to read its value.";
+  return [controls, element("p", { className: "hint" }, hint), container, read];
 }
 
-// A grid, as WAI-ARIA has it: one of its cells is among what Tab goes to, arrows move to others.
-function square(pieces, shares, tell) {
+// A grid as in WAI-ARIA: Tab moves to one of its cells, arrow keys move to others.
+function square(tokens, weights, show) {
   const table = element("table", { className: "attention", role: "grid" });
-  table.setAttribute("aria-label", "Attention from each piece, a row, to each, a column");
+  table.setAttribute("aria-label", "Attention from each token (row) to each token (column)");
   const top = table.createTHead().insertRow();
   top.append(element("th"));
-  for (const piece of pieces) {
+  for (const token of tokens) {
     const cell = element("th", { scope: "col" });
-    cell.append(element("span", {}, piece));
+    cell.append(element("span", {}, token));
     top.append(cell);
   }
   const body = table.createTBody();
-  pieces.forEach((piece, from) => {
+  tokens.forEach((token, from) => {
     const row = body.insertRow();
-    row.append(element("th", { scope: "row" }, piece));
-    pieces.forEach((other, to) => {
+    row.append(element("th", { scope: "row" }, token));
+    tokens.forEach((other, to) => {
       const cell = row.insertCell();
-      const share = shares[from][to];
-      const said = `${piece} to ${other}: ${share.toFixed(3)}`;
+      const weight = weights[from][to];
+      const label = `${token} to ${other}: ${weight.toFixed(3)}`;
       cell.setAttribute("role", "gridcell");
-      cell.setAttribute("aria-label", said);
+      cell.setAttribute("aria-label", label);
       cell.tabIndex = from || to ? -1 : 0;
-      cell.addEventListener("pointerenter", () => tell(said));
-      cell.addEventListener("focus", () => tell(said));
-      // By the square root: most shares are small, and their differences are to be seen.
-      const depth = (100 * Math.sqrt(share)).toFixed(1);
+      cell.addEventListener("pointerenter", () => show(label));
+      cell.addEventListener("focus", () => show(label));
+      // The square root shows differences between small values, which most are.
+      const depth = (100 * Math.sqrt(weight)).toFixed(1);
       cell.style.background = `color-mix(in srgb, var(--accent) ${depth}%, var(--raised))`;
     });
   });

@@ -1,4 +1,4 @@
-"""Labels for a text, or for two (Devlin et al. 2018, section 4.1)."""
+"""A label for a text or a pair of texts (Devlin et al. 2018, section 4.1)."""
 
 from collections import Counter
 
@@ -8,38 +8,37 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.labelled import check_labels, labelled_head
-from keras_bert.readers.labels import one_label, several_labels, warnings
-from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
+from keras_bert.heads.classification import check_labels, labelled_head
+from keras_bert.readers.labels import one_label, several_labels
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import (
-    classifier_answers,
+    classifier_predictions,
     label_errors,
-    multi_label_answers,
     multi_label_errors,
+    multi_label_predictions,
 )
 from keras_bert.tasks.classification.labels import (
     decision_weights,
+    example_weights,
     label_matrix,
     label_numbers,
     parse_class_weights,
-    sequence_weights,
     sorted_labels,
 )
-from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.classification.settings import (
     NO_WEIGHTS,
     ClassifierSettings,
     PairClassifierSettings,
 )
-from keras_bert.tasks.settings import MAX_LENGTH
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class DecisionCrossentropy(keras.losses.Loss):
     """Binary cross-entropy of logits in nats, the mean over all decisions of a batch.
 
-    Called with labels (B, C) of 0 and 1, logits (B, C) and sample weights (B, C). Keras's own takes
-    the mean over C before it sees weights, and so has room for one a row.
+    Shapes: labels of 0 and 1, logits and sample weights, all (B, C). Keras's own loss averages over
+    C before it applies weights, so that it takes only one weight per example.
     """
 
     def __init__(self, name="decision_crossentropy", **options):
@@ -50,53 +49,51 @@ class DecisionCrossentropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Classifier(PooledTask):
-    """An encoder with a linear layer over a vector of the whole text, one logit a label.
+class Classifier(TextTask):
+    """An encoder with a linear layer over one vector of the whole text: one logit per label.
 
-    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. Where the vector is
-    the pooled output, the head is that of Hugging Face's BertForSequenceClassification: dropout,
-    then the layer. In a RoBERTa folder the pooler is the `classifier.dense` of
-    RobertaForSequenceClassification, which drops some of its input too when it is trained there.
-    `transformers` has no class that reads the mean of the tokens, so with another `pooling` the
-    folder is one of a bare encoder to it, and the head lies under names of ours.
+    Takes the encoder's dictionary and gives `logits` (B, C): B batch, C labels. With the pooling
+    "cls" the head is that of Hugging Face's BertForSequenceClassification: dropout, then the layer.
+    In a RoBERTa folder the pooler is `classifier.dense` of RobertaForSequenceClassification, which
+    also has dropout before it in training. `transformers` has no class for other poolings: their
+    folder is a bare encoder to it, and the head has names of its own.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler if [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        labels: the names of the labels in the order of the logits, each once; at least two.
-        multi_label: a text may have any number of the labels. Probabilities are then of each label
-            for itself (a sigmoid, not a softmax), and labels in training float (B, C) of 0 and 1.
-        threshold: with `multi_label`, the probability above which a label is given.
+        labels: unique names of the labels in the order of the logits; at least two.
+        multi_label: whether a text may have any number of labels. Probabilities are then a sigmoid
+            per label instead of a softmax, and labels in training float (B, C) of 0 and 1.
+        threshold: with `multi_label`, the probability above which a label is predicted.
         pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
-            `keras_bert.heads.pooling`). None is "cls", "mean" over an encoder without a pooler,
-            whose [CLS] nothing trained, or "last" over a causal encoder, whose [CLS] sees no text.
-        class_weights: what a training row weighs: "none", "balanced", or "label=weight,…". With
-            `multi_label`, what each label weighs in it (see `decision_weights`).
-        metric: the metric of `official_metrics` that a run keeps the best epoch by; None is the
-            accuracy, or with `multi_label` the micro F1.
-        dropout: the share of what the head reads that is dropped in training. None is the config's
-            `head_dropout`.
-        max_length: tokens that a row is cut to, special tokens counted in, in training and after.
-            None is 128, or all positions of an encoder that has fewer.
+            `keras_bert.heads.pooling`). None is "cls"; "mean" for an encoder without a pooler,
+            whose [CLS] was not trained; "last" for a causal encoder, whose [CLS] sees no text.
+        class_weights: weights of training examples: "none", "balanced", or "label=weight,…". With
+            `multi_label`, the weights of each label (see `decision_weights`).
+        metric: the metric of `official_metrics` that selects the best epoch; None is accuracy, or
+            micro F1 with `multi_label`.
+        dropout: the dropout rate of the head's input. None is the config's `head_dropout`.
+        max_length: maximum tokens per sequence, including special tokens. None is 128, or the
+            encoder's positions if fewer.
         **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
     `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder has no pooler and one is read, or the labels are fewer than two or
+        ValueError: the encoder lacks the pooler that is read, or the labels are fewer than two or
             not unique.
-        InputError: the class weights cannot be, the figure is none of such labels, or [CLS] of a
-            causal encoder is to be read.
+        InputError: the class weights are invalid, the metric does not suit the labels, or [CLS] of
+            a causal encoder is read.
     """
 
     KIND = "classifier"
     HEADS = ("classifier",)
-    LEAST_LABELS = 2
+    MIN_LABELS = 2
     SETTINGS = ClassifierSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
-    TEXTS = TEXT
+    text_names = TEXT
 
     def __init__(
         self,
@@ -114,11 +111,11 @@ class Classifier(PooledTask):
         name="classifier",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, max_length=max_length, **between)
+        self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.multi_label = multi_label
         self.threshold = threshold
-        self.settle_pooling(pooling)
+        self.set_pooling(pooling)
         self._class_weights = parse_class_weights(class_weights, self.labels)
         self.METRIC = metric or ("micro_f1" if multi_label else "accuracy")
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -126,10 +123,8 @@ class Classifier(PooledTask):
             self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
         if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
             raise InputError(
-                f"`metric` is {metric}, which is that of two labels; here are {len(self.labels)}. "
-                "Give macro_f1."
+                f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
             )
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
 
@@ -153,7 +148,7 @@ class Classifier(PooledTask):
     # Training.
 
     def default_losses(self):
-        """Cross-entropy in nats, the mean over the rows of a batch (and of several labels)."""
+        """Cross-entropy in nats, the mean over the batch (and over labels with `multi_label`)."""
         if self.multi_label and self._class_weights != NO_WEIGHTS:
             return {"logits": DecisionCrossentropy()}
         if self.multi_label:
@@ -161,10 +156,10 @@ class Classifier(PooledTask):
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
     def default_metrics(self):
-        """`accuracy`, the share of rows whose label has the highest logit.
+        """`accuracy`, the fraction of examples whose label has the highest logit.
 
-        None where several labels may be right, or where rows have weights, which Keras would
-        apply: `official_metrics` has the official figures.
+        None with several labels per text, or with class weights, which Keras would apply to it:
+        see `official_metrics`.
         """
         if self.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
@@ -178,23 +173,23 @@ class Classifier(PooledTask):
         data,
         *,
         inferred_arguments=None,
-        like=None,
+        schema=None,
         labelled=True,
         multi_label=False,
         **columns,
     ):
-        """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
+        """`LabelledText`s of a table, JSON Lines, `tfds:…` or a sequence.
 
-        A sequence is of (text, label), or of pairs of texts of (text, text, label).
+        A sequence holds (text, label), or for pairs (text, text, label).
         """
         inferred_arguments = inferred_arguments or {}
         several = multi_label or inferred_arguments.get("multi_label", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
-            texts=cls.TEXTS,
+            texts=cls.text_names,
             form=several_labels if several else one_label,
             labels=inferred_arguments.get("labels"),
-            like=like,
+            schema=schema,
             need_labels=labelled,
             **columns,
         )
@@ -203,16 +198,16 @@ class Classifier(PooledTask):
     def infer_arguments(cls, examples):
         """The labels that occur."""
         labels = sorted_labels({label for example in examples for label in _labels_of(example)})
-        if len(labels) < cls.LEAST_LABELS:
+        if len(labels) < cls.MIN_LABELS:
             only = f'one label only ("{labels[0]}")' if labels else "no labels"
             raise InputError(
-                f"{examples[0].source.name} has {only}; a classifier needs two or more."
+                f"{examples[0].source.name} has {only}. A classifier needs at least two."
             )
         return {"labels": labels}
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
-        what = "text" if len(cls.TEXTS) == 1 else "pair"
+        what = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
@@ -223,84 +218,59 @@ class Classifier(PooledTask):
             f'have the label "{most}".'
         )
 
-    @classmethod
-    def notes(cls, examples):
-        return warnings(examples)
+    def targets(self, examples):
+        numbers, weights_of = label_numbers, example_weights
+        if self.multi_label:
+            numbers, weights_of = label_matrix, decision_weights
+        labels = numbers(examples, self.labels)
+        if self._class_weights == NO_WEIGHTS:
+            return {"logits": labels}, {}
+        return {"logits": labels}, {"logits": weights_of(labels, self._class_weights)}
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.inputs.tokenized_examples import TokenizedExamples
+    def decode(self, outputs, sequences):
+        """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
 
-        labels, weights = {}, {}
-        if labelled:
-            find, weigh = (
-                (label_matrix, decision_weights)
-                if self.multi_label
-                else (label_numbers, sequence_weights)
-            )
-            labels = {"logits": find(examples, self.labels)}
-            if self._class_weights != NO_WEIGHTS:
-                weights = {"logits": weigh(labels["logits"], self._class_weights)}
-        return TokenizedExamples.of_texts(
-            examples,
-            columns_of_texts(examples, len(self.TEXTS)),
-            labels=labels,
-            weights=weights,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
-        )
-
-    def decode(self, outputs, rows):
-        """`text` (or `text_a`, `text_b`), `label`, `score`, `expected`, and `probabilities`.
-
-        `expected` is there where it is known. With `multi_label` there are `labels`, a list.
+        `expected` is present if known. With `multi_label`, `labels` is a list instead.
         """
         if self.multi_label:
-            return multi_label_answers(
-                outputs["logits"], rows.examples, labels=self.labels, threshold=self.threshold
+            return multi_label_predictions(
+                outputs["logits"], sequences.examples, labels=self.labels, threshold=self.threshold
             )
-        return classifier_answers(outputs["logits"], rows.examples, labels=self.labels)
+        return classifier_predictions(outputs["logits"], sequences.examples, labels=self.labels)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `classification_metrics` and `multi_label_metrics`."""
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
             multi_label_metrics,
         )
 
-        probabilities = [list(answer["probabilities"].values()) for answer in answers]
+        probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
         if self.multi_label:
-            said = [[label in answer["labels"] for label in self.labels] for answer in answers]
+            predicted = [[label in p["labels"] for label in self.labels] for p in predictions]
             return multi_label_metrics(
                 label_matrix(examples, self.labels) > 0,
-                np.array(said, bool),
+                np.array(predicted, bool),
                 probabilities,
                 labels=self.labels,
             )
         numbers = label_numbers(examples, self.labels)
         return classification_metrics(numbers, probabilities, labels=self.labels)
 
-    def errors(self, answers, examples):
-        """How sure the wrong answers were, with their lines."""
-        find = multi_label_errors if self.multi_label else label_errors
-        return find(answers, examples)
+    def errors(self, predictions, examples):
+        return (multi_label_errors if self.multi_label else label_errors)(predictions, examples)
 
     @staticmethod
-    def describe_measures(measures):
-        if "subset_accuracy" in measures:
+    def describe_metrics(metrics):
+        if "subset_accuracy" in metrics:
             return (
-                f"all labels right {percent(measures['subset_accuracy'])}, micro F1 "
-                f"{percent(measures['micro_f1'])}, macro F1 {percent(measures['macro_f1'])}"
+                f"all labels right {percent(metrics['subset_accuracy'])}, micro F1 "
+                f"{percent(metrics['micro_f1'])}, macro F1 {percent(metrics['macro_f1'])}"
             )
         return (
-            f"accuracy {percent(measures['accuracy'])}, macro F1 {percent(measures['macro_f1'])}, "
-            f"Matthews {measures['matthews']:.3f}"
+            f"accuracy {percent(metrics['accuracy'])}, macro F1 {percent(metrics['macro_f1'])}, "
+            f"Matthews {metrics['matthews']:.3f}"
         )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.signatures import classifier_signatures
-
-        return classifier_signatures(self, max_length=max_length or self.max_length)
 
     def get_config(self):
         weights = self._class_weights
@@ -309,29 +279,22 @@ class Classifier(PooledTask):
             weights = ",".join(f"{label}={weight}" for label, weight in pairs)
         return {
             **super().get_config(),
-            "dropout": self.dropout.rate,
             "class_weights": weights,
             "metric": self.METRIC,
         }
 
 
-def columns_of_texts(examples, count):
-    """The texts of examples that have so many each, a list a place."""
-    return [[example.texts[position] for example in examples] for position in range(count)]
-
-
 def _labels_of(example):
-    """The labels of an example, one or several, as a tuple."""
     return example.label if isinstance(example.label, tuple) else (example.label,)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class PairClassifier(Classifier):
-    """A `Classifier` of rows `[CLS] a [SEP] b [SEP]`; its arguments and its head are that one's."""
+    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head."""
 
     KIND = "pair-classifier"
     SETTINGS = PairClassifierSettings
-    TEXTS = PAIR
+    text_names = PAIR
 
     def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
         super().__init__(encoder, tokenizer, name=name, **options)

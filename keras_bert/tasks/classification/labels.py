@@ -1,4 +1,4 @@
-"""Labels by name and by number, and what each weighs."""
+"""Labels by name and by number, and their weights."""
 
 import math
 
@@ -10,30 +10,41 @@ from keras_bert.tasks.classification.settings import BALANCED, NO_WEIGHTS
 
 
 def sorted_labels(labels):
-    """The labels in order: numbers by their size, then words by the alphabet."""
-    return sorted(labels, key=_order)
+    """The labels in order: numbers by value, then words alphabetically."""
+    return sorted(
+        labels, key=lambda label: (0, int(label), label) if label.isdecimal() else (1, 0, label)
+    )
 
 
 def label_numbers(examples, labels):
-    """int32 (N,): the place in `labels` of each example's label; InputError where it has none."""
-    position = {label: number for number, label in enumerate(labels)}
-    return np.array([_position(example, example.label, position) for example in examples], np.int32)
+    """int32 (N,): the number of each example's label; InputError for an unknown one."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    return np.array([_number(example, example.label, numbers) for example in examples], np.int32)
 
 
 def label_matrix(examples, labels):
-    """float32 (N, C): 1 at each of an example's labels; InputError where one is not known."""
-    position = {label: number for number, label in enumerate(labels)}
+    """float32 (N, C): 1 at each of an example's labels; InputError for an unknown one."""
+    numbers = {label: number for number, label in enumerate(labels)}
     matrix = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in zip(matrix, examples, strict=True):
-        for label in example.label:
-            row[_position(example, label, position)] = 1
+        row[[_number(example, label, numbers) for label in example.label]] = 1
     return matrix
+
+
+def _number(example, label, numbers):
+    if label not in numbers:
+        bare = (label or "").strip("\"'")
+        quotes = f' Without its quotes it would be "{bare}".' if bare in numbers else ""
+        raise example.error(
+            f'unknown label "{label}". The model\'s labels are {quoted(numbers)}.{quotes}'
+        )
+    return numbers[label]
 
 
 def parse_class_weights(text, labels):
     """The setting `class_weights` as NO_WEIGHTS, BALANCED, or the weight of every label, in order.
 
-    Raises InputError where it is none of these, or names a label that there is not.
+    Raises InputError for anything else and for unknown labels.
     """
     if text in (NO_WEIGHTS, BALANCED):
         return text
@@ -47,22 +58,21 @@ def parse_class_weights(text, labels):
             weight = math.nan
         if not 0 < weight < math.inf:
             raise InputError(
-                f'`class_weights` has the part "{part}"; it should be none, balanced, or '
-                "LABEL=WEIGHT,… with weights above 0."
+                "`class_weights` must be none, balanced, or LABEL=WEIGHT,… with weights above 0. "
+                f"Received: {part}"
             )
         if label not in weights:
             raise InputError(
-                f'`class_weights` names the label "{label}"; the labels are {quoted(labels)}.'
+                f'Unknown label "{label}" in `class_weights`. The labels are {quoted(labels)}.'
             )
         weights[label] = weight
     return tuple(weights.values())
 
 
-def sequence_weights(numbers, weights):
-    """float32 (N,): what each row weighs, of the numbers (N,) of its labels.
+def example_weights(numbers, weights):
+    """float32 (N,): the weight of each example, from its label's number (N,).
 
-    Balanced weights make the labels that occur among the rows weigh the same in sum, and the rows
-    1 in the mean.
+    With balanced weights all labels that occur have the same total, and the mean is 1.
     """
     if weights == BALANCED:
         counts = np.bincount(numbers)
@@ -71,29 +81,13 @@ def sequence_weights(numbers, weights):
 
 
 def decision_weights(matrix, weights):
-    """float32 (N, C): what each label weighs in each row, of the rows' labels (N, C), 0 or 1.
+    """float32 (N, C): the weight of each label in each example, from labels (N, C) of 0 and 1.
 
-    A label's own weight counts where a row has it, and 1 where a row has it not (PyTorch's
-    `pos_weight`). With balanced weights the rows that have a label and those that have it not weigh
-    the same in sum, and all of them 1 in the mean.
+    A label's weight counts in examples that have it; in others it is 1 (PyTorch's `pos_weight`).
+    With balanced weights the examples with and without a label have the same total, and the mean
+    is 1.
     """
     if weights == BALANCED:
-        return np.stack(
-            [sequence_weights(column, BALANCED) for column in matrix.T.astype(int)], axis=1
-        )
+        columns = [example_weights(column, BALANCED) for column in matrix.T.astype(int)]
+        return np.stack(columns, axis=1)
     return np.where(matrix > 0, np.asarray(weights, np.float32), np.float32(1))
-
-
-def _position(example, label, position):
-    if label not in position:
-        bare = (label or "").strip("\"'")
-        quotes = f" Without its quotes it would be {bare}." if bare in position else ""
-        raise example.error(
-            f'the label "{label}" is none of those that the model is trained with '
-            f"({quoted(position)}).{quotes}"
-        )
-    return position[label]
-
-
-def _order(label):
-    return (0, int(label), label) if label.isdecimal() else (1, 0, label)

@@ -1,22 +1,23 @@
-"""The choice of the vector that heads over a whole text read: what their tasks have in common."""
+"""What tasks over whole texts share: the pooling, and sequences of one or two texts."""
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
+from keras_bert.readers.labels import warnings
 from keras_bert.tasks.task import Task
 
 
 class PooledTask(Task):
-    """A task whose head reads one vector of the whole row; see `keras_bert.heads.pooling.pooled`.
+    """A task whose head reads one vector per sequence; see `keras_bert.heads.pooling.pooled`.
 
-    A constructor calls `settle_pooling` before it calls `super().__init__`.
+    A constructor calls `set_pooling` before `super().__init__`.
     """
 
-    def settle_pooling(self, pooling):
+    def set_pooling(self, pooling):
         """Sets `pooling`, None being the encoder's default, and what depends on it.
 
         Raises:
-            ValueError: there is no such pooling, or it needs a pooler that the encoder lacks.
-            InputError: [CLS] is to be read, and the encoder is causal.
+            ValueError: the pooling is unknown, or needs a pooler that the encoder lacks.
+            InputError: it reads [CLS] of a causal encoder.
         """
         encoder = self.encoder
         if pooling is not None and pooling not in POOLINGS:
@@ -28,8 +29,8 @@ class PooledTask(Task):
             if encoder.config.is_causal:
                 usable = [name for name, parts in POOLINGS.items() if "cls" not in parts]
                 raise InputError(
-                    f"`pooling` is {pooling}, but the encoder is causal: its first token sees no "
-                    "other one, so that it is the same for every text. Choose from "
+                    f"`pooling` cannot be {pooling} for a causal encoder, whose first token sees "
+                    "no other token and is the same for every text. Choose from: "
                     f"{', '.join(usable)}."
                 )
             self.transform = encoder.head_transform(self.KIND)
@@ -43,7 +44,6 @@ class PooledTask(Task):
 
     @classmethod
     def reads_first_token(cls, *, pooling=None, **settings):
-        """Whether a task with these settings asks for the first token, whatever the encoder."""
         return pooling is not None and "cls" in POOLINGS[pooling]
 
     def is_standard(self):
@@ -53,9 +53,41 @@ class PooledTask(Task):
 
     @classmethod
     def settings_in_config(cls, values):
-        # Hugging Face's classes, and folders from before there was a choice, read [CLS].
+        # Hugging Face's classes read [CLS], as do folders older than this setting.
         return {"pooling": "cls"}
 
     def vector(self, encoded, mask):
         """What the head reads: (B, D), or (B, n D) of n parts."""
         return pooled(encoded, mask, pooling=self.pooling, transform=self.transform)
+
+
+class TextTask(PooledTask):
+    """A task whose examples are `LabelledText`s of one text or two (`text_names`)."""
+
+    @classmethod
+    def notes(cls, examples):
+        return warnings(examples)
+
+    def targets(self, examples):
+        """(labels, weights) of examples, each by the output's name; the weights may be empty."""
+        raise NotImplementedError
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.inputs.tokenized_examples import TokenizedExamples
+
+        labels, weights = self.targets(examples) if labelled else ({}, {})
+        columns = range(len(self.text_names))
+        return TokenizedExamples.of_texts(
+            examples,
+            [[example.texts[column] for example in examples] for column in columns],
+            labels=labels,
+            weights=weights,
+            tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
+            max_length=max_length or self.max_length,
+        )
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.classification.signatures import text_signatures
+
+        return text_signatures(self, max_length=max_length or self.max_length)

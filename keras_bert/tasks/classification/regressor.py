@@ -1,4 +1,4 @@
-"""A score for two texts, or for one: similarity in any range (Devlin et al. 2018, table 1)."""
+"""A score for a pair of texts or for one, such as similarity (Devlin et al. 2018, table 1)."""
 
 import math
 
@@ -7,41 +7,38 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.labels import score, warnings
-from keras_bert.readers.texts import PAIR, TEXT, open_labelled_texts
-from keras_bert.tasks.classification.classifier import columns_of_texts
-from keras_bert.tasks.classification.decode import score_answers, score_errors
-from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.heads.classification import labelled_head
+from keras_bert.readers.labels import score
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
+from keras_bert.tasks.classification.decode import score_errors, score_predictions
+from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.classification.settings import RegressionSettings
-from keras_bert.tasks.settings import MAX_LENGTH
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Regressor(PooledTask):
-    """An encoder with a linear layer over a vector of the whole row, which gives one number.
+class Regressor(TextTask):
+    """An encoder with a linear layer over one vector of the whole sequence: one number.
 
-    Takes the encoder's dictionary and gives `score` (B, 1): B batch, in the range of the labels.
+    Takes the encoder's dictionary and gives `score` (B, 1), B batch, in the range of the labels.
     The head is that of Hugging Face's BertForSequenceClassification with one label: dropout, then
-    the layer; see `Classifier` on RoBERTa, and on another `pooling`.
+    the layer; see `Classifier` on RoBERTa and on other poolings.
 
-    Scores may be of any range: training works in units of `scale` about `mean`. A step of Adam
-    moves a weight by about the rate, so that a head of raw values would be hundreds of steps away
-    from scores about 50, and from such as differ by thousandths it would overshoot. A folder holds
-    the layer in the range of the labels, and needs neither.
+    Scores may have any range: training works in units of `scale` around `mean`. A step of Adam
+    changes a weight by about the learning rate, so that a head in the labels' own range would be
+    hundreds of steps away from scores around 50 and overshoot scores that differ by thousandths. A
+    folder stores the layer in the labels' range and needs neither value.
 
     Args:
         encoder, tokenizer, pooling, dropout, max_length, **between: see `Classifier`.
-        one_text: rows are of one text instead of two.
-        mean: the score that the new head begins with.
-        scale: the unit in which the head computes: a power of two, so that nothing is rounded when
-            a folder is written.
-        metric: the figure of `official_metrics` that a run keeps the best epoch by.
+        one_text: whether to score single texts instead of pairs.
+        mean: the score that a new head starts from.
+        scale: the head's unit; a power of two, so that writing a folder rounds nothing.
+        metric: the metric of `official_metrics` that selects the best epoch.
 
     Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
 
     Raises:
-        ValueError: the encoder has no pooler and one is read, or the scale is no power of two.
+        ValueError: the encoder lacks the pooler that is read, or the scale is not a power of two.
     """
 
     KIND = "regression"
@@ -68,12 +65,12 @@ class Regressor(PooledTask):
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, max_length=max_length, **between)
         self.one_text = one_text
+        self.text_names = TEXT if one_text else PAIR
         self.scale = float(scale)
-        self.settle_pooling(pooling)
+        self.set_pooling(pooling)
         self.METRIC = metric
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
         super().__init__(tokenizer, name=name)
@@ -93,11 +90,11 @@ class Regressor(PooledTask):
     # Training.
 
     def default_losses(self):
-        """The squared error, the mean over the rows of a batch."""
+        """The squared error, the mean over the batch."""
         return {"score": keras.losses.MeanSquaredError()}
 
     def default_loss_weights(self):
-        """The loss is in units of `scale` squared."""
+        """The loss in units of `scale` squared."""
         return {"score": self.scale**-2}
 
     def default_metrics(self):
@@ -108,31 +105,30 @@ class Regressor(PooledTask):
 
     @classmethod
     def read(
-        cls, data, *, inferred_arguments=None, like=None, labelled=True, one_text=False, **columns
+        cls, data, *, inferred_arguments=None, schema=None, labelled=True, one_text=False, **columns
     ):
-        """`LabelledText` of a TSV or JSON Lines file, of `tfds:…`, or of a sequence.
+        """`LabelledText`s of a table, JSON Lines, `tfds:…` or a sequence of (text, text, score).
 
-        A sequence is of (text, text, score). Rows without a score are left out and counted, unless
-        labels are not asked for.
+        With `labelled`, examples without a score are skipped and counted.
         """
         one_text = one_text or (inferred_arguments or {}).get("one_text", False)
-        return open_labelled_texts(
+        return TextSource(
             data,
             texts=TEXT if one_text else PAIR,
             form=score,
-            like=like,
+            schema=schema,
             need_labels=labelled,
             **columns,
         )
 
     @classmethod
     def infer_arguments(cls, examples):
-        """The mean of the scores, and the power of two that is nearest to their deviation."""
+        """The mean of the scores, and the power of two nearest to their standard deviation."""
         scores = np.array([example.label for example in examples], np.float64)
         if (scores == scores[0]).all():
             raise InputError(
-                f"{examples[0].source.name} has one score only ({scores[0]:g}); there is nothing "
-                "to learn from it."
+                f"{examples[0].source.name} has a single score ({scores[0]:g}). Training needs "
+                "examples with different scores."
             )
         scale = 2.0 ** round(math.log2(scores.std()))
         return {"mean": float(scores.mean()), "scale": scale}
@@ -143,62 +139,39 @@ class Regressor(PooledTask):
         what = "pair" if train[0].text_b is not None else "text"
         return (
             f"{counted(len(train), f'training {what}')} with scores from {min(scores):g} to "
-            f"{max(scores):g}, {inferred_arguments['mean']:.3g} in the mean, and "
+            f"{max(scores):g} (mean {inferred_arguments['mean']:.3g}), and "
             f"{counted(len(dev), f'dev {what}')}."
         )
 
-    @classmethod
-    def notes(cls, examples):
-        return warnings(examples)
+    def targets(self, examples):
+        return {"score": np.array([[example.label] for example in examples], np.float32)}, {}
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.inputs.tokenized_examples import TokenizedExamples
+    def decode(self, outputs, sequences):
+        """`text_a`, `text_b` (or `text`), `score`, and `expected` if known."""
+        return score_predictions(outputs["score"][:, 0], sequences.examples)
 
-        labels = {}
-        if labelled:
-            scores = np.array([example.label for example in examples], np.float32)
-            labels = {"score": scores[:, None]}
-        return TokenizedExamples.of_texts(
-            examples,
-            columns_of_texts(examples, 1 if self.one_text else 2),
-            labels=labels,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
-        )
-
-    def decode(self, outputs, rows):
-        """`text_a`, `text_b` (or `text`), `score`, and `expected` where it is known."""
-        return score_answers(outputs["score"][:, 0], rows.examples)
-
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `score_metrics`."""
         from keras_bert.tasks.classification.metrics import score_metrics
 
         return score_metrics(
-            [example.label for example in examples], [answer["score"] for answer in answers]
+            [example.label for example in examples],
+            [prediction["score"] for prediction in predictions],
         )
 
-    def errors(self, answers, examples):
-        """How far off every score is."""
-        return score_errors(answers, examples)
+    def errors(self, predictions, examples):
+        return score_errors(predictions, examples)
 
     @staticmethod
-    def describe_measures(measures):
+    def describe_metrics(metrics):
         return (
-            f"Pearson {measures['pearson']:.3f}, Spearman {measures['spearman']:.3f}, mean squared "
-            f"error {measures['mse']:.3g}"
+            f"Pearson {metrics['pearson']:.3f}, Spearman {metrics['spearman']:.3f}, mean squared "
+            f"error {metrics['mse']:.3g}"
         )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.signatures import regressor_signatures
-
-        return regressor_signatures(self, max_length=max_length or self.max_length)
 
     def get_config(self):
         return {
             **super().get_config(),
-            "dropout": self.dropout.rate,
             "scale": self.scale,
             "metric": self.METRIC,
         }

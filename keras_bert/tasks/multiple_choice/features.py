@@ -1,4 +1,4 @@
-"""Rows of a multiple-choice task: as many for an example as it has choices."""
+"""Sequences of a multiple-choice task: one per choice."""
 
 import tensorflow as tf
 
@@ -6,22 +6,21 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples, tokenized
 
 
-class ChoiceRows(TokenizedExamples):
+class ChoiceSequences(TokenizedExamples):
     """Examples of a context (N, None) and choices (N, None, None), ragged ids.
 
     A batch of B examples has inputs of (B, n, S), n the most choices among them. `lengths` are
-    those of an example's longest row, and `encoder_sequences` its number of choices.
+    those of an example's longest sequence, and `encoder_sequences` its number of choices.
     """
 
     def sequence_tokens(self):
-        """int (N,): the tokens of each context and its longest choice."""
+        """int (N,): the tokens of each context with its longest choice."""
         context, choices = self.segments
         longest = tf.reduce_max(choices.row_lengths(axis=2), axis=1)
         return (context.row_lengths() + longest).numpy()
 
     @property
     def encoder_sequences(self):
-        """int (N,): the number of choices of each example."""
         return self.segments[1].row_lengths().numpy()
 
     @classmethod
@@ -44,7 +43,7 @@ class ChoiceRows(TokenizedExamples):
         )
 
     def inputs(self, context, choices):
-        """The encoder's inputs by name, each (B, n, S); in a graph, too."""
+        """The encoder's inputs by name, each (B, n, S); also in a graph."""
         return frame_choices(
             context,
             choices,
@@ -56,9 +55,9 @@ class ChoiceRows(TokenizedExamples):
 
 def frame_choices(context, choices, *, tokenizer, names, max_length):
     """Ragged ids (B, None) and (B, None, None) -> the inputs by name, each int32 (B, n, S)."""
-    each = tf.gather(context, choices.value_rowids())  # the context of each choice
-    rows = frame(
-        [each, choices.values],
+    contexts = tf.gather(context, choices.value_rowids())  # of each choice
+    sequences = frame(
+        [contexts, choices.values],
         tokenizer=tokenizer,
         names=names,
         max_length=max_length,
@@ -66,6 +65,7 @@ def frame_choices(context, choices, *, tokenizer, names, max_length):
     )
     counts = choices.row_lengths()
     grouped = {
-        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in rows.items()
+        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor()
+        for name, x in sequences.items()
     }
     return {name: tf.ensure_shape(x, [None, None, None]) for name, x in grouped.items()}

@@ -3,19 +3,20 @@
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.labelled import labelled_head
-from keras_bert.readers.labelled_choices import open_labelled_choices
+from keras_bert.heads.classification import labelled_head
+from keras_bert.readers.choices import ChoiceSource
+from keras_bert.tasks.classification.decode import in_one_line
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.multiple_choice.decode import choice_answers, choice_errors
-from keras_bert.tasks.multiple_choice.settings import MultipleChoiceSettings
-from keras_bert.tasks.settings import MAX_LENGTH
+from keras_bert.tasks.classification.settings import MultipleChoiceSettings
+from keras_bert.tasks.metrics import calibration, mean_cross_entropy
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class FlattenRows(keras.layers.Layer):
-    """Rows of examples, one after the other. Shapes: (B, n, …) -> (B n, …)."""
+class FlattenChoices(keras.layers.Layer):
+    """One axis of all examples' choices. Shapes: (B, n, …) -> (B n, …)."""
 
     def call(self, x):
         return ops.reshape(x, (-1, *ops.shape(x)[2:]))
@@ -25,42 +26,40 @@ class FlattenRows(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class GroupRows(keras.layers.Layer):
-    """What `FlattenRows` undid. Shapes: (B n, …) and anything of shape (B, n, …) -> (B, n, …)."""
+class GroupChoices(keras.layers.Layer):
+    """Undoes `FlattenChoices`. Shapes: (B n, …) and any tensor (B, n, …) -> (B, n, …)."""
 
-    def call(self, x, like):
-        return ops.reshape(x, (*ops.shape(like)[:2], *ops.shape(x)[1:]))
+    def call(self, x, grouped):
+        return ops.reshape(x, (*ops.shape(grouped)[:2], *ops.shape(x)[1:]))
 
-    def compute_output_shape(self, x_shape, like_shape):
-        return (*like_shape[:2], *x_shape[1:])
+    def compute_output_shape(self, x_shape, grouped_shape):
+        return (*grouped_shape[:2], *x_shape[1:])
 
 
-# What stands in the place of the logit of a choice that there is not; a softmax makes zero of it.
+# The logit of a missing choice, whose probability is then 0.
 _NO_CHOICE = -10000.0
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class MultipleChoice(PooledTask):
-    """An encoder with a linear layer over a vector of the whole row: one logit per choice.
+    """An encoder with a linear layer over one vector of the whole sequence: one logit per choice.
 
     Takes the encoder's dictionary with an axis of choices, each input (B, n, S), and gives `logits`
-    (B, n): B batch, n choices, S tokens in a row `[CLS] context [SEP] choice [SEP]`. An example
-    with fewer choices than others of its batch has rows without a token, whose logit is -10000.
-    Where the vector is the pooled output, the head is that of Hugging Face's BertForMultipleChoice:
-    dropout, then the layer.
+    (B, n): B batch, n choices, S tokens of a sequence `[CLS] context [SEP] choice [SEP]`. An
+    example with fewer choices than others of its batch has empty sequences, whose logit is -10000.
+    With the pooling "cls" the head is that of Hugging Face's BertForMultipleChoice: dropout, then
+    the layer.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler where [CLS] is read.
+        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler if [CLS] is read.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        pooling, dropout, **between: see `Classifier`.
-        max_length: tokens that a row is cut to, special tokens counted in, in training and after.
-            None is 128, or all positions of an encoder that has fewer.
+        pooling, dropout, max_length, **between: see `Classifier`.
 
     Attributes: `pooling`, `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder has no pooler and one is read.
-        InputError: [CLS] of a causal encoder is to be read.
+        ValueError: the encoder lacks the pooler that is read.
+        InputError: [CLS] of a causal encoder is read.
     """
 
     KIND = "multiple-choice"
@@ -80,15 +79,13 @@ class MultipleChoice(PooledTask):
         name="multiple_choice",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.settle_pooling(pooling)
+        self.set_encoder(encoder, max_length=max_length, **between)
+        self.set_pooling(pooling)
         self.HEAD_READS = ("input_mask",)
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
         super().__init__(tokenizer, name=name)
 
     def feature_inputs(self):
-        """The encoder's inputs as symbolic (B, n, S) int32 tensors by name."""
         return {
             name: keras.Input((None, None), dtype="int32", name=name)
             for name in self.encoder.input_names
@@ -96,38 +93,34 @@ class MultipleChoice(PooledTask):
 
     @staticmethod
     def to_sequences(x):
-        return FlattenRows()(x)  # (B n, …)
+        return FlattenChoices()(x)  # (B n, …)
 
     @staticmethod
     def to_examples(x, features):
-        return GroupRows()(x, features["input_ids"])  # (B, n, S, D)
+        return GroupChoices()(x, features["input_ids"])  # (B, n, S, D)
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
         vector = self.vector(encoded, self.to_sequences(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
-        logits = GroupRows()(logits, mask)[..., 0]  # (B, n)
+        logits = GroupChoices()(logits, mask)[..., 0]  # (B, n)
         return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
 
-    # Training.
-
     def default_losses(self):
-        """Cross-entropy over the choices in nats, the mean over the examples of a batch."""
+        """Cross-entropy over the choices in nats, the mean over the batch."""
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
     def default_metrics(self):
-        """`accuracy`, the share of examples whose right choice has the highest logit."""
+        """`accuracy`, the fraction of examples whose right choice has the highest logit."""
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
-    # Labelled files.
-
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
-        """`LabelledChoices` of JSON Lines, a table with a column a choice, `tfds:…` or a sequence.
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+        """`LabelledChoices` of JSON Lines, a table (one column per choice), tfds or a sequence.
 
-        A sequence is of (context, choices, number of the right choice, from 0).
+        A sequence holds (context, choices, number of the right choice, from 0).
         """
-        return open_labelled_choices(data, need_labels=labelled, **columns)
+        return ChoiceSource(data, need_labels=labelled, **columns)
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
@@ -136,16 +129,16 @@ class MultipleChoice(PooledTask):
         chance = np.mean([1 / len(example.choices) for example in dev])
         return (
             f"{counted(len(train), 'training example')} of {choices} choices and "
-            f"{counted(len(dev), 'dev example')}, of which {percent(chance)} are right by chance."
+            f"{counted(len(dev), 'dev example')}; guessing gets {percent(chance)} right."
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.multiple_choice.features import ChoiceRows
+        from keras_bert.tasks.multiple_choice.features import ChoiceSequences
 
         labels = {}
         if labelled:
             labels = {"logits": np.array([example.label for example in examples], np.int32)}
-        return ChoiceRows.of_examples(
+        return ChoiceSequences.of_examples(
             examples,
             labels=labels,
             tokenizer=self.tokenizer,
@@ -153,31 +146,58 @@ class MultipleChoice(PooledTask):
             max_length=max_length or self.max_length,
         )
 
-    def decode(self, outputs, rows):
-        """`context`, `choices`, `label` (from 0), `choice`, `score`, `probabilities`.
+    def decode(self, outputs, sequences):
+        """`context`, `choices`, `label` (from 0), `choice`, `score`, `expected`, `probabilities`.
 
-        `expected` is there where it is known.
+        `expected` is present if known.
         """
-        return choice_answers(outputs["logits"], rows.examples)
+        predictions = []
+        for example, logits in zip(sequences.examples, outputs["logits"], strict=True):
+            own = np.asarray(logits, np.float64)[: len(example.choices)]  # the rest is padding
+            probabilities = softmax(own)
+            best = int(probabilities.argmax())
+            prediction = {
+                "context": example.context,
+                "choices": list(example.choices),
+                "label": best,
+                "choice": example.choices[best],
+                "score": float(probabilities[best]),
+            }
+            if example.label is not None:
+                prediction["expected"] = example.label
+            predictions.append({**prediction, "probabilities": probabilities.tolist()})
+        return predictions
 
-    def official_metrics(self, answers, examples):
-        """See `choice_metrics`."""
-        from keras_bert.tasks.multiple_choice.decode import choice_metrics
+    def official_metrics(self, predictions, examples):
+        """`accuracy`, `cross_entropy` in nats, `examples` and `calibration` (see there)."""
+        pairs = list(zip(predictions, examples, strict=True))
+        correct = np.array([prediction["label"] == example.label for prediction, example in pairs])
+        chosen = [prediction["probabilities"][example.label] for prediction, example in pairs]
+        return {
+            "accuracy": float(correct.mean()),
+            "cross_entropy": mean_cross_entropy(chosen),
+            "examples": len(examples),
+            "calibration": calibration([p["score"] for p in predictions], correct),
+        }
 
-        return choice_metrics(answers, examples)
-
-    def errors(self, answers, examples):
-        """How sure the wrong choices were, with their lines."""
-        return choice_errors(answers, examples)
+    def errors(self, predictions, examples):
+        errors = []
+        for prediction, example in zip(predictions, examples, strict=True):
+            if prediction["label"] != example.label:
+                texts = (example.choices[example.label], prediction["choice"], example.context)
+                true, predicted, context = map(in_one_line, texts)
+                line = (
+                    f"line {example.line}, true: {true}, predicted: {predicted} "
+                    f"({prediction['score']:.2f}): {context}"
+                )
+                errors.append((prediction["score"], line))
+        return errors
 
     @staticmethod
-    def describe_measures(measures):
-        return f"accuracy {percent(measures['accuracy'])}"
+    def describe_metrics(metrics):
+        return f"accuracy {percent(metrics['accuracy'])}"
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.multiple_choice.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}

@@ -1,4 +1,4 @@
-"""Language models that read from left to right, and those that do both (GPT-BERT)."""
+"""Causal language models, and masked and causal ones (GPT-BERT)."""
 
 import dataclasses
 
@@ -7,43 +7,42 @@ import keras
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.lm_head import NextTokenPositions
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask, shown
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CausalLM(PretrainingTask):
     """A causal encoder with its language-model head, which predicts the token after each token.
 
-    Takes the encoder's dictionary, and gives the logits `causal_lm` (B, S - 1, V): column i is the
-    token at position i + 1, of which the encoder has seen positions 0 to i (B batch, S length, V
-    vocabulary). Labels are `causal_lm` (B, S - 1) ids; sample weights of the same name and shape
-    are 1 at tokens and 0 at padding.
+    Takes the encoder's dictionary, and returns the logits `causal_lm` (B, S - 1, V): column i
+    predicts the token at position i + 1 from positions 0 to i (B batch, S length, V vocabulary).
+    Labels are `causal_lm` (B, S - 1) ids; sample weights of the same name and shape are 1 at tokens
+    and 0 at padding.
 
-    The head is a `FillMask`'s, so that a run goes on from the folder of either.
+    The head is a `FillMask`'s, so a run can start from the folder of either.
 
     Args:
         encoder: a causal encoder, such as a `BertEncoder` whose config has `is_decoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
 
     Raises:
-        InputError: the encoder sees what comes after a token.
+        InputError: the encoder is not causal.
     """
 
     KIND = "causal-lm"
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()
-    SHOWN = {"causal_lm_loss": "next-token loss", "causal_lm_accuracy": "accuracy"}
+    SHOWN = shown(causal_lm="next-token")
 
     def __init__(self, encoder, tokenizer=None, *, name="causal_lm", layer_mix=None):
         if not encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
-                "before it. Received an encoder that is not causal (in a BERT's config, is_decoder "
-                "is not true)."
+                "before it. Received: an encoder that is not causal (in a BERT's config, "
+                "is_decoder is not true)."
             )
-        self.read_from(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
+        self.set_encoder(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
         super().__init__(tokenizer, name=name)
@@ -53,19 +52,20 @@ class CausalLM(PretrainingTask):
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
     def signatures(self, *, max_length=None, top_k=5):
-        """None: at a [MASK] the head predicts what comes after it."""
+        """Raises `InputError`: at a [MASK] the head predicts what comes after it."""
         raise InputError(
-            "A causal LM predicts the next token and fills no [MASK], which is all that an export "
-            "of a pre-trained model does; transformers opens its folder with AutoModelForCausalLM."
+            "A causal LM cannot be exported: an exported pre-trained model fills [MASK], and this "
+            "one predicts the next token. In Python, transformers opens its folder with "
+            "AutoModelForCausalLM."
         )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedCausalSettings(Settings):
-    """What a masked and causal LM is made with; a model folder keeps it."""
+    """The argument of a `MaskedCausalLM` that a model folder stores."""
 
     causal_fraction: float = setting(
-        help="what the next-token loss counts in the sum; the masked-token loss counts the rest",
+        help="weight of the next-token loss; the masked-token loss has the rest",
         above=0,
         below=1,
     )
@@ -73,29 +73,26 @@ class MaskedCausalSettings(Settings):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class MaskedCausalLM(FillMask):
-    """A `FillMask` whose weights also read other rows from left to right.
+    """A `FillMask` that also reads other examples from left to right.
 
-    Takes what a `FillMask` takes and `causal_input_ids`, `causal_input_mask` (C, S): rows without
-    masks, of which there may be another number, and which are one segment. Gives the logits
-    `masked_lm` (B, P, V) and `causal_lm` (C, S - 1, V), of the token after each position, by the
-    same head. The loss is the mean of the two, weighted by the share of the rows that are causal.
+    Takes what a `FillMask` takes and `causal_input_ids`, `causal_input_mask` (C, S): examples
+    without masks and with one segment; C may differ from B. Returns the logits `masked_lm`
+    (B, P, V) and, from the same head, `causal_lm` (C, S - 1, V), of the token after each position.
+    The loss is the mean of both, weighted by the fraction of the examples that are causal.
 
-    In the paper a masked token is predicted from the position before it, as the next one is. Here
-    it is predicted in its place: the folder is a plain BertForMaskedLM.
+    In the paper a masked token is predicted from the position before it, as the next token is. Here
+    it is predicted from its own position, so that the folder is a plain BertForMaskedLM.
 
     Args:
-        encoder: an `Encoder` that can be read both ways, such as a `BertEncoder`.
+        encoder: an `Encoder` that can be bidirectional and causal, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
-        causal_fraction: the share of a batch's rows that are causal.
+        causal_fraction: the fraction of a batch's examples that are causal.
     """
 
     KIND = "masked-causal-lm"
     TOKEN_OUTPUTS = ("masked_lm", "causal_lm")
-    SHOWN = {
-        **FillMask.SHOWN,
-        "causal_lm_loss": "next-token loss",
-        "causal_lm_accuracy": "accuracy",
-    }
+    OPTIONS = MaskedCausalSettings
+    SHOWN = shown(masked_lm="masked-token", causal_lm="next-token")
 
     def __init__(
         self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", layer_mix=None
@@ -112,16 +109,12 @@ class MaskedCausalLM(FillMask):
 
     def build_head(self, encoded, inputs):
         ids = inputs["causal_input_ids"]  # (C, S)
-        rows = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
+        causal = {"input_ids": ids, "input_mask": inputs["causal_input_mask"]}
         if "segment_ids" in self.encoder.input_names:
-            rows["segment_ids"] = keras.ops.zeros_like(ids)
-        causal = self.encoded(rows, causal=True)
-        following = self.lm_head(causal["sequence_output"], self.positions(ids))
+            causal["segment_ids"] = keras.ops.zeros_like(ids)
+        hidden = self.encoded(causal, causal=True)["sequence_output"]
+        following = self.lm_head(hidden, self.positions(ids))
         return {**super().build_head(encoded, inputs), "causal_lm": following}
 
     def default_loss_weights(self):
         return {"masked_lm": 1.0 - self.causal_fraction, "causal_lm": self.causal_fraction}
-
-    @classmethod
-    def stored_settings(cls):
-        return {field.name: field for field in dataclasses.fields(MaskedCausalSettings)}

@@ -1,27 +1,27 @@
-"""The rows of a data folder as the batches that a pre-training task trains on.
+"""The examples of a data folder as the batches that a pre-training task trains on.
 
-B rows, S length, P predictions, as many as a row of that length can have; a batch is (x, y,
-sample_weight), dictionaries by name:
+A batch is (x, y, sample_weight), dictionaries by name (B examples, S length, P predictions, as many
+as an example of that length can have):
 
 - x: `input_ids`, `input_mask`, `segment_ids` (B, S), `masked_lm_positions` (B, P), and for the
   objective "span" `span_left`, `span_right`, `span_offset` (B, P), all int32; padding is 0
 - y: `masked_lm` (B, P), for "mlm-nsp" `next_sentence` (B,), for "mlm-sop" `sentence_order` (B,),
   and for "span" `span_boundary` (B, P), the same tokens again; int32
-- sample_weight: for each of y a float32 of its shape, 1 where it counts and 0 at padding
+- sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
-A task gets of these what it has inputs and outputs for. One with an output `causal_lm` reads rows
-without masks: its label (B, S - 1) is the token after each position. Beside masked tokens it reads
-them as `causal_input_ids` and `causal_input_mask`: in training they are the first rows of the
-batch, of the task's `causal_fraction`, and the others are masked; in evaluation every row is both.
+A task gets those that it has inputs and outputs for. A task with an output `causal_lm` gets
+examples without masks, with the labels (B, S - 1), the token after each position. If it predicts
+masked tokens as well, these examples are `causal_input_ids` and `causal_input_mask`: in training
+the first of the batch, a fraction `causal_fraction`, while the others are masked; in evaluation
+every example is both.
 
-The rows of one epoch after another make one endless stream, and batch k holds its rows k * B to
-(k + 1) * B. The order within an epoch is a function of (seed, epoch) alone, so the place in the
-data is a function of the step, and a run that starts at step k skips to it without parsing what it
-skips.
+All epochs are one endless stream, and batch k has its examples k * B to (k + 1) * B. The order
+within an epoch is a function of (seed, epoch) alone, so the position in the data is a function of
+the step, and a run that starts at step k skips to it without parsing what it skips.
 
-Rows that were stored without masks (dynamic) are masked here, in whole batches: a row's masks in
-training are a function of its tokens, the seed and the epoch; in evaluation they are always those
-of epoch 0 and of the seed that made the data.
+Examples that were stored without masks (dynamic) are masked here, in batches: in training the masks
+are a function of an example's tokens, the seed and the epoch; in evaluation they are those of
+epoch 0 and of the seed that made the data.
 """
 
 import math
@@ -36,37 +36,34 @@ from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
 
-# Rows are shuffled in windows of this many, taken from several shards at once: whole epochs of
+# Examples are shuffled in windows of this many, read from several shards at once: whole epochs of
 # small data, and some tens of MiB at a time of any other.
 _WINDOW = 1 << 15
 _SHARDS_AT_ONCE = 16
-_ROWS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to read
+_RECORDS_OF_A_SHARD = 64  # at a time: single strings cost more to pass on than to read
 
-
-# What a batch has for each prediction: in padded rows, and in what a task takes.
-_OF_PREDICTIONS = (
+# The names that have one value per prediction, in padded examples and in batches.
+_PER_PREDICTION = (
     *PREDICTION_FEATURES,
     *SPAN_FEATURES,
     *("masked_lm_weights", "masked_lm", "span_boundary"),
 )
-
-# What the label of a row with two segments tells.
+# The label of examples with two segments.
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
 
 class WindowBatches:
-    """How many batches of so many tokens each window of rows has, as far as it is known.
+    """The numbers of batches in the windows of examples, when batches have a number of tokens.
 
-    That is a function of the rows and the settings alone. With it a run resumes in the window of
-    its step, and the rows before that are neither parsed nor put into batches.
-
-    Attributes:
-        counts: of the windows of all epochs, one after another. Where a window is a whole epoch all
-            have the same number, and it is one.
+    They are a function of the examples and the settings alone. With them a run resumes in the
+    window of its step, and the examples before it are neither parsed nor batched.
 
     Args:
-        folder: the `DataFolder` of the rows.
-        counts: what was known before.
+        folder: the `DataFolder` of the examples.
+        counts: those that are known already.
+
+    Attributes: `counts`, for the windows of all epochs one after another; a single number if a
+    window is a whole epoch, as all have the same.
     """
 
     def __init__(self, folder, counts=()):
@@ -74,12 +71,12 @@ class WindowBatches:
         self._windows = max(1, math.ceil(folder.card.splits["train"].instances / _WINDOW))
 
     def add(self, epoch, window, batches):
-        """Notes the batches of a window, if those of all before it are known."""
+        """Adds the number of batches of a window, if those of all before it are known."""
         if self._number(epoch, window) == len(self.counts):
             self.counts.append(batches)
 
     def position_of(self, step):
-        """-> (epoch, window in it, batches to skip there) of a step, or the first not known."""
+        """(epoch, window in it, batches to skip there) of a step, or the first unknown window."""
         if self._windows == 1 and self.counts:
             epoch, skipped = divmod(step, self.counts[0])
             return epoch, 0, skipped
@@ -105,31 +102,30 @@ def training_dataset(
     task=None,
     window_batches=None,
 ):
-    """Returns the endless batches of the train split, from that of step `first_step` (from 0) on.
+    """Returns the endless batches of the train split.
 
     Args:
         folder: a `DataFolder`.
-        vocabulary: the `Vocabulary` of its rows.
-        batch_size: B, rows in a batch.
-        batch_tokens: in place of it, positions in a batch: rows of about one length, as many as
-            there is room for. Where a step is has to be counted then (see `window_batches`).
-        seed: the order of the rows, and dynamic masks, depend on it and on the epoch, and on
-            nothing else.
-        first_step: how many batches to skip.
-        task: the pre-training task that takes the batches; None gives all that the rows have.
-        window_batches: the `WindowBatches` with `batch_tokens`, to which is added what is counted.
-            None counts from the first row on.
+        vocabulary: its `Vocabulary`.
+        batch_size: B, examples per batch.
+        batch_tokens: positions per batch, instead of `batch_size`: batches are then of examples of
+            similar length, as many as fit (see `window_batches`).
+        seed: the order of the examples and dynamic masks depend on it and on the epoch alone.
+        first_step: the number of batches to skip.
+        task: the pre-training task that takes the batches; None returns all that examples have.
+        window_batches: with `batch_tokens` a `WindowBatches`, to find `first_step`, to which new
+            counts are added. None counts from the first example on.
 
     Returns:
-        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes where
+        A `tf.data.Dataset` of (x, y, sample_weight) for a task's `fit`, with static shapes if
         `batch_size` is given.
 
     Raises:
-        InputError: the split has no rows, or not what the task learns from.
+        InputError: the split has no examples, or not the labels of the task.
     """
-    rows = folder.card.splits["train"].instances
-    if not rows:
-        raise InputError(f"{folder.path} has no training rows; make the data from more text.")
+    count = folder.card.splits["train"].instances
+    if not count:
+        raise InputError(f"{folder.path} has no training examples. Make the data from more text.")
     read = _Reader(folder, vocabulary, seed=seed, task=task, training=True)
     if batch_tokens is not None:
         known = window_batches or WindowBatches(folder)
@@ -140,10 +136,10 @@ def training_dataset(
         dataset = dataset.skip(skipped)
         dataset = dataset.map(read, num_parallel_calls=PARALLEL_CALLS)
         return resolved(dataset).prefetch(PREFETCHED)
-    first_epoch, first_row = divmod(first_step * batch_size, rows)
+    first_epoch, first_example = divmod(first_step * batch_size, count)
 
     def examples_of_epoch(epoch):
-        skipped = tf.where(epoch == first_epoch, tf.constant(first_row, tf.int64), 0)
+        skipped = tf.where(epoch == first_epoch, tf.constant(first_example, tf.int64), 0)
         windows = _shuffled_windows(folder, seed=seed, epoch=epoch, skipped=skipped)
         return windows.map(lambda window: (window, tf.fill(tf.shape(window), epoch)))
 
@@ -158,11 +154,11 @@ def training_dataset(
 
 @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
 def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=None):
-    """Returns the batches of the eval split, every row once and always in the same order.
+    """Returns the batches of the eval split, every example once and always in the same order.
 
-    The last batch is filled up with rows of weight 0, so that shapes are static. `batches` bounds
-    their number (None: the whole split). An empty split gives an empty dataset. `task` is as in
-    `training_dataset`.
+    The last batch is filled up with examples of weight 0, so that shapes are static. `batches` is
+    their maximum number (None: the whole split). An empty split gives an empty dataset. `task` is
+    as in `training_dataset`.
     """
 
     def fill_up(serialized):
@@ -181,52 +177,41 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
         lambda serialized, weights: read(serialized, tf.zeros([batch_size], tf.int64), weights),
         num_parallel_calls=PARALLEL_CALLS,
     )
-    # Else Keras does not know the end, and warns when it comes.
+    # Otherwise Keras warns at the end of the dataset.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
     return resolved(dataset).prefetch(PREFETCHED)
 
 
 def labels_of(folder):
-    """The names of what the rows of a `DataFolder` have labels for."""
+    """The names of the labels that the examples of a `DataFolder` have."""
     objective = folder.card.objective
     names = ["masked_lm", "causal_lm"]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
-    if objective == "span":
-        names.append("span_boundary")
-    return names
-
-
-def check_labels(folder, task):
-    """Raises `InputError` where a task learns what the rows of a folder have no labels for."""
-    missing = [name for name in task.output if name not in labels_of(folder)]
-    if missing:
-        raise InputError(
-            f"The rows of {folder.path} were made for the objective {folder.card.objective}; a "
-            f"{type(task).__name__} needs {missing[0].replace('_', '-')} labels, too."
-        )
+    return [*names, "span_boundary"] if objective == "span" else names
 
 
 def check_sequences_fit(folder, config, *, source):
-    """Raises `InputError` where a model of `config`, which came from `source`, is too small."""
+    """Raises `InputError` if a model of `config`, which came from `source`, is too small."""
     longest = folder.card.max_length
     if config.max_length is not None and longest > config.max_length:
         raise InputError(
-            f"The rows of {folder.path} have up to {longest} tokens, and the model has positions "
-            f"for {config.max_length}; make shorter rows, or give an architecture with more "
-            "positions."
+            f"The examples of {folder.path} have up to {longest} tokens, but the model has only "
+            f"{config.max_length} positions. Make shorter examples, or use an architecture with "
+            "more positions."
         )
     if folder.card.has_pairs and not config.num_segments and not config.is_causal:
         raise InputError(
-            f"The rows of {folder.path} have two segments, and {source} has one (type_vocab_size "
-            '1). Make rows with `objective="mlm"`, or give an architecture with two.'
+            f"The examples of {folder.path} have two segments, but {source} has one "
+            '(type_vocab_size 1). Make the data with `objective="mlm"`, or use an architecture '
+            "with two."
         )
 
 
 def pretraining_dataset(data, *, split, **options):
-    """`training_dataset` (with seed 0, where none is given) or `evaluation_dataset`, by the split.
+    """`training_dataset` (with seed 0 by default) or `evaluation_dataset`, depending on the split.
 
-    `data` is a `DataFolder` or the path of one. Raises InputError as `DataFolder.open`.
+    `data` is a `DataFolder` or the path of one.
     """
     if split not in ("train", "eval"):
         raise ValueError(f"`split` must be 'train' or 'eval'. Received: {split!r}")
@@ -237,12 +222,12 @@ def pretraining_dataset(data, *, split, **options):
 
 
 def _shuffled_windows(folder, *, seed, epoch, skipped):
-    """The serialized rows of an epoch, in vectors (≤ window,), without the first `skipped` ones."""
-    # Not Dataset.shuffle: its order depends on the process's global seed too, and its place cannot
-    # be taken up again without drawing every row before it.
+    """The serialized examples of an epoch, in vectors (≤ window,), without the first `skipped`."""
+    # Not Dataset.shuffle: its order depends on the process's global seed as well, and it can resume
+    # only by drawing every example before.
     paths = tf.random.experimental.stateless_shuffle(folder.shards("train"), seed=[seed, epoch])
-    rows = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        lambda path: tf.data.TFRecordDataset(path, folder.compression).batch(_ROWS_OF_A_SHARD),
+    records = tf.data.Dataset.from_tensor_slices(paths).interleave(
+        lambda path: tf.data.TFRecordDataset(path, folder.compression).batch(_RECORDS_OF_A_SHARD),
         cycle_length=_SHARDS_AT_ONCE,
         num_parallel_calls=PARALLEL_CALLS,
         deterministic=True,
@@ -250,42 +235,42 @@ def _shuffled_windows(folder, *, seed, epoch, skipped):
     first = skipped // _WINDOW
 
     def shuffle(index, window):
-        # The shards' own shuffle has (seed, epoch): a window's differs in its second number.
+        # (seed, epoch) is the key of the shards' shuffle, so the second number differs here.
         key = tf.stack([tf.cast(seed, tf.int64), epoch + (index + 1) * 2**32])
         window = tf.random.experimental.stateless_shuffle(window, seed=key)
         return window[tf.where(index == first, skipped % _WINDOW, 0) :]
 
-    return rows.rebatch(_WINDOW).enumerate().skip(first).map(shuffle)
+    return records.rebatch(_WINDOW).enumerate().skip(first).map(shuffle)
 
 
 def _batches_of_tokens(folder, *, tokens, seed, first, on_window):
-    """Endless batches: serialized rows, their epochs and weights, (B,) each, and the width.
+    """Endless batches: serialized examples, their epochs and weights, (B,) each, and the length.
 
-    `first` is the epoch, and the window in it, that they begin with; `on_window` is told the epoch,
-    the window and the number of its batches.
+    They begin at `first`, an epoch and a window in it. `on_window` is called with the epoch, the
+    window and the number of its batches.
     """
     first_epoch, first_window = first
 
     def plan(lengths, epoch, index):
         rng = np.random.default_rng([seed, epoch, index])
         longest = folder.card.max_length
-        rows, sizes, widths = token_batches(lengths, max_length=longest, tokens=tokens, rng=rng)
+        numbers, sizes, widths = token_batches(lengths, max_length=longest, tokens=tokens, rng=rng)
         on_window(int(epoch), int(index), len(sizes))
-        return rows, sizes, widths
+        return numbers, sizes, widths
 
     def batches_of_window(index, window, epoch):
         types = (tf.int32,) * 3
-        rows, sizes, widths = tf.numpy_function(
+        numbers, sizes, widths = tf.numpy_function(
             plan, [_lengths(folder, window), epoch, index], types
         )
-        batches = tf.RaggedTensor.from_row_lengths(tf.ensure_shape(rows, [None]), sizes)
+        batches = tf.RaggedTensor.from_row_lengths(tf.ensure_shape(numbers, [None]), sizes)
         parts = tf.data.Dataset.from_tensor_slices((batches, tf.ensure_shape(widths, [None])))
-        return parts.map(lambda rows, width: taken(window, epoch, rows, width))
+        return parts.map(lambda numbers, width: taken(window, epoch, numbers, width))
 
-    def taken(window, epoch, rows, width):
-        serialized = tf.gather(window, tf.maximum(rows, 0))
-        weights = tf.cast(rows >= 0, tf.float32)  # what only fills up counts nothing
-        return serialized, tf.fill(tf.shape(rows), epoch), weights, width
+    def taken(window, epoch, numbers, width):
+        serialized = tf.gather(window, tf.maximum(numbers, 0))
+        weights = tf.cast(numbers >= 0, tf.float32)  # 0 for what fills up a batch
+        return serialized, tf.fill(tf.shape(numbers), epoch), weights, width
 
     def batches_of_epoch(epoch):
         begin = tf.where(epoch == first_epoch, tf.constant(first_window, tf.int64), 0)
@@ -299,26 +284,29 @@ def _batches_of_tokens(folder, *, tokens, seed, first, on_window):
 
 
 def _lengths(folder, window):
-    """The tokens of each serialized row: (N,) -> int64 (N,)."""
+    """The numbers of tokens of serialized examples: (N,) -> int64 (N,)."""
     name = "segment_lengths" if folder.spec.kind == "compact" else "input_mask"
     feature = tf.io.FixedLenFeature([folder.spec.lengths[name]], tf.int64)
     return tf.reduce_sum(tf.io.parse_example(window, {name: feature})[name], axis=1)
 
 
 class _Reader:
-    """Turns serialized rows (B,), their epochs (B,) and weights (B,) into (x, y, sample_weight).
+    """Turns serialized examples, their epochs and weights, (B,) each, into (x, y, sample_weight).
 
-    With a `width`, which no row of the batch is longer than, S is that. P is what a row of S tokens
-    can have, where the rows may have been made with room for more: each piece of the vocabulary
-    would have a logit there.
+    With a `width`, the length of the longest example of the batch or more, S is that. P is the
+    maximum for S tokens, and not that of the data, as each prediction has V logits.
     """
 
     def __init__(self, folder, vocabulary, *, seed, task, training):
         card = folder.card
         self.task = task
-        if task is not None:
-            check_labels(folder, task)
         outputs = () if task is None else task.output
+        missing = [name for name in outputs if name not in labels_of(folder)]
+        if missing:
+            raise InputError(
+                f"A {type(task).__name__} needs {missing[0].replace('_', '-')} labels, but "
+                f"{folder.path} was made for the objective {card.objective}."
+            )
         self.is_causal = "causal_lm" in outputs
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
@@ -355,24 +343,28 @@ class _Reader:
             return self._for_task(*self._causal(batch, sequence_weights))
         masked, causal = slice(None), slice(None)
         if self.training:
-            rows = sequence_weights.shape[0]
-            first = min(max(round(self.task.causal_fraction * rows), 1), rows - 1)
+            count = sequence_weights.shape[0]
+            first = min(max(round(self.task.causal_fraction * count), 1), count - 1)
             masked, causal = slice(first, None), slice(first)
-        x, y, weights = self._causal(_taken(batch, causal), sequence_weights[causal])
-        of_masked = self._masked(_taken(batch, masked), epochs[masked], sequence_weights[masked])
+
+        def taken(some):
+            return {name: value[some] for name, value in batch.items()}
+
+        x, y, weights = self._causal(taken(causal), sequence_weights[causal])
+        of_masked = self._masked(taken(masked), epochs[masked], sequence_weights[masked])
         x = {f"causal_{name}": value for name, value in x.items()}
         parts = zip((x, y, weights), of_masked, strict=True)
         return self._for_task(*(one | other for one, other in parts))
 
     def _causal(self, batch, sequence_weights):
-        """(x, y, sample_weight) of rows as they were before they were masked."""
+        """(x, y, sample_weight) of examples as they were before they were masked."""
         x = {name: batch[name] for name in ("input_mask", "segment_ids")}
         x["input_ids"] = batch["input_ids"] if self.masker is not None else _unmasked(batch)
         counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * sequence_weights[:, None]
         return x, {"causal_lm": x["input_ids"][:, 1:]}, {"causal_lm": counts}
 
     def _masked(self, batch, epochs, sequence_weights):
-        """(x, y, sample_weight) of rows with masks, and what else their objective has."""
+        """(x, y, sample_weight) of masked examples, with the other labels of their objective."""
         if self.masker is not None:
             batch |= self._mask_in_graph(batch, epochs)
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", *self.spans)
@@ -387,11 +379,11 @@ class _Reader:
         return x, y, weights
 
     def _for_task(self, x, y, weights):
-        """What the task has inputs and outputs for."""
+        """Those of the names that the task has inputs and outputs for."""
         if self.task is None:
             return x, y, weights
         if "span_boundary" in self.task.output:
-            # Where a token stands further in, there is no embedding of its offset.
+            # Larger offsets have no embedding.
             near = tf.cast(x["span_offset"] <= self.task.max_span_length, tf.float32)
             weights["span_boundary"] *= near
         return (
@@ -406,10 +398,10 @@ class _Reader:
         masked = tf.numpy_function(
             self._mask, [batch["input_ids"], batch["input_mask"], epochs], types
         )
-        rows = batch["input_ids"].shape[0]
+        count = batch["input_ids"].shape[0]
         widths = (self.max_length, *[self.max_predictions] * (1 + len(predictions)))
         return {
-            name: tf.ensure_shape(value, [rows, width])
+            name: tf.ensure_shape(value, [count, width])
             for name, value, width in zip(names, masked, widths, strict=True)
         }
 
@@ -427,9 +419,9 @@ class _Reader:
 
 
 def _in_range(ids, size):
-    """The ids, checked: a GPU takes those out of range for others, without an error."""
+    """The ids, checked, because a GPU does not raise an error for those out of range."""
     values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
-    message = "an id is none of the vocabulary's"
+    message = "An id is not in the vocabulary."
     checks = [
         tf.debugging.assert_non_negative(values, message=message),
         tf.debugging.assert_less(values, size, message=message),
@@ -440,21 +432,16 @@ def _in_range(ids, size):
 
 
 def _narrowed(part, width, predictions):
-    """The first `width` columns of what a batch holds for each position, or for each prediction."""
+    """The first `width` columns of what has one value per position, or `predictions` of others."""
     widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
     widths["causal_lm"] = width - 1
-    widths |= dict.fromkeys(_OF_PREDICTIONS, predictions)
+    widths |= dict.fromkeys(_PER_PREDICTION, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 
 
-def _taken(batch, rows):
-    """A slice of the rows of a batch, a dictionary."""
-    return {name: value[rows] for name, value in batch.items()}
-
-
 def _unmasked(batch):
-    """The tokens (B, S) of padded rows with static masks as they were before."""
-    offsets = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): row and number of the prediction
+    """The tokens (B, S) of padded examples before static masking."""
+    offsets = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): example and prediction
     columns = tf.gather_nd(batch["masked_lm_positions"], offsets)  # (N,)
     positions = tf.stack([offsets[:, 0], tf.cast(columns, tf.int64)], axis=1)
     tokens = tf.gather_nd(batch["masked_lm_ids"], offsets)

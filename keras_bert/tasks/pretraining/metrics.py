@@ -1,6 +1,5 @@
-"""What is measured of a pre-training output where its loss is computed.
-
-A metric of its own would take the softmax over the whole vocabulary a second time.
+"""Loss and metrics of pre-training, which are computed together: a metric by itself would take the
+softmax over the whole vocabulary a second time.
 """
 
 import math
@@ -15,8 +14,8 @@ FINITE_BATCHES = "finite_batches"
 class CrossEntropy(keras.losses.Loss):
     """Cross-entropy in nats, the mean over what counts.
 
-    Takes logits (…, C) and labels (…), or in place of the logits the nats (…) themselves, where a
-    task has computed them already.
+    Takes labels (…) and logits (…, C), or instead of the logits the nats (…) themselves if a task
+    has already computed them.
     """
 
     def __init__(self, name="cross_entropy", reduction="mean_with_sample_weight", dtype=None):
@@ -39,9 +38,9 @@ def cross_entropy(labels, logits):
 class OutputMetrics(keras.metrics.Metric):
     """The loss and accuracy of an output, over all of its predictions and over parts of them.
 
-    `result` is a dictionary: `OUTPUT_cross_entropy` (nats) and `OUTPUT_accuracy`, and of each part
-    `OUTPUT_PART_loss` and `OUTPUT_PART_accuracy`, which are NaN while there were no such
-    predictions. All are means over the predictions, however batches part them.
+    `result` is a dictionary: `OUTPUT_cross_entropy` (nats) and `OUTPUT_accuracy`, and for each part
+    `OUTPUT_PART_loss` and `OUTPUT_PART_accuracy`, which are NaN before the first such prediction.
+    All are means over the predictions, however they are batched.
 
     Args:
         output: the output's name.
@@ -49,38 +48,38 @@ class OutputMetrics(keras.metrics.Metric):
     """
 
     def __init__(self, output, parts=()):
-        super().__init__(name=f"{output}_figures")
+        super().__init__(name=f"{output}_metrics")
         self.output = output
         self.parts = tuple(parts)
-        # Of all predictions and of each part: their number, nats and right answers.
+        # For all predictions and for each part: their number, nats and correct ones.
         self.sums = self.add_variable((1 + len(self.parts), 3), initializer="zeros", name="sums")
 
-    def update_state(self, nats, is_right, weights, parts=()):
-        """Adds predictions, (N,): nats, right or not, weights; which of them are of each part."""
+    def update_state(self, nats, is_correct, weights, parts=()):
+        """Adds predictions, (N,) each: nats, whether correct, weights, and masks of the parts."""
         weights = ops.stack([weights, *[weights * ops.cast(p, weights.dtype) for p in parts]])
-        metrics = ops.stack([ops.ones_like(nats), nats, ops.cast(is_right, nats.dtype)])
+        metrics = ops.stack([ops.ones_like(nats), nats, ops.cast(is_correct, nats.dtype)])
         # (K, 1, N) times (1, 3, N)
         self.sums.assign_add(ops.sum(weights[:, None] * metrics[None], axis=-1))
 
     def result(self):
-        count, nats, right = ops.unstack(self.sums.value, axis=1)  # (K,) each
+        count, nats, correct = ops.unstack(self.sums.value, axis=1)  # (K,) each
         metrics = {
             f"{self.output}_cross_entropy": ops.divide_no_nan(nats[0], count[0]),
-            f"{self.output}_accuracy": ops.divide_no_nan(right[0], count[0]),
+            f"{self.output}_accuracy": ops.divide_no_nan(correct[0], count[0]),
         }
         for number, part in enumerate(self.parts, start=1):
             metrics[f"{self.output}_{part}_loss"] = nats[number] / count[number]
-            metrics[f"{self.output}_{part}_accuracy"] = right[number] / count[number]
+            metrics[f"{self.output}_{part}_accuracy"] = correct[number] / count[number]
         return metrics
 
 
 def exact_losses(logs, *, weights, penalties):
-    """Keras's figures, with losses that are exact over all predictions where there are such.
+    """Keras's logs, with losses that are exact over all predictions.
 
-    Keras averages a loss over batches, whatever they hold. Where a task measures an output's
-    `cross_entropy` over all predictions, it takes the place of the output's `loss`; `loss` is then
-    their sum, each times its weight, and the penalties of the layers. Another figure that is NaN is
-    a mean over nothing, and left out, and so is the count of batches with a finite loss.
+    Keras averages a loss over batches, regardless of their numbers of predictions. An output's
+    `cross_entropy`, which is over all predictions, replaces its `loss`; `loss` is then their
+    weighted sum and the penalties of the layers. Any other metric that is NaN is a mean over
+    nothing and is left out, as is the number of batches with a finite loss.
     """
     metrics = {
         name: round(float(value), 6)
@@ -101,7 +100,7 @@ def exact_losses(logs, *, weights, penalties):
 
 
 class FiniteBatches(keras.metrics.Metric):
-    """How many batches had a finite loss before the first that had none."""
+    """The number of batches before the first one without a finite loss."""
 
     def __init__(self):
         super().__init__(name=FINITE_BATCHES, dtype="float32")
@@ -109,7 +108,7 @@ class FiniteBatches(keras.metrics.Metric):
         self.all_are = self.add_variable((), initializer="ones", name="all_are")
 
     def update_state(self, loss):
-        """Adds a batch by its loss, ()."""
+        """Adds the loss of a batch, ()."""
         self.all_are.assign(self.all_are * ops.cast(ops.isfinite(loss), self.dtype))
         self.count.assign_add(self.all_are)
 
@@ -122,37 +121,34 @@ class FiniteBatches(keras.metrics.Metric):
 
 
 class Metrics:
-    """The figures of all outputs of a pre-training task.
+    """The metrics of all outputs of a pre-training task.
 
-    Those of tokens are also told apart by what the model saw in the token's place: [MASK]
+    Those of masked tokens are also separate by masking outcome: whether the model saw [MASK]
     (`masked`), another token (`replaced`) or the token itself (`kept`).
 
-    Attributes: `metrics`, the list of `OutputMetrics` and, where it is wanted, of `finite`, a
-    `FiniteBatches`, which is to be told the losses (else None).
-
     Args:
-        outputs: names of outputs that give a class a row.
-        masked_outputs: names of those that give a token at each masked position.
-        mask_id: the id of [MASK], or None: then nothing is told apart.
-        counts_finite: whether batches with a finite loss are counted.
+        outputs: the names of the outputs.
+        masked_outputs: those that predict a token at each masked position.
+        mask_id: the id of [MASK], or None: then outcomes are not separate.
+        counts_finite: whether to count the batches with a finite loss.
+
+    Attributes: `finite`, a `FiniteBatches` to update with the losses, or None, and `metrics`, the
+    list of all Keras metrics.
     """
 
     OUTCOMES = ("masked", "replaced", "kept")
 
     def __init__(self, outputs, *, masked_outputs, mask_id, counts_finite=False):
         self._mask_id = mask_id
-        self._outcomes = {
-            name: self.OUTCOMES if mask_id is not None and name in masked_outputs else ()
-            for name in outputs
-        }
-        self._of_output = {
-            name: OutputMetrics(name, outcomes) for name, outcomes in self._outcomes.items()
+        separate = masked_outputs if mask_id is not None else ()
+        self._outputs = {
+            name: OutputMetrics(name, self.OUTCOMES if name in separate else ()) for name in outputs
         }
         self.finite = FiniteBatches() if counts_finite else None
 
     @property
     def metrics(self):
-        return [*self._of_output.values(), *([] if self.finite is None else [self.finite])]
+        return [*self._outputs.values(), *([] if self.finite is None else [self.finite])]
 
     def measure(self, x, labels, logits, weights):
         """Adds a batch, dictionaries by name; returns the nats of each output's predictions."""
@@ -160,16 +156,16 @@ class Metrics:
         for name, scores in logits.items():
             nats[name] = cross_entropy(labels[name], scores)
             counts = ops.ones_like(nats[name]) if weights is None else weights[name]
-            is_right = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
-            parts = self._parts(x, labels[name]) if self._outcomes[name] else ()
-            self._of_output[name].update_state(
-                *(ops.reshape(each, (-1,)) for each in (nats[name], is_right, counts)),
+            is_correct = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
+            parts = self._parts(x, labels[name]) if self._outputs[name].parts else ()
+            self._outputs[name].update_state(
+                *(ops.reshape(each, (-1,)) for each in (nats[name], is_correct, counts)),
                 parts=[ops.reshape(part, (-1,)) for part in parts],
             )
         return nats
 
     def _parts(self, x, labels):
-        """For each of FATES which predictions (B, P) are of it."""
+        """For each of OUTCOMES a mask of its predictions, (B, P)."""
         seen = ops.take_along_axis(x["input_ids"], x["masked_lm_positions"], axis=1)  # (B, P)
         is_masked, is_kept = seen == self._mask_id, seen == ops.cast(labels, seen.dtype)
         is_replaced = ops.logical_not(ops.logical_or(is_masked, is_kept))

@@ -1,5 +1,5 @@
-"""Pre-training with masked tokens and a second objective: next sentences (Devlin et al. 2018,
-section 3.1), the order of sentences (ALBERT), or spans and their boundaries (SpanBERT).
+"""Pre-training with masked tokens, alone or with a second objective: next sentences (Devlin et al.
+2018, section 3.1), the order of sentences (ALBERT), or spans and their boundaries (SpanBERT).
 """
 
 import dataclasses
@@ -7,33 +7,160 @@ import dataclasses
 import keras
 
 from keras_bert.base.settings import Settings, setting
+from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import masked_lm_inputs
-from keras_bert.heads.next_sentence import NextSentenceHead
 from keras_bert.heads.span_boundary import span_boundary_head, span_boundary_inputs
-from keras_bert.tasks.pretraining.fill_mask import FillMask
-from keras_bert.tasks.pretraining.pretraining_task import PretrainingTask
+from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
+from keras_bert.tasks.task import Task
+
+
+def shown(**names):
+    """`SHOWN` of a task, from a person's name for each output."""
+    result = {}
+    for output, name in names.items():
+        result |= {f"{output}_loss": f"{name} loss", f"{output}_accuracy": "accuracy"}
+    return result
+
+
+class PretrainingTask(Task):
+    """A task that is trained on a data folder; its outputs are logits.
+
+    Its loss is the sum of the outputs' cross-entropies, each the mean over the predictions that
+    count, as in google-research/bert. `compile_defaults` adds the metrics `cross_entropy` (nats)
+    and `accuracy` of each output, and for tokens also of the masked, replaced and kept ones (see
+    `keras_bert.tasks.pretraining.metrics`), in training and in `evaluate`. The loss that Keras
+    reports is the mean of the batches' means; `cross_entropy` is the mean over all predictions,
+    even if batches have different numbers of them.
+
+    Class attributes, in addition to those of `Task`:
+        TOKEN_OUTPUTS: the outputs that predict tokens.
+        MASKED_OUTPUTS: those of them that predict one at each masked position.
+        OPTIONS: the settings of its arguments, which a model folder stores.
+    """
+
+    TOKEN_OUTPUTS = ("masked_lm",)
+    MASKED_OUTPUTS = ("masked_lm",)
+    OPTIONS = Settings
+
+    _output_metrics = None
+
+    def default_losses(self):
+        """Cross-entropy in nats, the mean over the predictions and examples that count."""
+        return {name: CrossEntropy() for name in self.output}
+
+    def compile(self, *arguments, **options):
+        self._output_metrics = None  # with the losses of a caller nothing else is measured
+        super().compile(*arguments, **options)
+
+    def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
+        """As `Task.compile_defaults`; `counts_finite` adds the metric that finds a bad batch."""
+        super().compile_defaults(optimizer, **options)
+        self._output_metrics = Metrics(
+            self.output,
+            masked_outputs=self.MASKED_OUTPUTS,
+            mask_id=None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id,
+            counts_finite=counts_finite,
+        )
+
+    @property
+    def metrics(self):
+        return [
+            *super().metrics,
+            *(() if self._output_metrics is None else self._output_metrics.metrics),
+        ]
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if self._output_metrics is not None:
+            y_pred = self._output_metrics.measure(x, y, y_pred, sample_weight)  # nats
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        if self._output_metrics is not None and self._output_metrics.finite is not None:
+            self._output_metrics.finite.update_state(loss)
+        return loss
+
+    def dataset(self, data, *, split="train", batch_size=32, **options):
+        """The batches of a data folder, given as a `DataFolder` or by its path.
+
+        `options` are those of `keras_bert.tasks.pretraining.features`: for the split "train" `seed`
+        (0) and `first_step`, for "eval" `batches`. Raises `InputError` if there is no such folder.
+        """
+        from keras_bert.tasks.pretraining.features import pretraining_dataset
+
+        vocabulary = self.tokenizer.vocabulary
+        options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
+        return pretraining_dataset(data, split=split, **options)
+
+    def signatures(self, *, max_length=None, top_k=5):
+        """The masked-LM head alone, with `top_k` candidates per [MASK]."""
+        from keras_bert.tasks.pretraining.signatures import fill_mask_signatures
+
+        return fill_mask_signatures(
+            self, max_length=max_length or self.config.max_length, top_k=top_k
+        )
+
+    @classmethod
+    def stored_settings(cls):
+        return {field.name: field for field in dataclasses.fields(cls.OPTIONS)}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class FillMask(PretrainingTask):
+    """An encoder with the masked-LM head, tied to its token embedding.
+
+    Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and returns the logits
+    `masked_lm` (B, P, V) of the token at each position (B batch, P predictions, V vocabulary).
+    Labels are `masked_lm` (B, P) ids; sample weights of the same name and shape are 1 at
+    predictions that count and 0 at padding. A pooler is not used; a model folder keeps it under
+    `keras_bert.`, because Hugging Face's BertForMaskedLM has none.
+
+    Args:
+        encoder: an `Encoder`, such as a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+    """
+
+    KIND = "fill-mask"
+    HEADS = ("lm_head",)
+    SHOWN = shown(masked_lm="masked-token")
+
+    def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
+        self.set_encoder(encoder, **between)
+        self.lm_head = encoder.lm_head()
+        super().__init__(tokenizer, name=name)
+
+    @staticmethod
+    def head_inputs():
+        return masked_lm_inputs()
+
+    def build_head(self, encoded, inputs):
+        positions = inputs["masked_lm_positions"]  # (B, P)
+        return {"masked_lm": self.lm_head(encoded["sequence_output"], positions)}
+
+    def fill(self, text, *, top_k=5):
+        """The candidates at each [MASK] of a text (see `keras_bert.fill_mask`)."""
+        from keras_bert.inference.fill_mask import fill_mask
+
+        return fill_mask(model=self, text=text, top_k=top_k)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pretrainer(PretrainingTask):
     """An encoder with the masked-LM head, tied to its token embedding, and the next-sentence head.
 
-    Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and gives (B batch,
+    Takes the encoder's dictionary and `masked_lm_positions` (B, P) int32, and returns (B batch,
     P predictions, V vocabulary) the logits
 
     - `masked_lm` (B, P, V)
     - `next_sentence` (B, 2): column 0 is "follows", 1 is "random"
 
     Labels are `masked_lm` (B, P) ids and `next_sentence` (B,); sample weights of the same names and
-    shapes are 1 at predictions and rows that count and 0 at padding. The loss is the sum of both
-    outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
+    shapes are 1 at predictions and examples that count and 0 at padding. The loss is the sum of
+    both outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
 
     Args:
         encoder: an `Encoder`, such as a `BertEncoder` with a pooler.
         tokenizer: the `Tokenizer` of its vocabulary, or None (needed only to save a model folder).
 
-    Class attributes, beside those of `PretrainingTask`:
-        SENTENCES: the name of the output that tells what the second segment is to the first.
+    Class attributes, in addition to those of `PretrainingTask`:
+        SENTENCES: the name of the output on how the second segment relates to the first.
 
     Raises:
         ValueError: the encoder has no pooler.
@@ -43,15 +170,10 @@ class Pretrainer(PretrainingTask):
     ENCODER_OUTPUTS = ("sequence_output", "first_output")
     HEADS = ("lm_head", "next_sentence_head")
     SENTENCES = "next_sentence"
-    SHOWN = {
-        "masked_lm_loss": "masked-token loss",
-        "masked_lm_accuracy": "accuracy",
-        "next_sentence_loss": "next-sentence loss",
-        "next_sentence_accuracy": "accuracy",
-    }
+    SHOWN = shown(masked_lm="masked-token", next_sentence="next-sentence")
 
     def __init__(self, encoder, tokenizer=None, *, name="pretrainer", **between):
-        self.read_from(encoder, **between)
+        self.set_encoder(encoder, **between)
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
@@ -83,20 +205,15 @@ class Pretrainer(PretrainingTask):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SentenceOrderPretrainer(Pretrainer):
-    """A `Pretrainer` whose second question is whether two consecutive segments were swapped.
+    """A `Pretrainer` whose second objective is whether two consecutive segments were swapped.
 
-    The head is the next-sentence head, and a model folder keeps it under that head's names; its
-    output and label are `sentence_order`: (B, 2) logits, column 0 is "in order", 1 is "swapped".
+    Its output and label are `sentence_order`: (B, 2) logits, column 0 is "in order", 1 is
+    "swapped". A model folder stores the head under the names of the next-sentence head.
     """
 
     KIND = "sentence-order-pretrainer"
     SENTENCES = "sentence_order"
-    SHOWN = {
-        "masked_lm_loss": "masked-token loss",
-        "masked_lm_accuracy": "accuracy",
-        "sentence_order_loss": "sentence-order loss",
-        "sentence_order_accuracy": "accuracy",
-    }
+    SHOWN = shown(masked_lm="masked-token", sentence_order="sentence-order")
 
     def __init__(self, encoder, tokenizer=None, *, name="sentence_order_pretrainer", **between):
         super().__init__(encoder, tokenizer, name=name, **between)
@@ -104,13 +221,13 @@ class SentenceOrderPretrainer(Pretrainer):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanSettings(Settings):
-    """What a span pre-trainer is made with; a model folder keeps it."""
+    """The arguments of a `SpanPretrainer` that a model folder stores."""
 
     max_span_length: int = setting(
-        20, help="tokens of a span, at most, that are predicted from its boundaries", at_least=1
+        20, help="maximum tokens of a span to predict from its boundaries", at_least=1
     )
     span_boundary_weight: float = setting(
-        1.0, help="what the span-boundary loss counts beside the masked-token loss", above=0
+        1.0, help="weight of the span-boundary loss relative to the masked-token loss", above=0
     )
 
 
@@ -119,30 +236,27 @@ class SpanPretrainer(FillMask):
     """A `FillMask` that also predicts each masked token from the boundaries of its span.
 
     Takes what a `FillMask` takes and, for each masked position, `span_left` and `span_right` (the
-    positions of the tokens just outside its span) and `span_offset` (its place in the span, from
-    1), (B, P) int32 each. Gives the logits `masked_lm` and `span_boundary`, both (B, P, V), of the
-    same tokens. The loss is the sum of both cross-entropies, each the mean over what counts, the
-    second one times a weight.
+    positions of the tokens just outside its span) and `span_offset` (its position in the span, from
+    1), (B, P) int32 each. Returns the logits `masked_lm` and `span_boundary`, both (B, P, V), of
+    the same tokens. The loss is the sum of both cross-entropies, each the mean over what counts,
+    the second one multiplied by a weight.
 
-    In a model folder the span-boundary head lies beside the BertForMaskedLM, under
+    A model folder stores the span-boundary head with a BertForMaskedLM, under
     `keras_bert.span_boundary.`.
 
     Args:
         encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None.
-        max_span_length: the largest offset that has an embedding. Tokens that stand further in are
+        max_span_length: the largest offset that has an embedding. Tokens at a larger offset are
             not predicted from the boundaries, as in the paper's program, whose limit is 20, too.
-        span_boundary_weight: what the second loss counts in the sum.
+        span_boundary_weight: the weight of the second loss in the sum.
     """
 
     KIND = "span-pretrainer"
     HEADS = ("lm_head", "span_boundary")
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ("masked_lm", "span_boundary")
-    SHOWN = {
-        **FillMask.SHOWN,
-        "span_boundary_loss": "span-boundary loss",
-        "span_boundary_accuracy": "accuracy",
-    }
+    OPTIONS = SpanSettings
+    SHOWN = shown(masked_lm="masked-token", span_boundary="span-boundary")
 
     def __init__(
         self,
@@ -165,17 +279,9 @@ class SpanPretrainer(FillMask):
         return {**masked_lm_inputs(), **span_boundary_inputs()}
 
     def build_head(self, encoded, inputs):
-        boundaries = self.span_boundary(
-            encoded["sequence_output"],
-            inputs["span_left"],
-            inputs["span_right"],
-            inputs["span_offset"],
-        )
+        spans = (inputs[name] for name in ("span_left", "span_right", "span_offset"))
+        boundaries = self.span_boundary(encoded["sequence_output"], *spans)
         return {**super().build_head(encoded, inputs), "span_boundary": boundaries}
 
     def default_loss_weights(self):
         return {"masked_lm": 1.0, "span_boundary": self.span_boundary_weight}
-
-    @classmethod
-    def stored_settings(cls):
-        return {field.name: field for field in dataclasses.fields(SpanSettings)}

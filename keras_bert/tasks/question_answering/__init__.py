@@ -1,1 +1,1 @@
-"""The piece of a text that answers a question."""
+"""Answers to questions, as spans of a context."""

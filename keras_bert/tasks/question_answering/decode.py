@@ -1,6 +1,6 @@
 """From the logits of a question's windows to answers, the best spans of its text.
 
-Legend of shapes: T tokens of a piece, A tokens of the longest answer.
+Legend of shapes: T tokens of the text in a window, A tokens of the longest answer.
 """
 
 import math
@@ -9,19 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Piece(NamedTuple):
-    """What a model says of a window of a text: of its [CLS], and of its T tokens of the text.
+class WindowLogits(NamedTuple):
+    """The logits of one window of a text, at its T tokens and at [CLS]."""
 
-    `first` is the token of the text that it begins with, and `core` which of its tokens have most
-    context in it (see `Windows`). `starts` and `ends` are float32 (T,), the logits that an answer
-    begins and ends with a token; `null` is the sum of both at [CLS], that there is none.
-    """
-
-    first: int
-    core: slice
-    starts: np.ndarray
-    ends: np.ndarray
-    null: float
+    first: int  # the window's first token, in the text
+    core: slice  # the tokens with most context in this window (see `Windows`)
+    starts: np.ndarray  # float32 (T,): an answer starts at the token
+    ends: np.ndarray  # float32 (T,): an answer ends at the token
+    null: float  # no answer: the sum of both at [CLS]
 
 
 class Span(NamedTuple):
@@ -34,11 +29,10 @@ class Span(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The best `Span`s of a text, the best first (none where it has no token), and no answer.
+    """The best `Span`s of a text, best first (none if it has no token), and the null answer.
 
-    `null_probability` is 0 where every question is said to have an answer. `null_score` is how far
-    the logits of no answer are above those of the best span, which a threshold is held against; it
-    is 0 where there is no span.
+    `null_score` is the logit of no answer minus that of the best span, for comparison with a
+    threshold; 0 without spans. `null_probability` is 0 if every question has an answer.
     """
 
     best: list
@@ -46,19 +40,19 @@ class Spans(NamedTuple):
     null_probability: float
 
 
-def best_spans(subwords, *, max_answer_length, count=1, may_be_none=False):
-    """`Spans` over all windows of a text, `subwords` in their order.
+def best_spans(windows, *, max_answer_length, count=1, may_be_none=False):
+    """`Spans` over the `WindowLogits` of a text, in their order.
 
-    A span is up to `max_answer_length` tokens of one window whose first token is in its core, so
-    that each span is judged once, where most is known of it; the score
-    of no answer is the lowest of all windows, since an answer may lie in any: so does
-    google-research/bert. Its shortlist of starts and ends is not made: every span is looked at, and
-    a probability is one among all of them, and no answer where there `may_be_none`.
+    A span is up to `max_answer_length` tokens of one window that start in its core, so that each
+    span is scored once, where it has most context. As in google-research/bert, the score of no
+    answer is the lowest of all windows, since an answer may be in any. Unlike there, all spans are
+    scored, without a shortlist of starts and ends, and probabilities are over all of them (and no
+    answer with `may_be_none`).
     """
-    tables = [_sums(subword, max_answer_length) for subword in subwords]
-    tokens = np.concatenate([subword.first + np.r_[subword.core] for subword in subwords])
+    tables = [_sums(window, max_answer_length) for window in windows]
+    tokens = np.concatenate([window.first + np.r_[window.core] for window in windows])
     sums = np.concatenate(tables).ravel()  # (tokens * A,)
-    null = min(subword.null for subword in subwords)
+    null = min(window.null for window in windows)
     if not len(sums):
         return Spans([], 0.0, 1.0 if may_be_none else 0.0)
     order = _largest(sums, count)
@@ -73,87 +67,89 @@ def best_spans(subwords, *, max_answer_length, count=1, may_be_none=False):
     return Spans(best, null - best[0].logit, of_none / total)
 
 
-def question_answers(outputs, rows, *, max_answer_length, n_best, null_threshold):
-    """A dictionary a question, as `keras-bert predict` prints it.
+def question_answers(outputs, sequences, *, max_answer_length, n_best, null_threshold):
+    """One dictionary per question, as `keras-bert predict` prints it.
 
     Args:
-        outputs: `start_logits` and `end_logits`, a list of float32 (S,) each, a row its own.
-        rows: the `QuestionRows`.
+        outputs: `start_logits` and `end_logits`, each a list of float32 (S,), one per sequence.
+        sequences: the `QuestionSequences`.
         max_answer_length: tokens of the longest answer.
-        n_best: how many spans `n_best` names.
-        null_threshold: the null score above which the answer is none; None: there is always one.
+        n_best: the number of spans in `n_best`.
+        null_threshold: the null score above which there is no answer; None: there always is one.
     """
-    examples_of = np.searchsorted(rows.windows.sequence, np.arange(len(rows.examples) + 1))
+    splits = np.searchsorted(sequences.windows.sequence, np.arange(len(sequences.examples) + 1))
     answers = []
-    for number, example in enumerate(rows.examples):
+    for number, example in enumerate(sequences.examples):
         spans = best_spans(
             [
-                _token(outputs, rows, row)
-                for row in range(examples_of[number], examples_of[number + 1])
+                _window_logits(outputs, sequences, position)
+                for position in range(splits[number], splits[number + 1])
             ],
             max_answer_length=max_answer_length,
             count=n_best,
             may_be_none=null_threshold is not None,
         )
-        found = [_text_of(span, example, rows, number) for span in spans.best]
-        answers.append(_answer(example, spans, found, n_best, null_threshold))
+        context = sequences.context_of[number]
+        texts = []
+        for span in spans.best:
+            start, end = sequences.contexts.characters(context, span.first, span.last)
+            texts.append(
+                {
+                    "answer": example.context[start:end],
+                    "start": start,
+                    "end": end,
+                    "score": span.probability,
+                }
+            )
+        answers.append(_answer(example, spans, texts, n_best, null_threshold))
     return answers
 
 
-def _token(outputs, rows, row):
-    starts, ends = outputs["start_logits"][row], outputs["end_logits"][row]
-    first, window = rows.token_starts[row], [int(part[row]) for part in rows.windows]
+def _window_logits(outputs, sequences, position):
+    starts, ends = outputs["start_logits"][position], outputs["end_logits"][position]
+    window = [int(part[position]) for part in sequences.windows]
     _, start, size, core_start, core_end = window
-    subword = slice(first, first + size)
-    return Piece(
+    first = sequences.token_starts[position]
+    tokens = slice(first, first + size)
+    return WindowLogits(
         first=start,
         core=slice(core_start - start, core_end - start),
-        starts=starts[subword],
-        ends=ends[subword],
+        starts=starts[tokens],
+        ends=ends[tokens],
         null=float(starts[0] + ends[0]),
     )
 
 
-def _text_of(span, example, rows, number):
-    start, end = rows.contexts.characters(rows.context_of[number], span.first, span.last)
-    return {
-        "answer": example.context[start:end],
-        "start": start,
-        "end": end,
-        "score": span.probability,
-    }
-
-
-def _answer(example, spans, found, n_best, null_threshold):
+def _answer(example, spans, texts, n_best, null_threshold):
     answer = {"question": example.question}
     if example.id is not None:
         answer = {"id": example.id, **answer}
     is_none = null_threshold is not None and spans.null_score > null_threshold
-    if is_none or not found:
+    if is_none or not texts:
         answer |= {"answer": "", "start": 0, "end": 0, "score": spans.null_probability}
     else:
-        answer |= found[0]
+        answer |= texts[0]
     answer["null_score"] = spans.null_score
     if example.answers is not None:
         answer["expected"] = [gold.text for gold in example.answers]
     if n_best > 1 or null_threshold is not None:
-        answer["n_best"] = found
+        answer["n_best"] = texts
     return answer
 
 
-def _sums(subword, most):
-    """float32 (tokens of the core, A): start logit plus that of the end 0, 1 … tokens further on.
+def _sums(window, most):
+    """float32 (tokens of the core, A): start logit + end logit 0, 1, … tokens further on.
 
-    -inf where that lies behind the window.
+    -inf past the end of the window.
     """
-    positions = np.r_[subword.core]
+    positions = np.r_[window.core]
     beyond = np.full(most, -np.inf, np.float32)
-    ends = np.lib.stride_tricks.sliding_window_view(np.concatenate([subword.ends, beyond]), most)
-    return subword.starts[positions][:, None] + ends[positions]
+    ends = np.lib.stride_tricks.sliding_window_view(np.concatenate([window.ends, beyond]), most)
+    return window.starts[positions][:, None] + ends[positions]
 
 
 def _largest(values, count):
-    """The places of the `count` largest finite values, the largest first; of equal ones the first.
+    """The positions of the `count` largest finite values, in order; of ties the first one first.
 
     Shapes: values (N,) -> int (up to count,).
     """

@@ -1,6 +1,6 @@
-"""How well questions were answered: the rules of the official SQuAD programs, 1.1 and 2.0.
+"""SQuAD's official metrics, 1.1 and 2.0 (Rajpurkar et al. 2016 and 2018).
 
-Rajpurkar et al. 2016 and 2018. Figures are shares from 0 to 1; the programs print them times 100.
+Values are from 0 to 1; the official programs print them times 100.
 """
 
 import math
@@ -14,23 +14,23 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalised(text):
-    """Lower case, without ASCII's punctuation, the articles a, an and the, and odd white space."""
+def normalized(text):
+    """Lower case, without ASCII punctuation, articles (a, an, the) and extra white space."""
     bare = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact(prediction, gold):
-    """1.0 where two texts are the same as far as `normalised` goes, else 0.0."""
-    return float(normalised(prediction) == normalised(gold))
+    """1.0 if two texts are equal once `normalized`, else 0.0."""
+    return float(normalized(prediction) == normalized(gold))
 
 
 def overlap(prediction, gold, *, version=2):
-    """F1 of two texts as bags of normalised words.
+    """F1 of two texts as bags of normalized words.
 
-    Where one has no word, it is 1.0 if both have none, else 0.0; by the rules of version 1, 0.0.
+    If one has no word, it is 1.0 if both have none, else 0.0; by the rules of version 1, 0.0.
     """
-    ours, theirs = normalised(prediction).split(), normalised(gold).split()
+    ours, theirs = normalized(prediction).split(), normalized(gold).split()
     if version == 2 and not (ours and theirs):
         return float(ours == theirs)
     common = sum((Counter(ours) & Counter(theirs)).values())
@@ -41,13 +41,12 @@ def overlap(prediction, gold, *, version=2):
 
 
 def scores_of(prediction, golds, *, version=2):
-    """(exact, f1) of an answer: each the best over the gold answers.
+    """(exact, f1) of an answer, each the best over the gold answers.
 
-    By the rules of version 2 a gold answer without a word does not count, and where none is left,
-    no answer ("") is right.
+    In version 2 gold answers without a word do not count; if none is left, no answer ("") is right.
     """
     if version == 2:
-        golds = [gold for gold in golds if normalised(gold)] or [""]
+        golds = [gold for gold in golds if normalized(gold)] or [""]
     return (
         max(exact(prediction, gold) for gold in golds),
         max(overlap(prediction, gold, version=version) for gold in golds),
@@ -55,10 +54,10 @@ def scores_of(prediction, golds, *, version=2):
 
 
 def squad_1(predictions, golds):
-    """The figures of version 1.1: `exact`, `f1` and `total`.
+    """The metrics of version 1.1: `exact`, `f1` and `total`.
 
     Args:
-        predictions: a list of texts, None where one is missing, which counts as wrong.
+        predictions: a list of texts; None for a missing one, which counts as wrong.
         golds: a list of the gold answers of each question, one or more.
     """
     scores = np.array(
@@ -71,15 +70,15 @@ def squad_1(predictions, golds):
 
 
 def squad_2(predictions, golds):
-    """The figures of version 2.0, by the names that the official program gives them.
+    """The metrics of version 2.0, by the official program's names.
 
-    `exact`, `f1` and `total`; the same over the questions that have an answer (`HasAns_…`) and that
-    have none (`NoAns_…`), where there are any. A missing prediction counts nowhere (the program
-    names it and then stops).
+    `exact`, `f1` and `total`, and the same over the questions with an answer (`HasAns_…`) and
+    without one (`NoAns_…`), if there are any. Missing predictions are left out (the program names
+    them and stops).
 
     Args:
-        predictions: a list of texts, "" for no answer, None where one is missing.
-        golds: a list of the gold answers of each question, none where it has no answer.
+        predictions: a list of texts; "" for no answer, None for a missing one.
+        golds: a list of the gold answers of each question; empty if it has none.
     """
     there = _given(predictions)
     scores = _scores(predictions, golds, there)
@@ -92,15 +91,14 @@ def squad_2(predictions, golds):
 
 
 def best_thresholds(predictions, golds, null_scores):
-    """What version 2.0's figures could be with the best threshold, and that threshold.
+    """Version 2.0's metrics with the best threshold, and that threshold.
 
     `best_exact`, `best_exact_thresh`, `best_f1` and `best_f1_thresh`: a null score above the
-    threshold is to mean no answer. Where no answer at all is best, it is 0.0, as the official
-    program says, which means probabilities.
+    threshold means no answer. If never answering is best, it is 0.0, as in the official program.
 
     Args:
-        predictions, golds: as for `squad_2`.
-        null_scores: float (N,), the higher the likelier has a question no answer.
+        predictions, golds: as in `squad_2`.
+        null_scores: float (N,), higher for questions that are more likely to have no answer.
     """
     metrics = {}
     for name, (best, threshold) in _best(predictions, golds, null_scores).items():
@@ -110,7 +108,7 @@ def best_thresholds(predictions, golds, null_scores):
 
 
 def tuned_threshold(predictions, golds, null_scores):
-    """The threshold that is best for F1, as far as can be from the null scores beside it."""
+    """The threshold with the best F1, midway between its neighbouring null scores."""
     _, threshold = _best(predictions, golds, null_scores)["f1"]
     below = [score for score in null_scores if score <= threshold]
     above = [score for score in null_scores if score > threshold]
@@ -120,16 +118,15 @@ def tuned_threshold(predictions, golds, null_scores):
 
 
 def best_threshold(scores, *, null_scores, answerable, answered):
-    """(the best mean score, the null score up to which questions are answered for it).
+    """(the best mean score, the highest null score at which questions are answered for it).
 
-    Shapes: all (N,): the score of each prediction, how likely its question has no answer, whether
-    it has one, and whether one was predicted. Where no answer at all is best, the threshold is
-    -inf.
+    Shapes, all (N,): the score of each prediction, its null score, whether the question has an
+    answer, and whether one was predicted. If never answering is best, the threshold is -inf.
     """
     if not len(scores):
         return 0.0, -math.inf
     order = np.argsort(null_scores, kind="stable")
-    # Answering one more question adds its score, or takes the point for rightly saying nothing.
+    # Answering one more question adds its score, or loses the point for rightly not answering.
     gains = np.where(answerable, scores, -answered.astype(np.float64))[order]
     nothing = float(np.sum(~answerable))
     means = np.cumsum(np.concatenate([[nothing], gains]))
@@ -139,16 +136,16 @@ def best_threshold(scores, *, null_scores, answerable, answered):
 
 
 def _best(predictions, golds, null_scores):
-    """{figure: `best_threshold`} for exact and f1."""
+    """{metric: `best_threshold`} for exact and f1."""
     there = _given(predictions)
     scores = _scores(predictions, golds, there)
-    facts = {
+    options = {
         "null_scores": np.asarray(null_scores, np.float64)[there],
         "answerable": np.array([bool(golds[n]) for n in there], bool),
         "answered": np.array([bool(predictions[n]) for n in there], bool),
     }
     columns = enumerate(("exact", "f1"))
-    return {name: best_threshold(scores[:, column], **facts) for column, name in columns}
+    return {name: best_threshold(scores[:, column], **options) for column, name in columns}
 
 
 def _given(predictions):

@@ -1,26 +1,18 @@
-"""Texts with spans as rows of tokens, words and the grid of their spans."""
+"""Texts with spans as sequences of tokens, words and the grid of their spans."""
 
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
-from keras_bert.inputs.words import (
-    TokenizedWords,
-    sequences_around,
-    word_sequences,
-    words_given,
-    words_of_texts,
-)
+from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequences
 from keras_bert.records.padding import padded_length
 
-# Strings that are tokenized with offsets at once.
-_TOKENIZED_TOGETHER = 1000
-# Words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
+# The words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
 PAD_WORDS_TO = 8
 
 
 class SequencesOfWords(TokenizedExamples):
-    """`TokenizedExamples` whose columns `word_starts` and `word_ends` come first among them.
+    """`TokenizedExamples` whose first columns are `word_starts` and `word_ends`.
 
     They are ragged (N, None), and padded to W, the words of a batch, not to its tokens.
     """
@@ -33,23 +25,23 @@ class SequencesOfWords(TokenizedExamples):
         return inputs | {name: inputs[name][:, :words] for name in ("word_starts", "word_ends")}
 
 
-class SpanRows(SequencesOfWords):
-    """Rows of whole words, with `word_starts` and `word_ends` (B, W) beside the encoder's inputs.
+class SpanSequences(SequencesOfWords):
+    """Sequences of whole words, with the inputs `word_starts` and `word_ends` (B, W).
 
-    The labels of `logits` are a grid (B, W, L): from each word the spans of 1 to L words, 0 where
-    there is none and else the number of the label from 1. A span has a weight of 1 in the row that
-    owns its first word, and 0 in others and where it is beyond the row's last word.
+    The labels of `logits` are a grid (B, W, L): from each word the spans of 1 to L words, each 0 or
+    the number of its label from 1. A span has a weight of 1 in the sequence that owns its first
+    word, and 0 in others and if it ends after the sequence's last word.
 
     Args:
         examples: `SpannedWords`.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, special tokens counted in.
+        max_length: maximum sequence length, including special tokens.
         max_span_length: L.
-        label_number: a function from an example and a label to its number; None makes no labels.
+        label_number: a function from an example and a label to its number; None: no labels.
 
-    Attributes: `positions` (int arrays (N,) by the names of `WordSequences`, what a sequence holds
-    and owns), `words` (for each example (starts, ends) of its words in the text) and `spans` (for
-    each example its `LabelledSpan`s in words, or None).
+    Attributes: `positions` (int arrays (N,) by the names of `WordSequences`: the words that a
+    sequence has and owns), `words` (for each example the (starts, ends) of its words in the text)
+    and `spans` (for each example its `LabelledSpan`s in words, or None).
 
     Raises:
         InputError: a span begins or ends inside a word.
@@ -65,20 +57,20 @@ class SpanRows(SequencesOfWords):
         max_span_length,
         label_number=None,
     ):
-        tokenized, self.words = tokenized_examples(examples, tokenizer)
+        tokenized, self.words = _tokenized(examples, tokenizer)
         self.spans = [
-            spans_in_words(example, *words)
-            for example, words in zip(examples, self.words, strict=True)
+            None if e.spans is None else [span_in_words(span, e, *words) for span in e.spans]
+            for e, words in zip(examples, self.words, strict=True)
         ]
-        rows = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
+        found = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
-        self.positions = {name: getattr(rows, name).numpy() for name in names}
+        self.positions = {name: getattr(found, name).numpy() for name in names}
         self._max_span_length = max_span_length
         super().__init__(
             examples,
-            [rows.ids],
+            [found.ids],
             labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
-            columns={"word_starts": rows.starts, "word_ends": rows.ends},
+            columns={"word_starts": found.starts, "word_ends": found.ends},
             example_of_sequence=self.positions["text"],
             tokenizer=tokenizer,
             input_names=input_names,
@@ -91,36 +83,37 @@ class SpanRows(SequencesOfWords):
             self.positions[name].astype(np.int64) for name in ("first", "end", "owned", "owned_end")
         )
 
-        def up_to(words):  # the spans of 1 to L words in so many
+        def up_to(words):  # the number of spans of 1 to L words in that many words
             widest = np.minimum(words, self._max_span_length)
             return words * widest - widest * (widest - 1) // 2
 
-        # Those that begin in a word that is owned, and end in the row.
+        # Those that begin in a word that is owned, and end in the sequence.
         return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
 
-    def targets(self, rows):
-        position = {name: tf.gather(tf.constant(of), rows) for name, of in self.positions.items()}
-        count = position["end"] - position["first"]  # (B,)
-        lengths = tf.gather(tf.constant(self.lengths, tf.int32), rows)
+    def targets(self, numbers):
+        first_word, end, owned, owned_end = (
+            tf.gather(tf.constant(self.positions[name]), numbers)
+            for name in ("first", "end", "owned", "owned_end")
+        )
+        count = end - first_word  # (B,)
+        lengths = tf.gather(tf.constant(self.lengths, tf.int32), numbers)
         width = _words_width(count, padded_length(lengths, self._max_length, PAD_TO))
-        cells = tf.gather(self.labels["logits"], rows)  # ragged (B, None, 3)
-        row = tf.cast(cells.value_rowids(), tf.int32)
-        at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
-        shape = tf.stack([tf.size(rows), width, self._max_span_length])
+        cells = tf.gather(self.labels["logits"], numbers)  # ragged (B, None, 3)
+        sequence = tf.cast(cells.value_rowids(), tf.int32)
+        at = tf.concat([sequence[:, None], cells.flat_values[:, :2]], axis=1)
+        shape = tf.stack([tf.size(numbers), width, self._max_span_length])
         labels = tf.scatter_nd(at, cells.flat_values[:, 2], shape)  # (B, W, L)
 
         first = tf.range(width)[:, None]  # (W, 1)
         last = first + tf.range(self._max_span_length)  # (W, L)
-        owned, owned_end = (
-            position["owned"] - position["first"],
-            position["owned_end"] - position["first"],
+        owned, owned_end, count = (
+            x[:, None, None] for x in (owned - first_word, owned_end - first_word, count)
         )
-        counts = (first >= owned[:, None, None]) & (first < owned_end[:, None, None])
-        counts &= last < count[:, None, None]
+        counts = (first >= owned) & (first < owned_end) & (last < count)
         return {"logits": labels}, {"logits": tf.cast(counts, tf.float32)}
 
     def _cells(self, examples, label_number):
-        """Ragged int32 (N, None, 3): the (word of the row, width - 1, label) of each row's spans.
+        """Ragged int32 (N, None, 3): (first word, width - 1, label) of each sequence's spans.
 
         Of spans with the same words, the first one counts.
         """
@@ -139,39 +132,36 @@ class SpanRows(SequencesOfWords):
         return tf.RaggedTensor.from_row_lengths(values, counts)
 
 
-class PairRows(SequencesOfWords):
-    """A row a pair of spans, with `span_firsts` and `span_lasts` (B, 2) beside the words.
+class PairSequences(SequencesOfWords):
+    """One sequence per pair of spans, with `span_firsts` and `span_lasts` (B, 2) and its words.
 
-    They are the first and the last word of head and tail, counted from the row's first word. A text
-    that is too long for a row is cut so that the two are in its middle. Where they are further
-    apart than a row is long, the row holds a part of them, and its label weighs 0.
+    They are the first and the last word of head and tail, counted from the sequence's first word. A
+    text that is too long is cut so that the two are in the middle. If they are too far apart, the
+    sequence has a part of them, and its label has a weight of 0.
 
     Args:
         examples: `SpanPair`s.
         tokenizer: a `Tokenizer`.
-        max_length: tokens in a row, special tokens counted in.
+        max_length: maximum sequence length, including special tokens.
         labels: int32 (N,), the numbers of their labels, or None.
 
-    Attributes: `words` (for each example (starts, ends) of its words in the text), `pairs` (its
-    head and tail, `LabelledSpan`s in words) and `fits`, bool (N,), whether the row holds both.
+    Attributes: `words` (for each example the (starts, ends) of its words in the text), `pairs` (its
+    head and tail, `LabelledSpan`s in words) and `fits`, bool (N,), whether the sequence has both.
 
     Raises:
         InputError: a span begins or ends inside a word.
     """
 
     def __init__(self, examples, *, tokenizer, input_names, max_length, labels=None):
-        tokenized, self.words = tokenized_examples(examples, tokenizer)
+        tokenized, self.words = _tokenized(examples, tokenizer)
         self.pairs = [
-            [
-                span if example.words is not None else span_in_words(span, example, *words)
-                for span in (example.head, example.tail)
-            ]
+            [span_in_words(span, example, *words) for span in (example.head, example.tail)]
             for example, words in zip(examples, self.words, strict=True)
         ]
         spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
-        rows, missing = sequences_around(
+        found, missing = sequences_around(
             tokenized, low, high, template=tokenizer.template, max_length=max_length
         )
         missing = missing.numpy()
@@ -179,20 +169,20 @@ class PairRows(SequencesOfWords):
         if not self.fits.all():
             self.unfit = (
                 int((~self.fits).sum()),
-                f"head and tail are too far apart for a row of {max_length} tokens, and a "
-                f"`max_length` of {max_length + missing.max()} would hold them",
+                f"head and tail are too far apart for {max_length} tokens, and need a "
+                f"`max_length` of {max_length + missing.max()}",
             )
-        first, end = rows.first.numpy()[:, None, None], rows.end.numpy()[:, None, None]
+        first, end = found.first.numpy()[:, None, None], found.end.numpy()[:, None, None]
         ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least
         weights = {} if self.fits.all() else {"logits": self.fits.astype(np.float32)}
         super().__init__(
             examples,
-            [rows.ids],
+            [found.ids],
             labels={} if labels is None else {"logits": labels},
             weights={} if labels is None else weights,
             columns={
-                "word_starts": rows.starts,
-                "word_ends": rows.ends,
+                "word_starts": found.starts,
+                "word_ends": found.ends,
                 "span_firsts": tf.constant(ends[..., 0], tf.int32),
                 "span_lasts": tf.constant(ends[..., 1], tf.int32),
             },
@@ -202,57 +192,40 @@ class PairRows(SequencesOfWords):
         )
 
 
-def tokenized_examples(examples, tokenizer):
-    """`TokenizedWords` of examples with words or texts, and the (starts, ends) of their words.
-
-    Each is a list of ints: where the words begin in the example's text, and the place after them.
-    """
-    given = [n for n, example in enumerate(examples) if example.words is not None]
-    strings = [n for n, example in enumerate(examples) if example.words is None]
-    parts = [words_given([examples[n].words for n in given], tokenizer)]
-    words = {n: (examples[n].starts, examples[n].ends) for n in given}
-    for start in range(0, len(strings), _TOKENIZED_TOGETHER):
-        some = strings[start : start + _TOKENIZED_TOGETHER]
-        part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
-        parts.append(part)
-        words.update(zip(some, zip(starts.to_list(), ends.to_list(), strict=True), strict=True))
-    order = tf.constant(np.argsort([*given, *strings]), tf.int32)
-    together = [tf.gather(tf.concat(column, axis=0), order) for column in zip(*parts, strict=True)]
-    return TokenizedWords(*together), [words[n] for n in range(len(examples))]
-
-
-def spans_in_words(example, starts, ends):
-    """The spans of a `SpannedWords`, in words: a list, or None where it has none.
-
-    Args:
-        starts, ends: where its words begin and end in its text, in characters.
-
-    Raises:
-        InputError: a span in characters begins or ends inside a word, or holds none.
-    """
-    if example.spans is None or example.words is not None:
-        return example.spans
-    return [span_in_words(span, example, starts, ends) for span in example.spans]
+def _tokenized(examples, tokenizer):
+    """`TokenizedWords`, and the (starts, ends) of each example's words in its text."""
+    tokenized, offsets = tokenized_words(examples, tokenizer)
+    return tokenized, [o or (e.starts, e.ends) for o, e in zip(offsets, examples, strict=True)]
 
 
 def span_in_words(span, example, starts, ends):
-    """A `LabelledSpan` in characters as one in words; white space around it does not matter."""
+    """A `LabelledSpan` of an example in words; it is in characters if the example has no words.
+
+    Args:
+        starts, ends: where the words begin and end in the text; white space around a span does not
+            matter.
+
+    Raises:
+        InputError: the span begins or ends inside a word, or has no word.
+    """
+    if example.words is not None:
+        return span
     first = int(np.searchsorted(starts, span.start))
     after = int(np.searchsorted(ends, span.end, side="right"))
     shown = f'the span [{span.start}, {span.end}], "{example.text[span.start : span.end]}",'
-    # Words before it end before it, and words behind it begin behind it.
+    # Words before it end before it, and words after it begin after it.
     for word, cuts in ((first - 1, "begins"), (after, "ends")):
         if 0 <= word < len(starts) and starts[word] < span.end and ends[word] > span.start:
             raise example.error(
                 f"{shown} {cuts} inside the word "
-                f'"{example.text[starts[word] : ends[word]]}"; spans are of whole words.'
+                f'"{example.text[starts[word] : ends[word]]}". Spans must consist of whole words.'
             )
     if after <= first:
-        raise example.error(f"{shown} holds no word.")
+        raise example.error(f"{shown} has no word.")
     return span._replace(start=first, end=after)
 
 
 def _words_width(counts, tokens):
-    """W of a batch: the most words of a row, rounded up, and at most the width in tokens."""
+    """W of a batch: the most words of a sequence, rounded up, and at most its tokens."""
     most = tf.reduce_max(tf.concat([tf.cast(counts, tf.int32), [1]], axis=0))
     return tf.minimum(-(-most // PAD_WORDS_TO) * PAD_WORDS_TO, tokens)

@@ -1,119 +1,101 @@
-"""How well spans and relations were found, by exact match."""
+"""Metrics of spans and relations, by exact match."""
 
 from collections import Counter, defaultdict
 from itertools import zip_longest
 
-import numpy as np
+from keras_bert.tasks.metrics import (
+    confusion_matrix,
+    macro_f1,
+    metrics_per_label,
+    precision_recall_f1,
+)
 
 NO_SPAN = "no span"
 
 
-def span_metrics(expected, found, *, labels):
+def span_metrics(expected, predicted, *, labels):
     """Precision, recall and F1 of spans, nested ones among them, as JSON can hold them.
 
-    A span that is found is right where one with the same first word, last word and label is
-    expected in the same text; on text without nested spans this is what seqeval and conlleval
-    count.
+    A predicted span is correct if one with the same first word, last word and label is expected in
+    the same text; on text without nested spans this is what seqeval and conlleval count.
 
     Args:
-        expected, found: for each text the set of its (first, last, label).
+        expected, predicted: for each text the set of its (first, last, label).
         labels: the names of the labels in order.
 
     `precision`, `recall` and `f1` are over all spans of all texts (micro), `macro_f1` is the mean
-    of the labels' F1 over those that are expected or found anywhere; `identification_precision`
-    and so on leave the labels out; `examples` counts texts, `spans` and `found` count spans; for
-    each label under `labels` its `precision`, `recall`, `f1` and `examples` (the spans expected);
-    `confusion` counts spans by their labels, the expected one a row and the found one a column, in
-    the order of `confusion_labels`: `labels` and "no span", which is what a span that is missed was
-    taken for, and what one that is found where there is none is. A ratio without cases is 0.
+    F1 of the labels that are expected or predicted anywhere; `identification_precision` and so on
+    ignore the labels; `examples` counts texts, `spans` and `found` count expected and predicted
+    spans; `labels` has the `precision`, `recall`, `f1` and `examples` (the expected spans) of each
+    label; `confusion` counts spans by label, with one row per expected and one column per predicted
+    label, in the order of `confusion_labels`: `labels` and "no span", for spans that are missed or
+    predicted where there is none. A ratio without cases is 0.
     """
-    wanted, given, right = (
-        _counts(expected),
-        _counts(found),
-        _counts([a & b for a, b in zip(expected, found, strict=True)]),
+    correct = [a & b for a, b in zip(expected, predicted, strict=True)]
+    counts = tuple(
+        Counter(label for spans in side for *_, label in spans)
+        for side in (correct, predicted, expected)
     )
-    by_label = {
-        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
-        for label in labels
-    }
-    met = [each["f1"] for label, each in by_label.items() if wanted[label] or given[label]]
-    positions = [[{span[:2] for span in spans} for spans in side] for side in (expected, found)]
-    identified = _ratios(
+    positions = [[{span[:2] for span in spans} for spans in side] for side in (expected, predicted)]
+    identified = precision_recall_f1(
         sum(len(a & b) for a, b in zip(*positions, strict=True)),
         *(sum(map(len, side)) for side in reversed(positions)),
     )
     return {
-        **_ratios(right.total(), given.total(), wanted.total()),
-        "macro_f1": float(np.mean(met)) if met else 0.0,
+        **precision_recall_f1(*(count.total() for count in counts)),
+        "macro_f1": macro_f1(labels, *counts),
         **{f"identification_{name}": value for name, value in identified.items()},
         "examples": len(expected),
-        "spans": wanted.total(),
-        "found": given.total(),
-        "labels": by_label,
-        "confusion": _confusion(expected, found, order=[*labels, None]),
+        "spans": counts[2].total(),
+        "found": counts[1].total(),
+        "labels": metrics_per_label(labels, *counts),
+        "confusion": confusion_matrix(_pairs(expected, predicted), [*labels, None]),
         "confusion_labels": [*labels, NO_SPAN],
     }
 
 
 def relation_metrics(expected, predicted, *, labels, null_label):
-    """The figures of a classification in which one label means "none of them".
+    """The metrics of a classification in which one label means "none of them".
 
-    `f1`, `precision` and `recall` are over all pairs without those of the null label, as TACRED's
-    scorer has them (Zhang et al. 2017): precision over the pairs that are given another label,
-    recall over those that have another. Where there is no null label all three are the accuracy.
-    `macro_f1` is the mean over the other labels that are expected or predicted anywhere. Also
-    `accuracy`, `examples`, for each label under `labels` its `precision`, `recall`, `f1` and
-    `examples`, and `confusion`, whose row is the expected and whose column the predicted label.
+    `f1`, `precision` and `recall` leave out the null label, as TACRED's scorer does (Zhang et al.
+    2017): precision is over the pairs with another predicted label, recall over those with another
+    expected label. Without a null label all three are the accuracy. `macro_f1` is the mean over the
+    other labels that are expected or predicted anywhere. Also `accuracy`, `examples`, `labels` with
+    the `precision`, `recall`, `f1` and `examples` of each, and `confusion`, with one row per
+    expected and one column per predicted label.
 
     Args:
-        expected, predicted: lists of labels; None is predicted where there is no answer, which is
-            always wrong.
+        expected, predicted: lists of labels; None, for a pair without a prediction, is wrong.
         labels: their names in order.
         null_label: one of them, or None.
     """
-    wanted, given = Counter(expected), Counter(predicted)
-    right = Counter(a for a, b in zip(expected, predicted, strict=True) if a == b)
-    by_label = {
-        label: {**_ratios(right[label], given[label], wanted[label]), "examples": wanted[label]}
-        for label in labels
-    }
-    counted = [label for label in labels if label != null_label]
     pairs = Counter(zip(expected, predicted, strict=True))
-    met = [by_label[label]["f1"] for label in counted if wanted[label] or given[label]]
+    correct = Counter({label: count for (label, other), count in pairs.items() if label == other})
+    counts = correct, Counter(predicted), Counter(expected)
+    relations = [label for label in labels if label != null_label]
     return {
-        **_ratios(*(sum(count[label] for label in counted) for count in (right, given, wanted))),
-        "macro_f1": float(np.mean(met)) if met else 0.0,
-        "accuracy": right.total() / max(1, len(expected)),
+        **precision_recall_f1(*(sum(count[label] for label in relations) for count in counts)),
+        "macro_f1": macro_f1(relations, *counts),
+        "accuracy": correct.total() / max(1, len(expected)),
         "examples": len(expected),
-        "labels": by_label,
-        "confusion": [[pairs[row, column] for column in labels] for row in labels],
+        "labels": metrics_per_label(labels, *counts),
+        "confusion": confusion_matrix(pairs, labels),
     }
 
 
-def _confusion(expected, found, *, order):
-    """How many spans there are of each pair of labels, as lists of rows.
+def _pairs(expected, predicted):
+    """A `Counter` of (expected, predicted) labels of spans.
 
-    Two spans are a pair where they are of the same words; of several labels there, those that both
-    sides have go together first. A span alone has the other label None.
+    Two spans are a pair if they have the same words; if these have several labels, correct ones are
+    paired first. A span alone has the other label None.
     """
     pairs = Counter()
-    for wanted, given in zip(expected, found, strict=True):
-        pairs.update((label, label) for *_, label in wanted & given)
+    for true, found in zip(expected, predicted, strict=True):
+        pairs.update((label, label) for *_, label in true & found)
         positions = defaultdict(lambda: ([], []))
-        for side, spans in enumerate((wanted - given, given - wanted)):
+        for side, spans in enumerate((true - found, found - true)):
             for *position, label in sorted(spans):
                 positions[tuple(position)][side].append(label)
         for sides in positions.values():
             pairs.update(zip_longest(*sides))
-    return [[pairs[truth, said] for said in order] for truth in order]
-
-
-def _counts(sets):
-    return Counter(label for spans in sets for *_, label in spans)
-
-
-def _ratios(right, given, wanted):
-    precision = right / given if given else 0.0
-    recall = right / wanted if wanted else 0.0
-    f1 = 2 * right / (given + wanted) if given + wanted else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1}
+    return pairs

@@ -1,4 +1,4 @@
-"""What tasks on spans are made with."""
+"""Settings of tasks on spans."""
 
 import dataclasses
 import typing
@@ -18,7 +18,7 @@ def representation_setting():
     return setting(
         REPRESENTATIONS[0],
         help=(
-            "what is known of a span: its ends and the mean of its words, its ends and a weighted "
+            "the vector of a span: its ends and the mean of its words, its ends and a weighted "
             "mean (attention), or two networks for its ends and their product (biaffine)"
         ),
         choices=REPRESENTATIONS,
@@ -27,12 +27,12 @@ def representation_setting():
 
 
 def tokens_setting():
-    """The setting of how a word's pieces become one vector."""
+    """The setting of how a word's tokens become one vector."""
     return setting(
         None,
-        help="a word's vector: the mean of its pieces, or its last piece",
+        help="a word's vector: the mean of its subword tokens, or the last one",
         choices=(MEAN, LAST),
-        default_help="mean; last for a causal model, which sees the whole word only there",
+        default_help="mean; last for a causal model, whose last token sees the whole word",
         stored=True,
     )
 
@@ -44,18 +44,16 @@ class SpanClassifierSettings(TaskSettings):
     invalid_tags: str = invalid_tags_setting()
     max_span_length: int = setting(
         MAX_SPAN_LENGTH,
-        help="the most words of a span; longer ones are not found",
+        help="maximum words of a span; longer ones are not found",
         unit="WORDS",
         at_least=1,
         stored=True,
     )
     span_representation: str = representation_setting()
-    identify: bool = setting(
-        False, help="find where spans are and not which label they have", stored=True
-    )
+    identify: bool = setting(False, help="find spans regardless of their labels", stored=True)
     threshold: float | None = setting(
         None,
-        help="the probability of its label from which on a span is found",
+        help="the lowest probability of a span's label at which the span is found",
         unit="P",
         default_help="tuned on the dev file",
         above=0,
@@ -64,26 +62,27 @@ class SpanClassifierSettings(TaskSettings):
     )
     threshold_metric: str = setting(
         "f1",
-        help="what the threshold is tuned for: F1, or F0.5, which counts precision twice",
+        help="the metric that the threshold is tuned for: F1, or F0.5, which weighs precision "
+        "twice",
         choices=("f1", "precision"),
         stored=True,
     )
     aggregation: str | None = tokens_setting()
     flat: bool = setting(
-        False, help="of spans that overlap, only the likeliest is found", stored=True
+        False, help="of overlapping spans, find only the most probable one", stored=True
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RelationClassifierSettings(TaskSettings):
-    GIVEN: typing.ClassVar[tuple] = ()
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
     span_representation: str = representation_setting()
     aggregation: str | None = tokens_setting()
     null_label: str | None = setting(
         None,
-        help="the label of pairs that have no relation, which F1 leaves out",
+        help="the label of pairs without a relation, which F1 leaves out",
         unit="LABEL",
         default_help="one called no_relation, NA, none or Other, if there is one",
         stored=True,

@@ -1,4 +1,4 @@
-"""What an exported model of spans answers to."""
+"""Signatures of exported models of spans and relations."""
 
 import functools
 
@@ -8,10 +8,9 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO
 from keras_bert.inputs.words import sequences_around, word_sequences, words_of_texts
 from keras_bert.tasks.signatures import (
-    Signature,
-    examples_signature,
-    of_texts,
-    outputs_in_turn,
+    outputs_in_chunks,
+    standard_signatures,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.tasks.span_classification.decode import tie_break
@@ -21,30 +20,30 @@ from keras_bert.text.ragged import of_values
 def span_signatures(task, *, max_length):
     """The signatures of a `SpanClassifier`; the first is the default one.
 
-    * `serving_default`: `text`, string (B,), of any length; bytes that are not UTF-8 are dropped.
+    * `serving_default`: `text`, string (B,), of any length; invalid UTF-8 is dropped.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
 
-    Each gives of the spans that `predict` finds, in their order, `labels`, string (B, M); `scores`,
-    float32 (B, M); `starts` and `ends`, int32 (B, M), in characters of the text; and `lengths`,
-    int32 (B,), how many they are; behind them stand "" and 0. There is none that takes ids: those
-    do not tell where words end.
+    Each returns for the spans that `predict` finds, in their order, `labels`, string (B, M);
+    `scores`, float32 (B, M); `starts` and `ends`, int32 (B, M), in characters of the text; and
+    `lengths`, int32 (B,), their numbers. Padding is "" and 0. There is no signature for ids, which
+    do not show where words end.
     """
     labels = tf.constant(task.labels)
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         template = task.tokenizer.template
-        rows = word_sequences(tokenized, template=template, max_length=max_length)
-        inputs = _inputs(rows, task=task, max_length=max_length)
-        logits = outputs_in_turn(task, inputs)["logits"]  # (R, W, L, C)
+        sequences = word_sequences(tokenized, template=template, max_length=max_length)
+        inputs = _inputs(sequences, task=task, max_length=max_length)
+        logits = outputs_in_chunks(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
         scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
-        found = _found(rows, scores, threshold=task.found_above)  # (F, 3)
+        found = _found(sequences, scores, threshold=task.found_above)  # (F, 3)
         scores = tf.gather_nd(scores, found)
         label = tf.argmax(tf.gather_nd(probabilities, found), axis=-1)
-        text_of = tf.gather(rows.text, found[:, 0])  # (F,)
-        in_text = tf.gather(rows.first, found[:, 0]) + found[:, 1]
+        text_of = tf.gather(sequences.text, found[:, 0])  # (F,)
+        in_text = tf.gather(sequences.first, found[:, 0]) + found[:, 1]
         first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of) + in_text  # of all words
         last = first + found[:, 2]
         if task.flat:
@@ -69,30 +68,22 @@ def span_signatures(task, *, max_length):
             "lengths": tf.cast(of_text.row_lengths(), tf.int32),
         }
 
-    strings = tf.TensorSpec([None], tf.string, name="text")
-    return {
-        "serving_default": Signature(
-            from_text,
-            [strings],
-            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
-        ),
-        "examples": examples_signature(from_text, keys=["text"]),
-    }
+    warmup = [{"text": batch} for batch in warmup_texts(max_length)]
+    return standard_signatures(from_text, task=task, warmup=warmup)
 
 
 def relation_signatures(task, *, max_length):
     """The signatures of a `RelationClassifier`; the first is the default one.
 
     * `serving_default`: `text`, string (B,), and int32 (B,) `head_start`, `head_end`, `tail_start`,
-      `tail_end`, the two spans in characters of the text. A span is all words that it has a part
-      of.
+      `tail_end`, the two spans in characters of the text. A span is widened to whole words.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with a string under `text` and a
       number under each of the other names.
 
-    Each gives `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
-    float32 (B, C), in the order of `task.labels`. A span without a word is an error; where the two
-    are further apart than a row is long, the label is "" and the numbers are 0. There is none that
-    takes ids: those do not tell where words end.
+    Each returns `label`, string (B,); `score`, float32 (B,), its probability; and `probabilities`,
+    float32 (B, C), in the order of `task.labels`. A span without a word is an error; if the two are
+    too far apart for a sequence, the label is "" and the numbers are 0. There is no signature for
+    ids, which do not show where words end.
     """
     labels = tf.constant(task.labels)
     names = ("head_start", "head_end", "tail_start", "tail_end")
@@ -108,16 +99,16 @@ def relation_signatures(task, *, max_length):
         check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
         with tf.control_dependencies([check] if check is not None else []):
             low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
-        rows, missing = sequences_around(
+        sequences, missing = sequences_around(
             tokenized, low, high, template=task.tokenizer.template, max_length=max_length
         )
-        first, last = rows.first[:, None], rows.end[:, None] - 1
+        first, last = sequences.first[:, None], sequences.end[:, None] - 1
         spans = {
             "span_firsts": tf.clip_by_value(firsts, first, last) - first,
             "span_lasts": tf.clip_by_value(afters - 1, first, last) - first,
         }
-        inputs = _inputs(rows, task=task, max_length=max_length) | spans
-        logits = outputs_in_turn(task, inputs)["logits"]  # (B, C)
+        inputs = _inputs(sequences, task=task, max_length=max_length) | spans
+        logits = outputs_in_chunks(task, inputs)["logits"]  # (B, C)
         fits = missing == 0  # (B,)
         probabilities = tf.where(fits[:, None], tf.nn.softmax(logits, axis=-1), 0.0)
         label = tf.gather(labels, tf.argmax(probabilities, axis=-1))
@@ -132,55 +123,54 @@ def relation_signatures(task, *, max_length):
         {"text": batch, **{name: position * len(batch) for name, position in positions.items()}}
         for batch in warmup_texts(max_length)
     ]
-    return {
-        "serving_default": Signature(from_text, specs, warmup=warmup),
-        "examples": examples_signature(from_text, keys=["text"], numbers=names),
-    }
+    return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)
 
 
 def _count(positions, most):
-    """How many of the `positions`, ragged (B, None), of each row are `most` (B,) or less: (B,)."""
+    """How many of the `positions` of each text, ragged (B, None), are at most `most` (B,): (B,)."""
     counted = positions.values <= of_values(most, positions)
     return tf.reduce_sum(positions.with_values(tf.cast(counted, tf.int32)), axis=1)
 
 
-def _inputs(rows, *, task, max_length):
-    """The inputs of a task on words that `WordRows` have; W is at least 1."""
+def _inputs(sequences, *, task, max_length):
+    """The inputs of a task for `WordSequences`, without those on spans; W is at least 1."""
     inputs = frame(
-        [rows.ids],
+        [sequences.ids],
         tokenizer=task.tokenizer,
         names=task.encoder.input_names,
         max_length=max_length,
         multiple_of=PAD_TO,
     )
-    shape = tf.stack([tf.size(rows.text), tf.maximum(tf.reduce_max(rows.end - rows.first), 1)])
-    inputs["word_starts"] = rows.starts.to_tensor(shape=shape)
-    inputs["word_ends"] = rows.ends.to_tensor(shape=shape)
+    words = tf.maximum(tf.reduce_max(sequences.end - sequences.first), 1)
+    shape = tf.stack([tf.size(sequences.text), words])
+    inputs["word_starts"] = sequences.starts.to_tensor(shape=shape)
+    inputs["word_ends"] = sequences.ends.to_tensor(shape=shape)
     return inputs
 
 
-def _found(rows, scores, *, threshold):
-    """The (row, word of the row, width - 1) int32 (F, 3) of spans over the threshold, in order.
+def _found(sequences, scores, *, threshold):
+    """The (sequence, first word, width - 1) int32 (F, 3) of spans over the threshold, in order.
 
-    Shapes: scores (R, W, L). Only spans whose first word the row owns and whose last it holds.
+    Shapes: scores (R, W, L). A sequence must own the first word of a span and have the last.
     """
     first = tf.range(tf.shape(scores)[1])[:, None]  # (W, 1)
     last = first + tf.range(tf.shape(scores)[2])  # (W, L)
     owned, owned_end, count = (
-        (values - rows.first)[:, None, None] for values in (rows.owned, rows.owned_end, rows.end)
+        (word - sequences.first)[:, None, None]
+        for word in (sequences.owned, sequences.owned_end, sequences.end)
     )
     own = (first >= owned) & (first < owned_end) & (last < count)  # (R, W, L)
     return tf.cast(tf.where(own & (scores > threshold)), tf.int32)
 
 
 def _without_overlaps(first, last, scores, turn, *, words):
-    """bool (F,): the spans that share no word with a likelier one that is kept.
+    """bool (F,): the spans that do not overlap with a more probable one that is kept.
 
-    Shapes: all (F,), in the order of first and last words; of equal `scores`, `turn` tells.
+    Shapes: all (F,), in the order of first and last words; equal `scores` are ordered by `turn`.
 
-    As `candidates.without_overlaps`, for all texts at once: their words are numbered through. Not
-    one span after another, which takes minutes in a text of a megabyte, but in rounds: what is
-    likelier than all that it shares a word with is kept, and what shares a word with that is not.
+    As `decode.without_overlaps`, for all texts at once, whose words are numbered consecutively. One
+    span after another would take minutes in a text of a megabyte. So each round keeps the spans
+    that are more probable than all that they overlap with, and drops those.
     """
     count = tf.size(scores)
     order = tf.argsort(turn, stable=True)
@@ -189,7 +179,7 @@ def _without_overlaps(first, last, scores, turn, *, words):
     inside = tf.ragged.range(first, last + 1)
     word, span = inside.flat_values, tf.cast(inside.value_rowids(), tf.int32)  # (P,), all pairs
 
-    def settle(is_open, kept):
+    def select(is_open, kept):
         ranks = tf.where(tf.gather(is_open, span), tf.gather(rank, span), count)  # (P,)
         best = tf.gather(tf.math.unsorted_segment_min(ranks, word, words), word)  # (P,)
         wins = is_open & _all(best == tf.gather(rank, span), span)  # (F,)
@@ -201,11 +191,11 @@ def _without_overlaps(first, last, scores, turn, *, words):
 
     nothing = tf.zeros_like(first, tf.bool)
     _, kept = tf.while_loop(
-        lambda is_open, kept: tf.reduce_any(is_open), settle, [~nothing, nothing]
+        lambda is_open, kept: tf.reduce_any(is_open), select, [~nothing, nothing]
     )
     return kept
 
 
 def _all(values, groups):
-    """bool (P,) and the rising numbers (P,) of their groups -> bool (F,): whether a group's are."""
+    """bool (P,) and the rising numbers (P,) of their groups -> bool (F,), all of a group."""
     return tf.math.segment_min(tf.cast(values, tf.int32), groups) > 0

@@ -1,4 +1,4 @@
-"""A label for each span of words, or none: named entities that may lie in one another."""
+"""A label for each span of words, or none: named entities that may be nested."""
 
 import math
 from collections import Counter
@@ -8,10 +8,10 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
-from keras_bert.tasks.settings import MAX_LENGTH
+from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import decode
 from keras_bert.tasks.span_classification.decode import best_threshold
 from keras_bert.tasks.span_classification.metrics import span_metrics
@@ -23,23 +23,23 @@ from keras_bert.tasks.span_classification.settings import (
 )
 from keras_bert.tasks.task import Task
 
-# Width of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
+# Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
 UNITS = 150
-# What spans are called where their labels do not matter.
+# The label of spans with `identify`.
 ANY = "span"
-# How many spans are taken to be one before anything is learned (Lin et al. 2017, section 3.3): else
-# the first epoch is spent on learning that hardly any is.
-_RARE = 0.01
+# The initial probability of a span (Lin et al. 2017, section 3.3); otherwise the first epoch is
+# spent on learning that spans are rare.
+_PRIOR = 0.01
 
 
 class WordsTask(Task):
-    """A task whose head reads a vector for each word, made of the vectors of its pieces.
+    """A task whose head reads one vector per word, from those of its tokens, and labels spans.
 
-    A constructor calls `settle_tokens` before it calls `super().__init__`.
+    A constructor calls `set_aggregation` before `super().__init__`.
     """
 
-    def settle_tokens(self, aggregation):
-        """Sets `aggregation`, None being what suits the encoder, and makes `word_means`."""
+    def set_aggregation(self, aggregation):
+        """Sets `aggregation` (None: by the encoder), and makes the layer `word_means`."""
         self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
         self.word_means = WordMeans(
             last=self.aggregation == LAST, dtype=self.encoder.layer_policy, name="word_means"
@@ -51,22 +51,35 @@ class WordsTask(Task):
 
     @staticmethod
     def head_inputs():
-        """The symbolic inputs (B, W): the places of the words' tokens."""
+        """The symbolic inputs (B, W): the positions of the words' tokens."""
         names = ("word_starts", "word_ends")
         return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+    def words(self, encoded, inputs):
+        """The vectors of the words, (B, W, D), after dropout."""
+        hidden = encoded["sequence_output"]
+        return self.dropout(self.word_means(hidden, inputs["word_starts"], inputs["word_ends"]))
+
+    def default_losses(self):
+        """Cross-entropy in nats, the mean over the spans, or pairs of spans, that count."""
+        return {
+            "logits": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            )
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SpanClassifier(WordsTask):
     """An encoder with a classifier over all spans of up to L words.
 
-    Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W) int32: the place of
-    each word's first token, and the one after its last (0 and 0 for none). A word is the mean of
-    its tokens (over a causal encoder its last token, see `aggregation`). Gives `logits` (B, W,
-    L, C): from each word the spans of 1 to L words, and for each "no span" and the labels. B is the
-    batch, W the words in a row, C one more than the labels. Labels are `logits` (B, W, L) numbers;
-    sample weights of the same name and shape are 1 at spans that count. (Lee et al. 2017 and Yu et
-    al. 2020 classify spans so.)
+    Takes the encoder's dictionary with `word_starts` and `word_ends` (B, W) int32: the position of
+    each word's first token, and the one after its last (0 and 0 for padding). A word is the mean of
+    its tokens (over a causal encoder its last token, see `aggregation`). Returns `logits` (B, W,
+    L, C): from each word the spans of 1 to L words, and for each "no span" and the labels (B batch,
+    W words, C one more than the labels). Labels are `logits` (B, W, L) numbers; sample weights of
+    the same name and shape are 1 at spans that count. (Lee et al. 2017 and Yu et al. 2020 classify
+    spans in this way.)
 
     Args:
         encoder: an `Encoder`, such as a `BertEncoder`.
@@ -74,28 +87,28 @@ class SpanClassifier(WordsTask):
         labels: the names of the labels of spans, each once; at least one.
         max_span_length: L.
         span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`).
-        identify: leave the labels out: a span is one or is not, and is called "span".
-        threshold: the probability from which on a span is found. None is 0.5 until
+        identify: ignore the labels: a span has the label "span".
+        threshold: the lowest probability at which a span is found. None is 0.5 until
             `tune_threshold` sets it.
-        threshold_metric: what it is tuned for: "f1", or "precision" for F0.5.
-        aggregation: a word's vector: "mean", that of its pieces, or "last", its last piece. None
-            is "mean", or "last" over a causal encoder.
-        flat: of spans that overlap, only the likeliest is found.
-        dropout: the share of the words' vectors that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer text has several rows that
-            overlap. None is 128, or all positions of an encoder that has fewer.
+        threshold_metric: the metric that it is tuned for: "f1", or "precision" for F0.5.
+        aggregation: a word's vector: "mean" or "last" of its tokens. None is "mean", or "last" over
+            a causal encoder.
+        flat: of overlapping spans, find only the most probable one.
+        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
+            or its `hidden_dropout_prob` if that is None.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
+            overlapping sequences. None is 128, or all positions of an encoder that has fewer.
 
     Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
     `classifier` (a `Dense`), `dropout` and `word_means`.
 
     Raises:
-        ValueError: the labels are none or not unique, or the representation is no known one.
+        ValueError: the labels are empty or not unique, or the representation is unknown.
     """
 
     KIND = "span-classifier"
     HEADS = ("spans", "classifier")
-    LEAST_LABELS = 1
+    MIN_LABELS = 1
     SETTINGS = SpanClassifierSettings
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
@@ -118,8 +131,8 @@ class SpanClassifier(WordsTask):
         name="span_classifier",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = (ANY,) if identify else check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, max_length=max_length, **between)
+        self.labels = (ANY,) if identify else check_labels(labels, least=self.MIN_LABELS)
         self.max_span_length = max_span_length
         self.span_representation = span_representation
         self.identify = identify
@@ -127,54 +140,43 @@ class SpanClassifier(WordsTask):
         self.tuned = ("threshold",) if threshold is None else ()
         self.threshold_metric = threshold_metric
         self.flat = flat
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        self.settle_tokens(aggregation)
+        self.set_aggregation(aggregation)
         self.spans = span_representation_of(
             encoder, representation=span_representation, max_words=max_span_length
         )
         self.dropout, self.classifier = labelled_head(
             encoder, 1 + len(self.labels), dropout=dropout
         )
-        self.classifier.bias_initializer = _few_are_spans
+        self.classifier.bias_initializer = _prior_bias
         super().__init__(tokenizer, name=name)
 
     @property
     def found_above(self):
-        """The probability over which a span is found: more likely than not, where none is tuned."""
+        """The probability over which a span is found."""
         return 0.5 if self.threshold is None else self.threshold
 
     def build_head(self, encoded, inputs):
-        hidden = encoded["sequence_output"]
-        words = self.word_means(hidden, inputs["word_starts"], inputs["word_ends"])  # (B, W, D)
-        return {"logits": self.classifier(self.spans(self.dropout(words)))}  # (B, W, L, C)
-
-    def default_losses(self):
-        """Cross-entropy in nats, the mean over the spans that count."""
-        return {
-            "logits": keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-        }
+        return {"logits": self.classifier(self.spans(self.words(encoded, inputs)))}  # (B, W, L, C)
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, like=None, labelled=True, **columns):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`SpannedWords` of JSON Lines, CoNLL or plain lines, or of a sequence.
 
-        A sequence holds strings, lists of words, or dictionaries like the objects of JSON Lines.
-        Tags that break their scheme are counted, or an error with `invalid_tags="error"`.
+        A sequence has strings, lists of words, or dictionaries like the objects of JSON Lines.
+        Invalid tags are counted, or an error with `invalid_tags="error"`.
         """
-        from keras_bert.readers.spans import open_spanned_words
+        from keras_bert.readers.spans import SpanSource
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
-            columns["like"] = like
-        return open_spanned_words(data, need_spans=labelled, **columns)
+            columns["schema"] = schema
+        return SpanSource(data, need_spans=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
-        """The labels that occur; those of spans without labels are called "span"."""
+        """The labels that occur; "span" if no span has a label."""
         spans = [span for example in examples for span in example.spans]
         if not spans:
-            raise InputError(f"{examples[0].source.name} holds no span to learn from.")
+            raise InputError(f"{examples[0].source.name} has no spans to learn from.")
         labels = {span.label for span in spans if span.label is not None}
         return {"labels": sorted_labels(labels or {ANY})}
 
@@ -202,9 +204,9 @@ class SpanClassifier(WordsTask):
         return [*several_labels(examples), *examples[0].source.notes()]
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.span_classification.features import SpanRows
+        from keras_bert.tasks.span_classification.features import SpanSequences
 
-        return SpanRows(
+        return SpanSequences(
             examples,
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
@@ -213,78 +215,72 @@ class SpanClassifier(WordsTask):
             label_number=self._label_number if labelled else None,
         )
 
-    def decode(self, outputs, rows):
-        """`text`, `words`, `spans` with their places, labels and scores, and `expected`.
-
-        See `span_answers`.
-        """
+    def decode(self, outputs, sequences):
+        """See `span_predictions`."""
         found = decode.spans_of_examples(
-            outputs["logits"], rows, threshold=self.found_above, flat=self.flat
+            outputs["logits"], sequences, threshold=self.found_above, flat=self.flat
         )
-        return decode.span_answers(found, rows, labels=self.labels, label_of=self._name_here)
+        return decode.span_predictions(
+            found, sequences, labels=self.labels, label_of=self._name_here
+        )
 
-    def tune_threshold(self, outputs, rows):
-        """Sets `threshold` to the best one for `threshold_metric`, where none was given."""
+    def tune_threshold(self, outputs, sequences):
+        """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
         if self.tuned:
-            self.threshold = self._tuned_threshold(outputs, rows)
+            self.threshold = self._tuned_threshold(outputs, sequences)
 
-    def _tuned_threshold(self, outputs, rows):
+    def _tuned_threshold(self, outputs, sequences):
         scores, correct, expected = [], [], 0
-        found = decode.spans_of_examples(outputs["logits"], rows, flat=self.flat)
+        found = decode.spans_of_examples(outputs["logits"], sequences, flat=self.flat)
         for example, spans in enumerate(found):
-            truth = {(s.start, s.end, self._name_here(s.label)) for s in rows.spans[example]}
-            expected += len(truth)
+            true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
+            expected += len(true)
             scores += [span.score for span in spans]
-            correct += [(s.first, s.last + 1, self.labels[s.label]) in truth for s in spans]
+            correct += [(s.first, s.last + 1, self.labels[s.label]) in true for s in spans]
         correct = np.array(correct, bool)
         return best_threshold(scores, correct, expected=expected, metric=self.threshold_metric)
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
-        `calibration` is of the spans that are found (see there).
+        `calibration` is of the predicted spans (see there).
         """
-        from keras_bert.tasks.classification.metrics import calibration
-
         expected = []
-        for answer, example in zip(answers, examples, strict=True):
-            if "expected" not in answer:
-                raise example.error("no spans to compare the answer with.")
-            expected.append(decode.span_sets(answer["expected"]))
+        for prediction, example in zip(predictions, examples, strict=True):
+            if "expected" not in prediction:
+                raise example.error("the example has no spans to compare the prediction with.")
+            expected.append(decode.span_sets(prediction["expected"]))
             for _, _, label in expected[-1]:
                 self._check(label, example)
-        found = [decode.span_sets(answer["spans"]) for answer in answers]
-        measures = span_metrics(expected, found, labels=self.labels)
+        found = [decode.span_sets(prediction["spans"]) for prediction in predictions]
+        metrics = span_metrics(expected, found, labels=self.labels)
         longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
-        scores = [span["score"] for answer in answers for span in answer["spans"]]
-        right = [
-            (*span["words"], span["label"]) in truth
-            for truth, answer in zip(expected, answers, strict=True)
-            for span in answer["spans"]
+        scores = [span["score"] for prediction in predictions for span in prediction["spans"]]
+        correct = [
+            (*span["words"], span["label"]) in true
+            for true, prediction in zip(expected, predictions, strict=True)
+            for span in prediction["spans"]
         ]
-        return {**measures, "longer": longer, "calibration": calibration(scores, right)}
+        return {**metrics, "longer": longer, "calibration": calibration(scores, correct)}
 
     @staticmethod
-    def describe_measures(measures):
+    def describe_metrics(metrics):
         return (
-            f"F1 {percent(measures['f1'])} (precision {percent(measures['precision'])}, recall "
-            f"{percent(measures['recall'])}), F1 without labels "
-            f"{percent(measures['identification_f1'])}"
+            f"F1 {percent(metrics['f1'])} (precision {percent(metrics['precision'])}, recall "
+            f"{percent(metrics['recall'])}), F1 without labels "
+            f"{percent(metrics['identification_f1'])}"
         )
 
-    def errors(self, answers, examples):
-        return decode.span_errors(answers, examples)
+    def errors(self, predictions, examples):
+        return decode.span_errors(predictions, examples)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import span_signatures
 
         return span_signatures(self, max_length=max_length or self.max_length)
 
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
-
     def _name_here(self, label):
-        """What the label of an expected span is called here."""
+        """The name of an expected span's label in this task."""
         return ANY if self.identify else label
 
     def _label_number(self, example, label):
@@ -296,19 +292,19 @@ class SpanClassifier(WordsTask):
     def _check(self, label, example):
         if label is None:
             raise example.error(
-                "a span without a label; give it one, or find spans whatever their labels with "
+                "a span has no label. Add one, or find spans regardless of their labels with "
                 "`identify=True`."
             )
         if label not in self.labels:
             raise example.error(
-                f'the label "{label}" is none of those that the model is trained with '
-                f"({quoted(self.labels)})."
+                f'the model does not have the label "{label}". Its labels are '
+                f"{quoted(self.labels)}."
             )
 
 
-def _few_are_spans(shape, dtype=None):
-    """The bias of the logits in which a span is one with a probability of `_RARE`."""
-    odds = (1 - _RARE) / _RARE * (shape[0] - 1)
+def _prior_bias(shape, dtype=None):
+    """The bias of the logits with which a span has the probability `_PRIOR`."""
+    odds = (1 - _PRIOR) / _PRIOR * (shape[0] - 1)
     return keras.ops.convert_to_tensor([math.log(odds)] + [0.0] * (shape[0] - 1), dtype)
 
 
@@ -325,7 +321,7 @@ def span_representation_of(encoder, *, representation, max_words):
 
 
 def several_labels(examples):
-    """A line for the user where spans of the same words have several labels."""
+    """A line for the user if spans of the same words have several labels."""
     found = []
     for example in examples:
         positions = Counter(span[:2] for span in set(example.spans or ()))
@@ -335,5 +331,5 @@ def several_labels(examples):
     first = found[0]
     return [
         f"{first.source.name}, line {first.line}{' and later' if len(found) > 1 else ''}: "
-        f"{counted(len(found), 'span')} with several labels. One is found: the first is learned."
+        f"{counted(len(found), 'span')} with several labels. Only the first one is learned."
     ]

@@ -1,11 +1,11 @@
-"""A linear-chain conditional random field over words (Lafferty et al. 2001); pure functions.
+"""A linear-chain conditional random field (CRF) over words (Lafferty et al. 2001).
 
 A sequence of labels y_1 … y_n has the score start[y_1] + Σ emission[t, y_t] +
 Σ between[y_t-1, y_t] + end[y_n], and the probability exp(score) / Z, where Z sums over all
 sequences. (With a network's outputs as emissions: Lample et al. 2016, section 2.2.)
 
-Legend: B batch, W words, C labels. `mask` bool (B, W) is set at the words of a row, which come
-first. Emissions are float32.
+B batch, W words, C labels. `mask` bool (B, W) is set at the words of a sequence, which come first.
+Emissions are float32.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from keras import ops
 
 class Potentials(NamedTuple):
     """The scores of transitions, float32: `start` (C,), `between` (C, C) from row to column, and
-    `end` (C,). `start` and `end` may be (B, C), for each row its own."""
+    `end` (C,). `start` and `end` may be (B, C), different for each sequence."""
 
     start: Any
     between: Any
@@ -40,14 +40,13 @@ def sequence_scores(emissions, labels, mask, potentials):
 
 
 def log_partition(emissions, mask, potentials):
-    """log Z, by the forward algorithm: (B, W, C), bool (B, W) -> (B,); 0 of a row without words."""
+    """log Z, by the forward algorithm: (B, W, C), bool (B, W) -> (B,); 0 if there are no words."""
     reached = _forward(emissions, mask, potentials)[-1]
-    found = ops.logsumexp(reached + potentials.end, axis=-1)
-    return ops.where(mask[:, 0], found, 0.0)
+    return ops.where(mask[:, 0], ops.logsumexp(reached + potentials.end, axis=-1), 0.0)
 
 
 def viterbi(emissions, mask, potentials):
-    """The likeliest labels: (B, W, C), bool (B, W) -> int32 (B, W); 0 where no word is."""
+    """The most probable labels: (B, W, C), bool (B, W) -> int32 (B, W), 0 after the words."""
     count = potentials.between.shape[0]
     stay = ops.arange(count, dtype="int32")
 
@@ -56,7 +55,7 @@ def viterbi(emissions, mask, potentials):
         scores = best[:, :, None] + potentials.between  # (B, C, C)
         back = ops.where(is_word, ops.cast(ops.argmax(scores, axis=1), "int32"), stay)
         best = ops.where(is_word, ops.max(scores, axis=1) + emission, best)
-        # What a scan collects has the form of what it carries.
+        # A scan collects tensors of the type that it carries.
         return best, ops.cast(back, "float32")
 
     best = potentials.start + emissions[:, 0]
@@ -75,7 +74,7 @@ def viterbi(emissions, mask, potentials):
 def marginals(emissions, mask, potentials):
     """The probability of each label at each word: (B, W, C), bool (B, W) -> (B, W, C).
 
-    By the forward-backward algorithm; where no word is, it means nothing.
+    By the forward-backward algorithm; values after the words are undefined.
     """
     forward = _forward(emissions, mask, potentials)  # (W, B, C)
 
@@ -105,10 +104,10 @@ def _forward(emissions, mask, potentials):
 
 
 def _later_steps(emissions, mask):
-    """What a scan goes over: (W, B, C + 1), the places after the first, the mask as last column.
+    """The steps of a scan: (W, B, C + 1), the positions after the first, the mask as last column.
 
-    The last step is a place without a word: TensorFlow cannot stack the results of no step. They
-    are one tensor because Keras 3.15 cannot scan several whose length it does not know.
+    The last one is without a word, as TensorFlow cannot stack the results of zero steps. Emissions
+    and mask are one tensor, as Keras 3.15 cannot scan several tensors of unknown length.
     """
     steps = ops.concatenate([emissions, ops.cast(mask, "float32")[..., None]], axis=-1)
     steps = ops.concatenate([steps[:, 1:], ops.zeros_like(steps[:, :1])], axis=1)
@@ -116,40 +115,39 @@ def _later_steps(emissions, mask):
 
 
 def _parts(step):
-    """-> emissions (B, C), and whether there is a word, bool (B, 1)."""
+    """The emissions (B, C) of a step, and whether there is a word, bool (B, 1)."""
     return step[:, :-1], step[:, -1:] > 0
 
 
 def _next(mask):
-    """(B, W) -> the same of the following word, False after the last."""
+    """(B, W), of the following word; False after the last."""
     return ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
 
 
-# The score of what a scheme forbids: exp of it is 0 in float32, and sums of it stay finite.
+# The score of a forbidden transition: exp of it is 0 in float32, and sums of it stay finite.
 _FORBIDDEN = -1e4
-# A variable holds a hundredth of a score. Adam moves every variable by about its rate, 5e-5 for an
-# encoder that is fine-tuned, and in its few thousand steps a score should get as far as some nats.
+# A variable is a hundredth of a score. Adam moves every variable by about the learning rate, 5e-5
+# in fine-tuning, and within a few thousand steps a score should be able to reach some nats.
 _SCALE = 100.0
-# The label y of a word beside those of a row is written KNOWN + y: far above all labels, and above
-# what somebody may write where there is none.
+# KNOWN + y is the label y of a word outside the sequence: larger than any label, and than what a
+# caller may use as the label of padding.
 KNOWN = 1 << 16
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class LinearChainCrf(keras.layers.Layer):
-    """A linear-chain conditional random field over some positions of a row, the words.
+    """A linear-chain CRF over some positions of a sequence, the words.
 
-    Shapes: emissions (B, S, C) -> the same, float32: B batch, S positions, C labels.
+    Shapes: emissions (B, S, C) -> the same in float32 (B batch, S positions, C labels).
 
-    It stands in the model so that `fit` trains its scores of transitions, through `CrfLoss`, and a
-    folder keeps them; what they mean is asked by its methods. Transitions are from word to word:
-    positions between words (other pieces of a word, padding) are passed over. Everything is float32
-    under any policy.
+    As a layer of the model, its transition scores are trained through `CrfLoss` and stored in a
+    model folder. Transitions are from word to word: other positions (further tokens of a word,
+    padding) are skipped. Everything is float32 under any dtype policy.
 
     Args:
-        transitions: `Transitions`, or the three lists of its fields: what the scheme allows.
+        transitions: the `Transitions` that the scheme allows, or the three lists of its fields.
 
-    Attributes: `between` (C, C), `start` (C,), `end` (C,), the variables: scores in hundreds.
+    Attributes: the variables `between` (C, C), `start` (C,) and `end` (C,), hundredths of scores.
     """
 
     def __init__(self, *, transitions, **kwargs):
@@ -182,7 +180,7 @@ class LinearChainCrf(keras.layers.Layer):
 
     @property
     def potentials(self):
-        """`Potentials`: what was learned, and very low scores for what is forbidden."""
+        """`Potentials`: the learned scores, and very low ones for forbidden transitions."""
         between, start, end = (
             ops.where(ops.convert_to_tensor(allowed, "bool"), _SCALE * learned, _FORBIDDEN)
             for allowed, learned in zip(
@@ -192,45 +190,44 @@ class LinearChainCrf(keras.layers.Layer):
         return Potentials(start, between, end)
 
     def log_likelihoods(self, emissions, labels, is_word):
-        """The log-probability of each row's labels, in nats; 0 of a row without a word.
+        """The log-probability of each sequence's labels, in nats; 0 if it has no word.
 
-        A row may hold a part of a sequence. Then its first position, which is not a word, has the
-        label KNOWN + y, where y is the label of the word before its own, and a later position that
-        is not a word has that of the word after them. The probability is that of the row's labels
-        given these two, so that the row neither begins nor ends what it does not, and the
-        transitions to other rows' words are trained. (The sum over the rows of a sequence is the
-        block pseudo-likelihood of Besag 1975.)
+        A sequence may be a part of a sentence. Then its first position, which is not a word, has
+        the label KNOWN + y, where y is the label of the word before the part, and a later position
+        that is not a word has that of the word after the part. The result is the probability of the
+        labels given these two, so that transitions between parts are trained as well. (The sum over
+        the parts of a sentence is the block pseudo-likelihood of Besag 1975.)
 
         Shapes: emissions (B, S, C), labels int (B, S), is_word bool (B, S) -> (B,).
         """
         labels = ops.cast(labels, "int32")
-        potentials = self._potentials_beside(labels, is_word)
+        potentials = self._conditioned(labels, is_word)
         order, mask = _words_first(is_word)
         emissions = _gathered(ops.cast(emissions, "float32"), order)
         labels = ops.where(mask, ops.take_along_axis(labels, order, axis=1), 0)
-        found = sequence_scores(emissions, labels, mask, potentials)
-        return found - log_partition(emissions, mask, potentials)
+        scores = sequence_scores(emissions, labels, mask, potentials)
+        return scores - log_partition(emissions, mask, potentials)
 
-    def _potentials_beside(self, labels, is_word):
-        """`Potentials` whose `start` and `end`, (B, C), are transitions from and to known words."""
+    def _conditioned(self, labels, is_word):
+        """`Potentials` with transitions from and to known words in `start` and `end`, (B, C)."""
         start, between, end = self.potentials
-        known = ops.where(is_word, -1, labels - KNOWN)  # (B, S), the label where there is one
+        known = ops.where(is_word, -1, labels - KNOWN)  # (B, S), negative if there is none
         before = known[:, :1]  # (B, 1)
         after = ops.max(known[:, 1:], axis=1, keepdims=True, initial=-1)
 
-        def beside(label, potential, rows):
-            chosen = ops.take(rows, ops.maximum(label[:, 0], 0), axis=0)  # (B, C)
+        def given(label, potential, transitions):
+            chosen = ops.take(transitions, ops.maximum(label[:, 0], 0), axis=0)  # (B, C)
             return ops.where(label >= 0, chosen, potential)
 
         return Potentials(
-            beside(before, start, between), between, beside(after, end, ops.transpose(between))
+            given(before, start, between), between, given(after, end, ops.transpose(between))
         )
 
     def decode(self, emissions, is_word):
-        """The likeliest labels and how likely each one is at its word.
+        """The most probable labels by Viterbi's algorithm, and their marginal probabilities.
 
-        Shapes: emissions (B, S, C), is_word bool (B, S) -> labels int32 (B, S) by Viterbi's
-        algorithm, probabilities float32 (B, S), the marginal ones; both 0 where no word is.
+        Shapes: emissions (B, S, C), is_word bool (B, S) -> int32 (B, S), float32 (B, S); both are 0
+        at positions that are not words.
         """
         order, mask = _words_first(is_word)
         words = _gathered(ops.cast(emissions, "float32"), order)
@@ -249,10 +246,10 @@ class LinearChainCrf(keras.layers.Layer):
 
 
 def _words_first(is_word):
-    """bool (B, S) -> the positions of a row with its words first, int32 (B, S), and their mask."""
+    """bool (B, S) -> the positions with those of words first, int32 (B, S), and their mask."""
     length = ops.shape(is_word)[1]
     position = ops.arange(length, dtype="int32")
-    # Numbers that all differ: not every backend's sort keeps the order of equal ones.
+    # All keys differ, as not every backend's sort is stable.
     order = ops.cast(ops.argsort(ops.where(is_word, position, position + length), axis=1), "int32")
     return order, ops.take_along_axis(is_word, order, axis=1)
 
@@ -262,15 +259,15 @@ def _gathered(x, order):
 
 
 class CrfLoss(keras.losses.Loss):
-    """The negative log-likelihood of the labels, in nats a word.
+    """The negative log-likelihood of the labels, in nats per word.
 
     Called with labels int (B, S), emissions (B, S, C) and sample weights (B, S); a position whose
-    weight is not 0 is a word. It is the sum over all rows of a batch, divided by the words, so that
-    a batch weighs as much as with the mean cross-entropy of words. With the reduction "none" it is
-    what each row adds to that sum, (B,).
+    weight is not 0 is a word. It is the sum over a batch divided by its number of words, comparable
+    with the mean cross-entropy of words. With the reduction "none" it is each sequence's part of
+    the sum, (B,).
 
     Args:
-        crf: the `LinearChainCrf` whose scores the loss trains, too.
+        crf: the `LinearChainCrf`, whose scores are trained by the loss.
     """
 
     def __init__(self, crf, name="crf_loss"):

@@ -1,93 +1,88 @@
-"""From a tagger's logits to answers, and wrongly tagged sentences as a person reads them."""
+"""From a tagger's logits to predictions, and descriptions of wrongly tagged sentences."""
 
 import numpy as np
 from keras import ops
+from scipy.special import log_softmax, softmax
 
 from keras_bert.layers.kernels.viterbi import most_probable
 from keras_bert.readers.schemes import spans_of
-from keras_bert.tasks.probabilities import softmax
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
-# Words, with padding, whose transitions are looked at together; so many arrays a label wide.
+# Words, with padding, that are decoded together by Viterbi's algorithm.
 _WORDS_TOGETHER = 8192
 
 
-def tagger_answers(logits, rows, *, labels, scheme, aggregation, crf=None):
-    """The answers to the examples of `TaggedRows`, as `keras-bert predict` prints them.
+def tagger_predictions(logits, sequences, *, labels, scheme, aggregation, crf=None):
+    """The predictions for the examples of `TaggedSequences`, as `keras-bert predict` prints them.
 
     Args:
-        logits: a list of float32 (S, C), one a row.
-        rows: the `TaggedRows`.
+        logits: a list of float32 (S, C), one per sequence.
+        sequences: the `TaggedSequences`.
         labels: the C tags.
         scheme: that of the tags, or None.
         aggregation: see `TaggerSettings`.
         crf: the `LinearChainCrf`, or None.
 
     Returns:
-        A dictionary an example: `text`; of each word `words`, `tags`, `scores`, `starts`, `ends`
-        (characters of `text`, the end not included); `expected` where the tags are known; and where
-        there is a scheme `entities`, a dictionary each of `text`, `label`, `start`, `end`, and
-        `score`, the lowest of its words'.
+        One dictionary per example: `text`; one value per word in `words`, `tags`, `scores`,
+        `starts`, `ends` (characters of `text`, the end excluded); `expected` if the tags are known;
+        and with a scheme `entities`, dictionaries of `text`, `label`, `start`, `end`, and `score`,
+        the lowest of its words.
     """
-    sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in rows.sentences)])
-    cores = zip(logits, rows.cores, strict=True)
-    tokens = [row[start:end] for row, (start, end) in cores]  # all pieces of all sentences
+    sentences = sequences.sentences
+    sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in sentences)])
+    cores = zip(logits, sequences.cores, strict=True)
+    tokens = [values[start:end] for values, (start, end) in cores]  # all tokens of all sentences
     tokens = np.concatenate([np.zeros((0, len(labels)), np.float32), *tokens]).astype(np.float64)
-    counts = np.array([len(sentence.words) for sentence in rows.sentences])
+    counts = np.array([len(sentence.words) for sentence in sentences])
     if crf is not None:
-        chosen = tokens[_chosen(sizes, aggregation)]
-        numbers, scores = _by_transitions(chosen, counts, crf)
+        numbers, scores = _viterbi(tokens[_chosen(sizes, aggregation)], counts, crf)
     else:
         probabilities = word_distributions(tokens, sizes, aggregation=aggregation)
         numbers = probabilities.argmax(axis=-1)
         scores = np.take_along_axis(probabilities, numbers[:, None], axis=1)[:, 0]
-    ends = np.cumsum(counts)
-    answers = []
-    for example, sentence, start, end in zip(
-        rows.examples, rows.sentences, ends - counts, ends, strict=True
-    ):
-        tags = [labels[number] for number in numbers[start:end]]
-        answer = {
+    predictions, end = [], 0
+    for example, sentence in zip(sequences.examples, sentences, strict=True):
+        start, end = end, end + len(sentence.words)
+        prediction = {
             "text": sentence.text,
             "words": sentence.words,
-            "tags": tags,
-            "scores": [float(score) for score in scores[start:end]],
+            "tags": [labels[number] for number in numbers[start:end]],
+            "scores": scores[start:end].tolist(),
             "starts": sentence.starts,
             "ends": sentence.ends,
         }
         if example.tags is not None:
-            answer["expected"] = list(example.tags)
+            prediction["expected"] = list(example.tags)
         if scheme is not None:
-            answer["entities"] = _entities(answer)
-        answers.append(answer)
-    return answers
+            prediction["entities"] = _entities(prediction)
+        predictions.append(prediction)
+    return predictions
 
 
 def word_distributions(logits, sizes, *, aggregation):
-    """The distribution over labels of each word: (T, C) of all pieces, (W,) -> float64 (W, C).
+    """The label distribution of each word: float64 (T, C) of all tokens, (W,) -> float64 (W, C).
 
-    That of its first or last piece; or the mean of its pieces'; or their product, normalised.
+    It is that of its first or last token, or the mean or the normalized product of all of them.
     """
     if aggregation in (FIRST, LAST):
-        return softmax(logits[_chosen(sizes, aggregation)])
+        return softmax(logits[_chosen(sizes, aggregation)], axis=-1)
     if not len(sizes):
         return logits
     starts = np.cumsum(sizes) - sizes
     if aggregation == MEAN:
-        return np.add.reduceat(softmax(logits), starts, axis=0) / sizes[:, None]
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return softmax(np.add.reduceat(logarithms, starts, axis=0))
+        return np.add.reduceat(softmax(logits, axis=-1), starts, axis=0) / sizes[:, None]
+    return softmax(np.add.reduceat(log_softmax(logits, axis=-1), starts, axis=0), axis=-1)
 
 
 def _chosen(sizes, aggregation):
-    """The first or the last piece of each word: (W,), the pieces that it has -> (W,)."""
+    """The first or the last token of each word: numbers of tokens (W,) -> (W,)."""
     ends = np.cumsum(sizes)
     return ends - sizes if aggregation == FIRST else ends - 1
 
 
-def _by_transitions(emissions, counts, crf):
-    """Emissions (W, C) of all words, (N,) words of each sentence -> labels, probabilities (W,)."""
+def _viterbi(emissions, counts, crf):
+    """Emissions (W, C) of all words, words per sentence (N,) -> labels, probabilities (W,)."""
     numbers, scores = np.zeros(len(emissions), np.int64), np.zeros(len(emissions))
     potentials = [ops.convert_to_numpy(part) for part in crf.potentials]
     starts = np.cumsum(counts) - counts
@@ -105,49 +100,45 @@ def _by_transitions(emissions, counts, crf):
     return numbers, scores
 
 
-def _entities(answer):
-    found = []
-    for span in spans_of(answer["tags"]):
-        start, end = answer["starts"][span.start], answer["ends"][span.end - 1]
-        found.append(
-            {
-                "text": answer["text"][start:end],
-                "label": span.kind,
-                "start": start,
-                "end": end,
-                "score": min(answer["scores"][span.start : span.end]),
-            }
+def _entities(prediction):
+    entities = []
+    for span in spans_of(prediction["tags"]):
+        start, end = prediction["starts"][span.start], prediction["ends"][span.end - 1]
+        score = min(prediction["scores"][span.start : span.end])
+        text = prediction["text"][start:end]
+        entities.append(
+            {"text": text, "label": span.kind, "start": start, "end": end, "score": score}
         )
-    return found
+    return entities
 
 
-def tagging_errors(answers, examples, *, scheme):
-    """A list of (how bad, description) of the answers with a wrong tag.
+def tagging_errors(predictions, examples, *, scheme):
+    """(badness, description) of each prediction with a wrong tag.
 
-    How bad is the sum of the probabilities with which wrong tags were given. Of chunks, those that
-    are expected and those that were found are shown, of other tags each wrong word.
+    The badness is the sum of the probabilities of wrong tags. With a scheme the description has the
+    chunks of the sentence, otherwise its wrong words.
     """
-    found = []
-    for answer, example in zip(answers, examples, strict=True):
-        pairs = list(zip(example.tags, answer["tags"], strict=True))
-        wrong = [position for position, (truth, said) in enumerate(pairs) if truth != said]
+    errors = []
+    for prediction, example in zip(predictions, examples, strict=True):
+        words, tags, scores = (prediction[name] for name in ("words", "tags", "scores"))
+        wrong = [
+            (word, true, tag, score)
+            for word, true, tag, score in zip(words, example.tags, tags, scores, strict=True)
+            if true != tag
+        ]
         if not wrong:
             continue
-        where = f"{example.source.name}, line {example.line}: {' '.join(answer['words'])}"
+        lines = [f"{example.source.name}, line {example.line}: {' '.join(words)}"]
         if scheme is None:
-            lines = [
-                f'  "{answer["words"][position]}" is {pairs[position][0]}, '
-                f"found as {pairs[position][1]} ({answer['scores'][position]:.2f})"
-                for position in wrong
+            lines += [
+                f'  "{word}": true: {true}, predicted: {tag} ({score:.2f})'
+                for word, true, tag, score in wrong
             ]
         else:
-            lines = [
-                f"  {name}: {_chunks(answer['words'], tags)}"
-                for name, tags in (("expected", example.tags), ("found", answer["tags"]))
-            ]
-        badness = sum(answer["scores"][position] for position in wrong)
-        found.append((badness, "\n".join([where, *lines])))
-    return found
+            lines.append(f"  true: {_chunks(words, example.tags)}")
+            lines.append(f"  predicted: {_chunks(words, tags)}")
+        errors.append((sum(score for *_, score in wrong), "\n".join(lines)))
+    return errors
 
 
 def _chunks(words, tags):

@@ -1,5 +1,6 @@
-"""Sentences as rows: words into pieces, long sentences into windows, tags onto pieces."""
+"""Sentences as sequences of tokens: long ones in windows, and the tags of words on their tokens."""
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -7,16 +8,15 @@ import tensorflow as tf
 
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.windows import windows
-from keras_bert.inputs.words import words_given, words_of_texts
+from keras_bert.inputs.words import tokenized_words
 from keras_bert.tasks.tagging.crf import KNOWN
 from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 
 class Sentence(NamedTuple):
-    """The words of an example, where they stand in its text, and their pieces.
+    """The words of an example, their characters in its text, and their tokens.
 
-    `starts` and `ends` count characters of `text`. `sizes` is how many of `ids` each word has, at
-    least one.
+    Word i is `text[starts[i]:ends[i]]` and has the next `sizes[i]` of `ids`, at least one.
     """
 
     text: str
@@ -27,174 +27,146 @@ class Sentence(NamedTuple):
     ids: np.ndarray  # int32 (T,)
 
 
-class TaggedRows(TokenizedExamples):
-    """Rows of sentences, with what is needed to bring what is said of them back to words.
+class TaggedSequences(TokenizedExamples):
+    """The sequences of sentences.
 
-    Attributes beside those of `TokenizedExamples`:
-        sentences: the `Sentence` of each example.
-        cores: int (N, 2), the positions of each row, from and to, that the answers are read at; in
-            order they are all pieces of all sentences.
-    """
-
-    def __init__(self, sentences, cores, examples, segments, **options):
-        super().__init__(examples, segments, **options)
-        self.sentences = sentences
-        self.cores = cores
-
-
-def tagged_sequences(
-    examples,
-    *,
-    tokenizer,
-    input_names,
-    labels,
-    max_length,
-    label_subwords,
-    document_context,
-    labelled,
-    crf=False,
-):
-    """The `TaggedRows` of some examples.
-
-    A sentence that does not fit into a row is split into windows that overlap. With
-    `document_context`, every row is filled with the sentences before and after its own in the same
-    document, as far as they are among the examples.
+    A sentence that is too long is split into overlapping windows. With `document_context`, every
+    sequence is filled with the sentences before and after its own in the same document, as far as
+    they are among the examples.
 
     Args:
         examples: `TaggedWords`, those of a document in order.
         labels: the tags in the order of the logits.
         label_subwords: "first", "last" or "all", see `TaggerSettings`.
-        labelled: with `logits` as labels, numbers of tags, and as weights 1 at pieces that count. A
-            piece counts in one row alone; a tag that is none of `labels` does not count.
-        crf: the first and the last token of a part of a split sentence, [CLS] and [SEP], have the
-            labels of the words beside those that count in it, as `LinearChainCrf.log_likelihoods`
-            takes them.
+        labelled: whether there are `logits` as labels, the numbers of tags, with weights of 1 at
+            tokens that count. A token counts in one sequence only; a tag that is not one of
+            `labels` does not count.
+        crf: whether the first and the last token of a part of a split sentence, [CLS] and [SEP],
+            have the labels of the words before and after those that count in it, as
+            `LinearChainCrf.log_likelihoods` takes them.
+
+    Attributes, in addition to those of `TokenizedExamples`:
+        sentences: the `Sentence` of each example.
+        cores: int (N, 2), the positions in each sequence, from and to, that predictions are taken
+            from; in order they are all tokens of all sentences.
     """
-    template = tokenizer.template
-    room, before = template.room(max_length), template.before(0, texts=1)
-    sentences = split_sentences(examples, tokenizer)
-    ids = np.concatenate([np.zeros(0, np.int32), *(sentence.ids for sentence in sentences)])
-    lengths = np.array([len(sentence.ids) for sentence in sentences], np.int32)
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    first, last = starts, ends
-    if document_context:
-        documents = [example.document for example in examples]
-        first, last = with_context(starts, ends, documents, room=room)
-    lengths_in_context = tf.constant(last - first, tf.int32)
-    found = windows(lengths_in_context, room, stride=max(1, room // 2)).numpy()
-    base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
-    row_starts = base + found.starts
-    core_starts = np.maximum(base + found.core_starts, own[0]) - row_starts
-    core_ends = np.minimum(base + found.core_ends, own[1]) - row_starts
-    positions = tf.ragged.range(row_starts, row_starts + found.sizes)
-    segment = tf.gather(tf.constant(ids), positions)
-    targets = {"labels": {}}
-    if labelled:
-        tags, counts = _targets(examples, sentences, labels, label_subwords)
-        beside = _beside(tags, counts, row_starts + core_starts, row_starts + core_ends, own)
-        tags, counts = tags[positions.values], counts[positions.values]
-        splits = positions.row_splits.numpy()
-        number = np.arange(len(counts)) - np.repeat(splits[:-1], found.sizes)
-        counts &= number >= np.repeat(core_starts, found.sizes)
-        counts &= number < np.repeat(core_ends, found.sizes)
-        around = before, template.num_special(1) - before
-        tags, counts = (
-            _with_special(positions.with_values(values), around)
-            for values in (tags, counts.astype(np.float32))
-        )
-        if crf:
-            tags = _with_beside(tags, counts, beside)
-        targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
-    return TaggedRows(
-        sentences,
-        before + np.stack([core_starts, core_ends], axis=1),
+
+    def __init__(
+        self,
         examples,
-        [segment],
-        **targets,
-        example_of_sequence=found.sequence,
-        tokenizer=tokenizer,
-        input_names=input_names,
-        max_length=max_length,
-    )
+        *,
+        tokenizer,
+        labels,
+        max_length,
+        label_subwords,
+        document_context,
+        labelled,
+        crf=False,
+        **options,
+    ):
+        template = tokenizer.template
+        room, before = template.room(max_length), template.before(0, texts=1)
+        self.sentences = split_sentences(examples, tokenizer)
+        ids = concatenated([sentence.ids for sentence in self.sentences], np.int32)
+        lengths = np.array([len(sentence.ids) for sentence in self.sentences], np.int32)
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        first, last = starts, ends
+        if document_context:
+            documents = [example.document for example in examples]
+            first, last = with_context(starts, ends, documents, room=room)
+        lengths_in_context = tf.constant(last - first, tf.int32)
+        found = windows(lengths_in_context, room, stride=max(1, room // 2)).numpy()
+        base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
+        window_starts = base + found.starts
+        core_starts = np.maximum(base + found.core_starts, own[0])
+        core_ends = np.minimum(base + found.core_ends, own[1])
+        positions = tf.ragged.range(window_starts, window_starts + found.sizes)
+        targets = {"labels": {}}
+        if labelled:
+            special = before, template.num_special(1) - before
+            tags, counts = _targets(examples, self.sentences, labels, label_subwords)
+            around = _tags_around(tags, counts, core_starts, core_ends, own)
+            token, window = positions.values.numpy(), positions.value_rowids().numpy()
+            in_core = (token >= core_starts[window]) & (token < core_ends[window])
+            counts = (counts[token] & in_core).astype(np.float32)
+            tags = _with_special(positions.with_values(tags[token]), special)
+            counts = _with_special(positions.with_values(counts), special)
+            if crf:
+                tags = _with_tags_around(tags, counts, around)
+            targets = {"labels": {"logits": tags}, "weights": {"logits": counts}}
+        cores = np.stack([core_starts, core_ends], axis=1)
+        self.cores = before + cores - window_starts[:, None]
+        super().__init__(
+            examples,
+            [tf.gather(tf.constant(ids), positions)],
+            **targets,
+            example_of_sequence=found.sequence,
+            tokenizer=tokenizer,
+            max_length=max_length,
+            **options,
+        )
+
+
+def concatenated(arrays, dtype):
+    """A list of arrays (T, …), also of none, one after another."""
+    return np.concatenate(arrays) if len(arrays) else np.zeros(0, dtype)
 
 
 def split_sentences(examples, tokenizer):
-    """The `Sentence` of each example: given words, or a text at the tokenizer's words."""
-    given = [example for example in examples if example.words is not None]
-    texts = [example.text for example in examples if example.words is None]
-    of_words = of_texts = iter(())
-    if given:
-        tokenized = words_given([example.words for example in given], tokenizer)
-        of_words = zip(given, *_parts(tokenized), strict=True)
-    if texts:
-        tokenized, starts, ends = words_of_texts(texts, tokenizer)
-        of_texts = zip(texts, *_parts(tokenized), _rows(starts), _rows(ends), strict=True)
-    return [
-        _of_text(*next(of_texts)) if example.words is None else _of_words(*next(of_words))
-        for example in examples
-    ]
+    """The `Sentence` of each example: the words it has, or those of its text by the tokenizer."""
+    tokenized, offsets = tokenized_words(examples, tokenizer)
+    tokens = zip(examples, _arrays(tokenized.ids), _arrays(tokenized.firsts), offsets, strict=True)
+    return [_sentence(*each) for each in tokens]
+
+
+def _arrays(ragged):
+    """A ragged tensor (N, None) as a list of arrays."""
+    values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
+    return np.split(values, splits[1:-1]) if len(splits) > 1 else []
+
+
+def _sentence(example, ids, firsts, offsets):
+    text, words, starts = example.text, example.words, example.starts
+    if words is None:
+        starts, ends = offsets
+        words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    else:
+        if starts is None:
+            text = " ".join(words)
+            starts = list(accumulate((len(word) + 1 for word in words), initial=0))[:-1]
+        ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
+    sizes = np.diff([*firsts, len(ids)]).astype(np.int64)
+    return Sentence(text, list(words), list(starts), ends, sizes, ids)
 
 
 def with_context(starts, ends, documents, *, room):
-    """Widens sentences into their documents: as far as a row has room, alike on both sides.
+    """Widens sentences into their documents up to `room` tokens, evenly on both sides.
 
-    A sentence that needs several rows gets a quarter of a row on each side.
+    A sentence that needs several windows gets a quarter of one on each side.
 
     Args:
-        starts, ends: int (N,), the pieces of each sentence, counted over all of them.
+        starts, ends: int (N,), the tokens of each sentence among all tokens.
         documents: the number of the document of each sentence.
-        room: pieces in a row.
 
-    Returns: the first piece and the end of the pieces of each, int (N,).
+    Returns: the first token of each with its context, and the one after its last, int (N,).
     """
     documents = np.asarray(documents)
-    begins = np.flatnonzero(np.r_[True, documents[1:] != documents[:-1]])
-    of = np.cumsum(np.r_[True, documents[1:] != documents[:-1]]) - 1
+    is_first = np.r_[True, documents[1:] != documents[:-1]]
+    begins, of = np.flatnonzero(is_first), np.cumsum(is_first) - 1
     before = starts - starts[begins][of]
     after = ends[np.r_[begins[1:], len(starts)] - 1][of] - ends
-    lengths = ends - starts
-    free = room - lengths
-    left, right = np.minimum(before, room // 4), np.minimum(after, room // 4)
-    fits = free >= 0
+    free = room - (ends - starts)
     some = np.minimum(before, free // 2)
-    right = np.where(fits, np.minimum(after, free - some), right)
-    left = np.where(fits, np.minimum(before, free - right), left)
+    right = np.where(free >= 0, np.minimum(after, free - some), np.minimum(after, room // 4))
+    left = np.where(free >= 0, np.minimum(before, free - right), np.minimum(before, room // 4))
     return (starts - left).astype(np.int32), (ends + right).astype(np.int32)
 
 
-def _parts(tokenized):
-    """`TokenizedWords` -> the ids of each text, and how many each of its words has: two lists."""
-    ids, firsts = _rows(tokenized.ids), _rows(tokenized.firsts)
-    sizes = [np.diff([*first, len(row)]) for first, row in zip(firsts, ids, strict=True)]
-    return ids, sizes
-
-
-def _rows(ragged):
-    """A ragged tensor (N, None) as a list of arrays."""
-    values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
-    return np.split(values, splits[1:-1])
-
-
-def _of_words(example, ids, sizes):
-    text, starts = example.text, example.starts
-    if starts is None:
-        text = " ".join(example.words)
-        starts = np.cumsum([0, *(len(word) + 1 for word in example.words)])[:-1].tolist()
-    ends = [start + len(word) for start, word in zip(starts, example.words, strict=True)]
-    return Sentence(text, list(example.words), list(starts), ends, sizes.astype(np.int64), ids)
-
-
-def _of_text(text, ids, sizes, starts, ends):
-    starts, ends = starts.tolist(), ends.tolist()
-    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-    return Sentence(text, words, starts, ends, sizes.astype(np.int64), ids)
-
-
 def _targets(examples, sentences, labels, label_subwords):
-    """The number of each piece's tag, int32 (T,), and whether it counts, bool (T,)."""
+    """The number of each token's tag, int32 (T,), and whether it counts, bool (T,)."""
     numbers = {label: number for number, label in enumerate(labels)}
-    sizes = np.concatenate([np.zeros(0, np.int64), *(sentence.sizes for sentence in sentences)])
+    sizes = concatenated([sentence.sizes for sentence in sentences], np.int64)
     tags = np.array([numbers.get(tag, -1) for e in examples for tag in e.tags], np.int32)
     tags = np.repeat(tags, sizes)
     counts = tags >= 0
@@ -206,44 +178,40 @@ def _targets(examples, sentences, labels, label_subwords):
     return np.maximum(tags, 0), counts
 
 
-def _beside(tags, counts, starts, ends, own):
-    """The labels of the words before and after those that count in each row, as KNOWN + label.
+def _tags_around(tags, counts, starts, ends, own):
+    """The tags of the words before and after those that count in each core, as KNOWN + tag.
 
-    Args:
-        tags, counts: int32 and bool (T,), of all pieces of all sentences.
-        starts, ends: int (N,), which of them each row answers.
-        own: a pair of int (N,), those of its sentence.
-
-    Returns int32 (N, 2): 0 where there is no such word in the sentence, or none in the row.
+    Shapes: tags and counts (T,) of all tokens; starts, ends and both of `own`, the cores and their
+    sentences, (N,) -> int32 (N, 2), 0 if there is no such word in the sentence, or none in the
+    core.
     """
     tokens = np.flatnonzero(counts)
     first, after = np.searchsorted(tokens, starts), np.searchsorted(tokens, ends)
-    tokens, tags = np.r_[tokens, -1], np.r_[tags, 0]  # before the first and after the last one
-    before, behind = tokens[first - 1], tokens[after]
-    has_words = after > first
-    found = np.zeros((len(starts), 2), np.int32)
-    for column, (token, is_there) in enumerate(
-        ((before, before >= own[0]), (behind, (behind >= 0) & (behind < own[1])))
-    ):
-        found[:, column] = np.where(has_words & is_there, KNOWN + tags[token], 0)
-    return found
+    tokens, tags = np.r_[tokens, -1], np.r_[tags, 0]  # -1: before the first and after the last one
+    previous, following = tokens[first - 1], tokens[after]
+    exists = previous >= own[0], (following >= 0) & (following < own[1])
+    around = [
+        np.where((after > first) & there, KNOWN + tags[token], 0)
+        for token, there in zip((previous, following), exists, strict=True)
+    ]
+    return np.stack(around, axis=1).astype(np.int32)
 
 
-def _with_special(values, around):
-    """Ragged (N, None) of a row's pieces -> with 0 for so many special tokens before and behind."""
-    before, behind = (tf.zeros([values.nrows(), count], values.dtype) for count in around)
-    return tf.concat([before, values, behind], axis=1)
+def _with_special(values, special):
+    """Ragged (N, None), with 0 for this many special tokens before and after each sequence."""
+    before, after = (tf.zeros([values.nrows(), count], values.dtype) for count in special)
+    return tf.concat([before, values, after], axis=1)
 
 
-def _with_beside(tags, counts, beside):
-    """Tags, ragged (N, None), with `beside` (N, 2) at the first and last position of each row.
+def _with_tags_around(tags, counts, around):
+    """Tags, ragged (N, None), with `around` (N, 2) at the first and last position of each sequence.
 
-    A position that counts keeps its tag, as where a template has no special tokens.
+    A position that counts keeps its tag, as in a template without special tokens.
     """
     values, splits = tags.values.numpy(), tags.row_splits.numpy()
     is_free = counts.values.numpy() == 0
-    for positions, labels in ((splits[:-1], beside[:, 0]), (splits[1:] - 1, beside[:, 1])):
-        ours = np.flatnonzero(splits[1:] > splits[:-1])
-        ours = ours[is_free[positions[ours]]]
-        values[positions[ours]] = labels[ours]
+    for positions, labels in ((splits[:-1], around[:, 0]), (splits[1:] - 1, around[:, 1])):
+        changed = np.flatnonzero(splits[1:] > splits[:-1])
+        changed = changed[is_free[positions[changed]]]
+        values[positions[changed]] = labels[changed]
     return tags.with_values(tf.constant(values))

@@ -1,4 +1,4 @@
-"""How well words were tagged: chunks by conlleval's rules and strictly, tags by the word."""
+"""Metrics of tags: chunks by conlleval's rules and strictly, and tags by the word."""
 
 from collections import Counter
 from itertools import chain
@@ -6,134 +6,102 @@ from itertools import chain
 import numpy as np
 
 from keras_bert.readers.schemes import OUTSIDE, spans_of, split_tag, strict_spans
-from keras_bert.tasks.classification.metrics import calibration
+from keras_bert.tasks.metrics import (
+    calibration,
+    confusion_matrix,
+    macro_f1,
+    metrics_per_label,
+    precision_recall_f1,
+)
 
 
-def chunk_metrics(expected, found, scores, *, scheme):
-    """The official figures of tags that name chunks, as JSON can hold them.
+def chunk_metrics(expected, predicted, scores, *, scheme):
+    """The official metrics of tags that name chunks, as JSON can hold them.
 
     Args:
-        expected, found: a list of the tags of a sentence each.
-        scores: the same of the probabilities of those found.
-        scheme: that of the tags, one of `SCHEMES`, for the strict figures.
+        expected, predicted: for each sentence the list of its tags.
+        scores: for each sentence the list of the probabilities of its predicted tags.
+        scheme: that of the tags, one of `SCHEMES`, for the strict metrics.
 
     Returns:
         `f1`, `precision` and `recall` of whole chunks by the rules of conlleval (Tjong Kim Sang and
-        Buchholz 2000), the micro average over kinds; `strict_f1`, `strict_precision` and
-        `strict_recall` of those that are written as the scheme asks for; `accuracy`, the share of
-        words with the right tag; `examples` (sentences), `words`, `chunks`; and under `labels`, for
-        each kind of chunk, its `precision`, `recall`, `f1` and `examples`; `confusion`, which
-        counts words by the kind of their chunk, the expected one a row and the found one a column,
-        in the order of `confusion_labels` (the kinds, and O for words outside of chunks); and the
+        Buchholz 2000), micro-averaged over kinds; `strict_f1`, `strict_precision` and
+        `strict_recall` of those that follow the scheme; `accuracy`, the fraction of words with the
+        correct tag; `examples` (sentences), `words`, `chunks`; under `labels`, for each kind of
+        chunk, its `precision`, `recall`, `f1` and `examples`; `confusion`, which counts words by
+        the kind of their chunk, with one row per expected and one column per predicted kind, in the
+        order of `confusion_labels` (the kinds, and O for words outside of chunks); and the
         `calibration` of words (see there). A ratio without cases is 0.
     """
-    pairs = list(zip(expected, found, strict=True))
-    lenient = [(spans_of(truth), spans_of(said)) for truth, said in pairs]
-    strict = [(strict_spans(truth, scheme), strict_spans(said, scheme)) for truth, said in pairs]
-    of_all, of_kinds = _counts(lenient)
-    f1, strict_f1 = _ratios(of_all), _ratios(_counts(strict)[0])
-    right = _right(expected, found)
-    kinds = sorted(of_kinds)
-    words = _pairs(*([list(map(_kind, tags)) for tags in side] for side in (expected, found)))
+    counts = _count_chunks(map(spans_of, expected), map(spans_of, predicted))
+    strict = _count_chunks(*([strict_spans(t, scheme) for t in x] for x in (expected, predicted)))
+    metrics, strict = (
+        precision_recall_f1(*(count.total() for count in each)) for each in (counts, strict)
+    )
+    kinds = sorted(counts[1] | counts[2])
+    labels = metrics_per_label(kinds, *counts)
+    words = Counter(zip(*(map(_kind, chain(*tags)) for tags in (expected, predicted)), strict=True))
+    correct = _correct(expected, predicted)
     return {
-        "f1": f1["f1"],
-        "precision": f1["precision"],
-        "recall": f1["recall"],
-        **{f"strict_{name}": strict_f1[name] for name in ("f1", "precision", "recall")},
-        "accuracy": float(np.mean(right)) if len(right) else 0.0,
-        "examples": len(pairs),
-        "words": len(right),
-        "chunks": of_all[1],
-        "labels": {kind or "_": _ratios(of_kinds[kind]) for kind in kinds},
-        "confusion": _table(words, order=[*kinds, None]),
+        "f1": metrics["f1"],
+        "precision": metrics["precision"],
+        "recall": metrics["recall"],
+        **{f"strict_{name}": strict[name] for name in ("f1", "precision", "recall")},
+        "accuracy": float(np.mean(correct)) if len(correct) else 0.0,
+        "examples": len(expected),
+        "words": len(correct),
+        "chunks": counts[2].total(),
+        "labels": {kind or "_": labels[kind] for kind in kinds},
+        "confusion": confusion_matrix(words, [*kinds, None]),
         "confusion_labels": [*(kind or "_" for kind in kinds), OUTSIDE],
-        "calibration": _calibration(expected, found, scores),
+        "calibration": calibration(list(chain(*scores)), correct),
     }
 
 
-def word_metrics(expected, found, scores, *, labels):
-    """The official figures of tags that name no chunks, as JSON can hold them.
+def word_metrics(expected, predicted, scores, *, labels):
+    """The official metrics of tags that do not name chunks, as JSON can hold them.
 
     Args:
-        expected, found: a list of the tags of a sentence each.
-        scores: the same of the probabilities of those found.
-        labels: the model's.
+        expected, predicted, scores: see `chunk_metrics`.
+        labels: those of the model.
 
     Returns:
-        `accuracy`, the share of words with the right tag; `macro_f1`, the mean over the tags that
-        occur on either side; `examples` (sentences), `words`; `labels` (for each tag `precision`,
-        `recall`, `f1`, `examples`), those that the model does not have at their end; `confusion`,
-        whose row is the expected and whose column the found one, in the order of `labels`; and
-        `calibration` (see there).
+        `accuracy`, the fraction of words with the correct tag; `macro_f1`, the mean over the tags
+        that are expected or predicted anywhere; `examples` (sentences), `words`; `labels`, for each
+        tag `precision`, `recall`, `f1`, `examples`, first the model's; `confusion`, with one row
+        per expected and one column per predicted tag, in the order of `labels`; and `calibration`
+        (see there).
     """
-    pairs = _pairs(expected, found)
-    words = sum(pairs.values())
-    counts = {}
-    for label in [*labels, *sorted({truth for truth, _ in pairs} - set(labels))]:
-        counts[label] = [
-            pairs[label, label],
-            sum(count for (truth, _), count in pairs.items() if truth == label),
-            sum(count for (_, said), count in pairs.items() if said == label),
-        ]
-    ratios = {label: _ratios(count) for label, count in counts.items()}
-    occurring = [ratios[label]["f1"] for label, (_, truth, said) in counts.items() if truth or said]
+    pairs = Counter(zip(chain(*expected), chain(*predicted), strict=True))
+    labels = [*labels, *sorted({true for true, _ in pairs} - set(labels))]
+    correct = Counter({label: pairs[label, label] for label in labels})
+    counts = correct, Counter(chain(*predicted)), Counter(chain(*expected))
     return {
-        "accuracy": sum(count[0] for count in counts.values()) / max(1, words),
-        "macro_f1": float(np.mean(occurring)) if occurring else 0.0,
+        "accuracy": correct.total() / max(1, pairs.total()),
+        "macro_f1": macro_f1(labels, *counts),
         "examples": len(expected),
-        "words": words,
-        "labels": ratios,
-        "confusion": _table(pairs, order=counts),
-        "calibration": _calibration(expected, found, scores),
+        "words": pairs.total(),
+        "labels": metrics_per_label(labels, *counts),
+        "confusion": confusion_matrix(pairs, labels),
+        "calibration": calibration(list(chain(*scores)), _correct(expected, predicted)),
     }
 
 
-def _right(expected, found):
-    """Whether each word's tag is the expected one, bool (W,) over all sentences."""
-    flat = zip(chain.from_iterable(expected), chain.from_iterable(found), strict=True)
-    return np.array([truth == said for truth, said in flat], np.bool_)
+def _correct(expected, predicted):
+    """Whether each word's tag is correct, bool (W,) over all sentences."""
+    return [true == tag for true, tag in zip(chain(*expected), chain(*predicted), strict=True)]
 
 
 def _kind(tag):
-    """The kind of the chunk that a word with this tag is part of; None outside of chunks."""
+    """The kind of the chunk of a word with this tag; None outside of chunks."""
     letter, kind = split_tag(tag)
     return None if letter == OUTSIDE else kind
 
 
-def _pairs(expected, found):
-    """How many words there are of each (expected, found)."""
-    return Counter(zip(chain.from_iterable(expected), chain.from_iterable(found), strict=True))
-
-
-def _table(pairs, *, order):
-    """The counts of pairs as a list of rows; `order` is that of rows and of columns."""
-    return [[pairs[truth, said] for said in order] for truth in order]
-
-
-def _calibration(expected, found, scores):
-    confidence = np.array(list(chain.from_iterable(scores)), np.float64)
-    return calibration(confidence, _right(expected, found))
-
-
-def _counts(spans):
-    """[right, expected, found] over all chunks, and the same by kind.
-
-    Args:
-        spans: a list of (expected, found) spans of a sentence each.
-    """
-    kinds = {}
-    for truth, said in spans:
-        for position, some in enumerate((set(truth) & set(said), truth, said)):
-            for span in some:
-                kinds.setdefault(span.kind, [0, 0, 0])[position] += 1
-    return [sum(count[position] for count in kinds.values()) for position in range(3)], kinds
-
-
-def _ratios(counts):
-    right, expected, found = counts
-    return {
-        "precision": right / found if found else 0.0,
-        "recall": right / expected if expected else 0.0,
-        "f1": 2 * right / (expected + found) if expected + found else 0.0,
-        "examples": expected,
-    }
+def _count_chunks(expected, predicted):
+    """The numbers of correct, predicted and expected chunks by kind, from spans per sentence."""
+    counts = Counter(), Counter(), Counter()
+    for true, found in zip(expected, predicted, strict=True):
+        for count, spans in zip(counts, (set(true) & set(found), found, true), strict=True):
+            count.update(span.kind for span in spans)
+    return counts

@@ -1,4 +1,4 @@
-"""What a tagger is made with, and how its files are read."""
+"""Settings of a tagger and of how its files are read."""
 
 import dataclasses
 
@@ -17,13 +17,13 @@ class TaggerSettings(TaskSettings):
     tag_column: str | None = column_setting("tag")
     pretokenized: bool = setting(
         False,
-        help="the words of plain lines and of given texts are parted by spaces; else the tokenizer "
+        help="split plain lines and given texts into words at spaces only; otherwise the tokenizer "
         "splits them at spaces, punctuation and CJK characters",
         reads=True,
     )
     scheme: str | None = setting(
         None,
-        help="train on tags of this scheme, whichever the file's is",
+        help="train on tags of this scheme, whatever that of the file",
         choices=("bio", "bioes", "bilou", "bmes", "bmewo"),
         default_help="the file's; bio for IOB1",
         reads=True,
@@ -31,36 +31,36 @@ class TaggerSettings(TaskSettings):
     invalid_tags: str = invalid_tags_setting()
     unknown_tags: str = setting(
         ERROR,
-        help="what to do with a tag that the model is not trained with: raise an error, or count "
-        "its words as mistakes",
+        help="what to do with a tag that the model does not have: raise an error, or count its "
+        "words as errors",
         choices=(ERROR, COUNT),
         reads=True,
     )
     label_subwords: str | None = setting(
         None,
-        help="which pieces of a word are trained to have its tag",
+        help="which subword tokens of a word are trained on its tag",
         choices=(FIRST, LAST, ALL),
-        default_help="first; last for a causal model, which sees the whole word only there",
+        default_help="first; last for a causal model, whose last token sees the whole word",
         stored=True,
     )
     aggregation: str | None = setting(
         None,
-        help="what a word's tag is taken from: its first or last piece, or the mean or product of "
-        "the distributions of all its pieces",
+        help="what a word's tag is predicted from: its first or last token, or the mean or product "
+        "of the distributions of all its tokens",
         choices=(FIRST, LAST, MEAN, PRODUCT),
-        default_help="the piece that is trained; where all are, first, or last for a causal model",
+        default_help="the token that is trained; if all are, first, or last for a causal model",
         stored=True,
     )
     document_context: bool = setting(
         False,
-        help="fill each row with the sentences before and after it in the document; their tags do "
-        "not count there",
+        help="fill each sequence with the sentences before and after it in the document; their "
+        "tags do not count there",
         stored=True,
     )
     crf: bool = setting(
         False,
-        help="a conditional random field over the words learns which tag follows which and keeps "
-        "to the scheme",
+        help="add a conditional random field over the words, which learns the transitions between "
+        "tags and allows only those of the scheme",
         stored=True,
     )
 
@@ -70,6 +70,6 @@ class TaggerSettings(TaskSettings):
             for name in ("label_subwords", "aggregation"):
                 if getattr(self, name) not in (None, FIRST, LAST):
                     raise InputError(
-                        f"`{name}` must be {FIRST} or {LAST} with `crf`: transitions are from one "
-                        "piece of a word to that of the next."
+                        f"`{name}` must be {FIRST} or {LAST} with `crf`, whose transitions are "
+                        f"between single tokens of words. Received: {getattr(self, name)}."
                     )

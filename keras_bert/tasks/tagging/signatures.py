@@ -1,4 +1,4 @@
-"""The entry points of an exported tagger: strings in, words with their tags out."""
+"""Signatures of an exported tagger: texts in, words with their tags out."""
 
 import functools
 
@@ -8,12 +8,10 @@ from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.signatures import (
-    Signature,
-    examples_signature,
-    ids_signature,
-    of_sequences,
-    of_texts,
-    outputs_in_turn,
+    outputs_in_chunks,
+    standard_signatures,
+    traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
@@ -21,33 +19,33 @@ from keras_bert.text.ragged import of_values
 
 
 def tagger_signatures(task, *, max_length):
-    """`serving_default`, `ids` and `examples` of a `Tagger`, which must have a tokenizer.
+    """The signatures of a `Tagger`; the first is the default one.
 
     * `serving_default`: `text`, string (B,).
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
 
-    The first two split texts into the tokenizer's words and give, for up to W words a text, `words`
-    and `tags`, string (B, W); `scores`, float32 (B, W), their probabilities; `starts` and `ends`,
-    int32 (B, W), characters of the text; and `lengths`, int32 (B,), how many words there are. What
-    is behind them is empty, and 0. A text of any length is split into windows, as in `predict`.
+    The first two split texts into the tokenizer's words and return, for up to W words per text,
+    `words` and `tags`, string (B, W); `scores`, float32 (B, W), their probabilities; `starts` and
+    `ends`, int32 (B, W), characters of the text; and `lengths`, int32 (B,), the numbers of words.
+    Padding is "" and 0. A text of any length is split into windows, as in `predict`.
 
-    `ids` gives `tags` and `scores` (B, S) at those tokens at which the vocabulary has a word begin,
-    and the same elsewhere.
+    `ids` returns `tags` and `scores` (B, S) at the first token of each word (by the vocabulary),
+    and "" and 0 at other tokens.
     """
     labels = tf.constant(task.labels)  # (C,)
     vocabulary = task.tokenizer.vocabulary
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def logits_of(**inputs):
-        return outputs_in_turn(task, inputs)["logits"]  # (B, S, C)
+        return outputs_in_chunks(task, inputs)["logits"]  # (B, S, C)
 
-    @functools.partial(of_texts, names=["text"])
+    @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
-        row_starts = tf.cast(words.ids.row_starts(), tf.int32)
+        text_starts = tf.cast(words.ids.row_starts(), tf.int32)
         counts = tf.cast(words.ids.row_lengths(), tf.int32)
         found = windows(counts, room, stride=max(1, room // 2))
         batch = frame(
@@ -60,11 +58,11 @@ def tagger_signatures(task, *, max_length):
         in_core = found.core_of(tf.shape(logits)[1], offset=before)
         tokens = tf.boolean_mask(logits, in_core)  # (T, C)
         lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-        positions = (words.firsts.values + of_values(row_starts, words.firsts))[:, None]  # (W, 1)
+        positions = (words.firsts.values + of_values(text_starts, words.firsts))[:, None]  # (W, 1)
         is_first = tf.scatter_nd(
             positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(tokens)[:1]
         )
-        numbers, scores = _of_words(task, tokens, is_first, lengths)
+        numbers, scores = _predict_words(task, tokens, is_first, lengths)
         return {
             "words": cut(text, starts, ends).to_tensor(""),
             "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
@@ -77,22 +75,22 @@ def tagger_signatures(task, *, max_length):
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
 
-    @functools.partial(of_sequences, encoder=task.encoder)
+    @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
         logits = logits_of(**inputs)  # (B, S, C)
         input_ids = inputs["input_ids"]
         is_text = (inputs["input_mask"] > 0) & ~tf.gather(
             alone, tf.minimum(input_ids, len(vocabulary) - 1)
         )
-        rows = tf.ragged.boolean_mask(input_ids, is_text)
-        # As `Vocabulary.word_starts` has it: what begins a row of text or follows a word's end.
-        starts = rows.with_values(tf.gather(marks[0], rows.values))
-        before = tf.concat([[True], tf.gather(marks[1], rows.values)[:-1]], axis=0)
-        position = tf.ragged.range(rows.row_lengths()).values
-        starts = rows.with_values(starts.values | before[: tf.size(rows.values)] | (position == 0))
+        ids = tf.ragged.boolean_mask(input_ids, is_text)
+        # As `Vocabulary.word_starts`: also what begins a sequence or follows the end of a word.
+        starts = tf.gather(marks[0], ids.values)
+        before = tf.concat([[True], tf.gather(marks[1], ids.values)[:-1]], axis=0)
+        position = tf.ragged.range(ids.row_lengths()).values
+        starts = ids.with_values(starts | before[: tf.size(starts)] | (position == 0))
         lengths = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
         tokens = tf.boolean_mask(logits, is_text)
-        numbers, scores = _of_words(task, tokens, starts.values, lengths)
+        numbers, scores = _predict_words(task, tokens, starts.values, lengths)
         at = tf.boolean_mask(tf.where(is_text), starts.values)  # (W, 2)
         shape = tf.shape(input_ids, out_type=tf.int64)
         tags = tf.tensor_scatter_nd_update(
@@ -100,33 +98,20 @@ def tagger_signatures(task, *, max_length):
         )
         return {"tags": tags, "scores": tf.scatter_nd(at, scores.values, shape)}
 
-    strings = tf.TensorSpec([None], tf.string, name="text")
-    return {
-        "serving_default": Signature(
-            from_text,
-            [strings],
-            warmup=[{"text": batch} for batch in warmup_texts(max_length)],
-        ),
-        "ids": ids_signature(from_ids, encoder=task.encoder, tokenizer=task.tokenizer),
-        "examples": examples_signature(from_text, keys=["text"]),
-    }
+    warmup = [{"text": batch} for batch in warmup_texts(max_length)]
+    return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
 
 
-def _of_words(task, logits, is_first, lengths):
-    """The best label of each word and its probability; the same as `decode` has it.
+def _predict_words(task, logits, is_first, lengths):
+    """The label of each word and its probability, as in `decode`.
 
-    Args:
-        task: the `Tagger`.
-        logits: float32 (T, C), of all pieces.
-        is_first: bool (T,), whether a piece is the first of its word.
-        lengths: int32 (B,), the words of each text.
-
-    Returns: ragged int32 and float32 (B, None), a value a word.
+    Shapes: for all tokens logits (T, C) and whether they are the first of a word, bool (T,); the
+    numbers of words int32 (B,) -> ragged int32 and float32 (B, None).
     """
     if task.crf_layer is not None:
         chosen = tf.boolean_mask(logits, _chosen(task.aggregation, is_first))  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
-        # At least one place, so that there is a first word to begin with.
+        # At least one position, as the CRF begins with the first word.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
         shape = tf.stack([tf.size(lengths), width, len(task.labels)])
         emissions = tf.ensure_shape(
@@ -143,7 +128,7 @@ def _of_words(task, logits, is_first, lengths):
 
 
 def distributions(aggregation, logits, is_first):
-    """As `word_distributions`: float32 (T, C), bool (T,) at the first piece of a word -> (W, C)."""
+    """As `word_distributions`: float32 (T, C), bool (T,) at the first token of a word -> (W, C)."""
     if aggregation in (FIRST, LAST):
         return tf.nn.softmax(tf.boolean_mask(logits, _chosen(aggregation, is_first)))
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # (T,)
@@ -153,5 +138,5 @@ def distributions(aggregation, logits, is_first):
 
 
 def _chosen(aggregation, is_first):
-    """bool (T,): the first piece of each word, or the last one."""
+    """bool (T,): the first token of each word, or the last one."""
     return is_first if aggregation == FIRST else ends_word(is_first)

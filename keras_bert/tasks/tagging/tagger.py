@@ -1,70 +1,75 @@
 """One label for each word (Devlin et al. 2018, section 5.3)."""
 
+import dataclasses
 from collections import Counter
 
 import keras
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.labelled import check_labels, labelled_head
+from keras_bert.base.formatting import counted, listed, percent, quoted
+from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.readers.schemes import (
+    BIO,
+    IOB1,
+    InvalidTags,
+    converted,
     labels_of,
+    name_chunks,
     scheme_of,
     scheme_of_labels,
     spans_of,
     transitions,
 )
 from keras_bert.readers.settings import ERROR, REPAIR
-from keras_bert.tasks.settings import MAX_LENGTH
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.tagging.decode import tagger_answers, tagging_errors
-from keras_bert.tasks.tagging.reading import CheckedSentences
-from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
+from keras_bert.tasks.tagging.decode import tagger_predictions, tagging_errors
+from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
+from keras_bert.tasks.tagging.settings import ALL, COUNT, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Tagger(Task):
-    """An encoder with a linear layer over every token's output, one logit a label.
+    """An encoder with a linear layer over every token's output, with one logit per label.
 
-    Takes the encoder's dictionary and gives `logits` (B, S, C): B batch, S tokens in a row, C
-    labels. The head is that of Hugging Face's BertForTokenClassification: dropout, then the layer.
-    Labels are `logits` (B, S) numbers; sample weights of the same name and shape are 1 at tokens
-    that count and 0 at padding and at pieces without a label. A pooler is not used; a model folder
-    keeps it for us alone, because that class has none.
+    Takes the encoder's dictionary and returns `logits` (B, S, C): B batch, S tokens, C labels. The
+    head is that of Hugging Face's BertForTokenClassification: dropout, then the layer. Labels are
+    `logits` (B, S) numbers; sample weights of the same name and shape are 1 at tokens that count
+    and 0 at padding and at tokens without a label. A pooler is not used; a model folder keeps it
+    under `keras_bert.`, because that class has none.
 
     Labels such as O, B-PER and I-PER name chunks; then `scheme` is "bio", "bioes", "bilou", "bmes"
-    or "bmewo", answers have entities, and the figure is F1 by conlleval's rules. Otherwise it is
-    None, and the figure is the accuracy of words.
+    or "bmewo", predictions have entities, and the metric is F1 by conlleval's rules. Otherwise it
+    is None, and the metric is the accuracy of words.
 
     Args:
         encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
-        dropout: the share of the outputs that is dropped in training. None is the config's
-            `classifier_dropout`, or where that is None its `hidden_dropout_prob`.
-        max_length: tokens in a row, [CLS] and [SEP] counted in; a longer sentence is split into
-            windows. None is 128, or all positions of an encoder that has fewer.
-        label_subwords: the pieces of a word that are trained on its tag: "first", "last" or "all".
+        dropout: the dropout rate of the outputs. None is the config's `classifier_dropout`, or its
+            `hidden_dropout_prob` if that is None.
+        max_length: maximum sequence length, including [CLS] and [SEP]; a longer sentence is split
+            into windows. None is 128, or all positions of an encoder that has fewer.
+        label_subwords: the tokens of a word that are trained on its tag: "first", "last" or "all".
             None is "first", or "last" over a causal encoder.
-        aggregation: what a word's tag is taken from: "first" or "last", or the "mean" or
-            "product" of all pieces' distributions. None is the piece that is trained; where all
+        aggregation: what a word's tag is predicted from: "first" or "last", or the "mean" or
+            "product" of all its tokens' distributions. None is the token that is trained; if all
             are, "first", or "last" over a causal encoder.
         document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
-            are the words, whose labels the loss is of.
+            are the words whose labels the loss is of.
         **between: `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
     `crf_layer` and `bilstm_layer` (or None), and the arguments.
 
     Raises:
-        ValueError: the labels are fewer than two or not unique, or `crf` is to go with several
-            pieces of a word.
+        ValueError: the labels are fewer than two or not unique, or `crf` is combined with several
+            tokens per word.
     """
 
     KIND = "tagger"
     HEADS = ("classifier",)
-    LEAST_LABELS = 2
+    MIN_LABELS = 2
     SETTINGS = TaggerSettings
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -84,17 +89,16 @@ class Tagger(Task):
         name="tagger",
         **between,
     ):
-        self.read_from(encoder, **between)
-        self.labels = check_labels(labels, least=self.LEAST_LABELS)
+        self.set_encoder(encoder, max_length=max_length, **between)
+        self.labels = check_labels(labels, least=self.MIN_LABELS)
         self.scheme = scheme_of_labels(self.labels)
-        self.max_length = max_length or encoder.default_max_length(MAX_LENGTH)
-        whole = LAST if encoder.config.is_causal else FIRST  # the piece that sees most of a word
+        whole = LAST if encoder.config.is_causal else FIRST  # the token that sees most of a word
         self.label_subwords = label_subwords or whole
         trained = whole if self.label_subwords == ALL else self.label_subwords
         self.aggregation = aggregation or trained
         if crf and not self._by_one_token:
             raise ValueError(
-                "`crf` is over the first pieces of words, or over the last ones. Received: "
+                "`crf` needs one token per word, the first or the last one. Received: "
                 f"label_subwords={label_subwords!r}, aggregation={aggregation!r}"
             )
         self.document_context = document_context
@@ -116,11 +120,11 @@ class Tagger(Task):
 
     @property
     def _by_one_token(self):
-        """Whether the tag of a word is taken from the one piece that is trained to have it."""
+        """Whether the tag of a word is predicted from the one token that is trained on it."""
         return self.label_subwords == self.aggregation  # no other value is common to both
 
     def default_losses(self):
-        """Nats a word that counts: cross-entropy, or of whole sequences with `crf`."""
+        """Nats per word that counts: cross-entropy, or the loss of the CRF."""
         if self.crf_layer is not None:
             return {"logits": CrfLoss(self.crf_layer)}
         return {
@@ -133,17 +137,16 @@ class Tagger(Task):
         if self.crf_layer is None:
             super().compile_from_config(config)
             return
-        # A loss out of a file would know nothing of this task's layer.
+        # The loss of this task's own layer, and not a new one from the config.
         config = keras.saving.deserialize_keras_object({**config, "loss": None})
         self.compile(**{**config, "loss": self.compiled_losses()})
         self.optimizer.build(self.trainable_variables)
 
     def default_metrics(self):
-        """`accuracy`, the share of tokens that count whose label has the highest logit.
+        """`accuracy`, the fraction of tokens that count whose label has the highest logit.
 
-        None where that is not the fraction of words, which `official_metrics` gives: with `crf` it
-        is sequences that are chosen, and else words may be tagged by all of their pieces, or all
-        pieces counted.
+        None if that is not the fraction of words, which `official_metrics` returns: with `crf`
+        whole sequences are predicted, and otherwise words may be tagged by all of their tokens.
         """
         if self.crf_layer is not None or not self._by_one_token:
             return {}
@@ -155,7 +158,7 @@ class Tagger(Task):
         data,
         *,
         inferred_arguments=None,
-        like=None,
+        schema=None,
         labelled=True,
         scheme=None,
         invalid_tags=REPAIR,
@@ -164,13 +167,13 @@ class Tagger(Task):
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
 
-        See `keras_bert.readers.sentences.open_tagged_words`, and `CheckedSentences` for what
-        is done with tags.
+        See `keras_bert.readers.sentences.TaggedSource`, and `CheckedSentences` for how tags
+        are checked.
         """
-        from keras_bert.readers.sentences import open_tagged_words
+        from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = open_tagged_words(data, labels=labels, like=like, need_tags=labelled, **columns)
+        source = TaggedSource(data, labels=labels, schema=schema, need_tags=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,
@@ -182,15 +185,15 @@ class Tagger(Task):
 
     @classmethod
     def infer_arguments(cls, examples):
-        """The tags that occur; of chunks, all that their scheme has for the kinds that occur."""
+        """The tags that occur, or all tags of a scheme for the kinds of chunks that occur."""
         labels = sorted({tag for example in examples for tag in example.tags})
         scheme = scheme_of(example.tags for example in examples)
         if scheme is not None:
             kinds = {span.kind for example in examples for span in spans_of(example.tags)}
             labels = labels_of(kinds, scheme)
-        if len(labels) < cls.LEAST_LABELS:
+        if len(labels) < cls.MIN_LABELS:
             raise InputError(
-                f'{examples[0].source.name} has one tag only ("{labels[0]}"); a tagger needs two '
+                f'{examples[0].source.name} has only one tag ("{labels[0]}"). A tagger needs two '
                 "or more."
             )
         return {"labels": labels}
@@ -200,14 +203,12 @@ class Tagger(Task):
         words = sum(len(example.words) for example in train)
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
-            what = (
-                f"{len(inferred_arguments['labels'])} tags ({listed(inferred_arguments['labels'])})"
-            )
+            labels = inferred_arguments["labels"]
+            what = f"{len(labels)} tags ({listed(labels)})"
         else:
             spans = Counter(span.kind for e in train for span in spans_of(e.tags))
-            what = f"chunks of the scheme {scheme} (" + (
-                listed(f"{kind or 'of no kind'}: {spans[kind]:,}" for kind in sorted(spans)) + ")"
-            )
+            counts = (f"{kind or 'without kind'}: {spans[kind]:,}" for kind in sorted(spans))
+            what = f"chunks of the scheme {scheme} ({listed(counts)})"
         return (
             f"{counted(len(train), 'training sentence')} of {counted(words, 'word')} and "
             f"{counted(len(dev), 'dev sentence')}; {what}."
@@ -218,9 +219,9 @@ class Tagger(Task):
         return examples[0].source.notes()
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.tagging.features import tagged_sequences
+        from keras_bert.tasks.tagging.features import TaggedSequences
 
-        return tagged_sequences(
+        return TaggedSequences(
             examples,
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
@@ -233,43 +234,43 @@ class Tagger(Task):
         )
 
     def context_size(self, *, max_length=None):
-        # As many as fill a row of a token each.
+        # If each has a single token.
         return (max_length or self.max_length) if self.document_context else 0
 
-    def decode(self, outputs, rows):
-        """See `tagger_answers`."""
-        return tagger_answers(
+    def decode(self, outputs, sequences):
+        """See `tagger_predictions`."""
+        return tagger_predictions(
             outputs["logits"],
-            rows,
+            sequences,
             labels=self.labels,
             scheme=self.scheme,
             aggregation=self.aggregation,
             crf=self.crf_layer,
         )
 
-    def official_metrics(self, answers, examples):
+    def official_metrics(self, predictions, examples):
         """See `chunk_metrics`, or `word_metrics` where the tags have no scheme."""
-        from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
-
         expected = [example.tags for example in examples]
-        found, scores = ([answer[name] for answer in answers] for name in ("tags", "scores"))
+        predicted, scores = (
+            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
+        )
         if self.scheme is None:
-            return word_metrics(expected, found, scores, labels=self.labels)
-        return chunk_metrics(expected, found, scores, scheme=self.scheme)
+            return word_metrics(expected, predicted, scores, labels=self.labels)
+        return chunk_metrics(expected, predicted, scores, scheme=self.scheme)
 
-    def errors(self, answers, examples):
+    def errors(self, predictions, examples):
         """See `tagging_errors`."""
-        return tagging_errors(answers, examples, scheme=self.scheme)
+        return tagging_errors(predictions, examples, scheme=self.scheme)
 
     @staticmethod
-    def describe_measures(measures):
-        if "f1" not in measures:
-            macro = percent(measures["macro_f1"])
-            return f"accuracy {percent(measures['accuracy'])} of words, macro F1 {macro}"
+    def describe_metrics(metrics):
+        if "f1" not in metrics:
+            macro = percent(metrics["macro_f1"])
+            return f"accuracy {percent(metrics['accuracy'])} of words, macro F1 {macro}"
         return (
-            f"F1 {percent(measures['f1'])} by conlleval's rules (precision "
-            f"{percent(measures['precision'])}, recall {percent(measures['recall'])}), strictly "
-            f"{percent(measures['strict_f1'])}; accuracy {percent(measures['accuracy'])} of words"
+            f"F1 {percent(metrics['f1'])} by conlleval's rules (precision "
+            f"{percent(metrics['precision'])}, recall {percent(metrics['recall'])}), strict F1 "
+            f"{percent(metrics['strict_f1'])}; accuracy {percent(metrics['accuracy'])} of words"
         )
 
     def signatures(self, *, max_length=None):
@@ -277,5 +278,98 @@ class Tagger(Task):
 
         return tagger_signatures(self, max_length=max_length or self.max_length)
 
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout.rate}
+
+class CheckedSentences:
+    """The sentences of a source, with their tags in the scheme of the model.
+
+    A file whose tags are needed is read completely before the first sentence, as its scheme, which
+    may not be the model's, is detected from all tags. Invalid tags are replaced by those of the
+    chunks that conlleval reads.
+
+    Args:
+        source: a `TaggedSource`.
+        labels: those of the model, or None.
+        scheme: that of the resulting tags, or None for that of the model or the file.
+        invalid_tags, unknown_tags: see `TaggerSettings`.
+        labelled: whether tags are needed; otherwise the model need not have them.
+
+    Attributes: those of the source.
+
+    Raises:
+        InputError: a tag is rejected, or `scheme` is not the model's.
+    """
+
+    def __init__(self, source, *, labels, scheme, invalid_tags, unknown_tags, labelled):
+        self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
+        self.columns, self.description = source.columns, source.description
+        self.error = source.error
+        self._source = source
+        self._labels = None if labels is None else frozenset(labels)
+        self._scheme = None if labels is None else scheme_of_labels(labels)
+        if labels is not None and scheme not in (None, self._scheme):
+            has = f"the scheme {self._scheme}" if self._scheme else "no scheme"
+            raise InputError(f"The model's tags have {has}; `scheme` is a setting of training.")
+        self._wanted = scheme or self._scheme
+        self._broken = InvalidTags(reject=invalid_tags == ERROR)
+        rejects = source.labelled and invalid_tags == ERROR
+        self._reads_all = labels is None or labelled or rejects
+        self._counts_unknown = unknown_tags == COUNT
+        self._rejects_unknown = labelled and labels is not None
+        self._with_spaces, self._first_with_spaces = 0, None
+
+    def __iter__(self):
+        sentences = self._source
+        if self._reads_all:
+            sentences = list(sentences)
+            detected = scheme_of(sentence.tags or () for sentence in sentences)
+            if self._labels is None or self._scheme is not None:
+                self._scheme = detected or self._scheme
+        if self._labels is None:
+            if self._scheme is None and self._wanted is not None:
+                raise InputError(
+                    f"{self.name} has tags that do not name chunks, as B-PER and O do, so they "
+                    "have no `scheme`."
+                )
+            self._wanted = self._wanted or (BIO if self._scheme == IOB1 else self._scheme)
+        return (self._checked(sentence) for sentence in sentences)
+
+    def notes(self):
+        """Lines for the user on invalid tags, and on words with spaces, so far."""
+        lines = self._broken.notes()
+        if self._with_spaces:
+            sentence, word = self._first_with_spaces
+            lines.append(
+                f"{self.name}: {counted(self._with_spaces, 'word')} with spaces, the first one in "
+                f"line {sentence.line_of(word)} ({quoted([sentence.words[word]])}); each has one "
+                "tag."
+            )
+        return lines
+
+    def _checked(self, sentence):
+        spaces = [word for word, text in enumerate(sentence.words or ()) if " " in text]
+        if spaces and self._first_with_spaces is None:
+            self._first_with_spaces = sentence, spaces[0]
+        self._with_spaces += len(spaces)
+        tags = sentence.tags
+        if tags is not None:
+            if self._scheme is not None and name_chunks(tags):
+                self._broken.look_at(sentence, self._scheme)
+                tags = tuple(converted(tags, self._wanted))
+            if self._rejects_unknown:
+                self._reject_unknown(sentence, tags)
+        return dataclasses.replace(sentence, tags=tags, source=self)
+
+    def _reject_unknown(self, sentence, tags):
+        may_count = self._scheme is None or name_chunks(tags)
+        if self._counts_unknown and may_count:
+            return
+        advice = "The model's tags name chunks, and those of this file do not."
+        if may_count:
+            advice = f'Use `unknown_tags="{COUNT}"` to count its words as errors.'
+        for word, tag in enumerate(tags):
+            if tag not in self._labels:
+                raise sentence.error(
+                    f'the model does not have the tag "{tag}". '
+                    f"Its tags are {quoted(sorted(self._labels))}. {advice}",
+                    word=word,
+                )

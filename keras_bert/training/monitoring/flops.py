@@ -1,10 +1,8 @@
-"""How many floating-point operations training takes by the model's own formula.
+"""Floating-point operations of training by the model's own formula, and of the device.
 
-Counted are the matrix products, a multiplication and an addition apiece, as in Chowdhery et al.
-2022 (PaLM), appendix B. What is not one (gelu, LayerNorm, softmax, dropout, the optimizer) is left
-out, and so is padding: it is what the model needs, not what a program spends. The encoder and each
-head count their own forward pass (`forward_flops`); training takes three times that, since the
-backward pass has two products for each.
+The formula counts a multiplication and an addition for each product of the matrix multiplications,
+as Chowdhery et al. 2022 (PaLM), appendix B. It leaves out everything else (gelu, LayerNorm,
+softmax, dropout, the optimizer) and padding: it is what the model needs, not what a program spends.
 """
 
 import functools
@@ -15,23 +13,23 @@ import tensorflow as tf
 
 from keras_bert.records.masking import most_predictions
 
-_FORWARD_AND_BACKWARD = 3
+_FORWARD_AND_BACKWARD = 3  # the backward pass has two products for each one of the forward pass
 
 
-def flops_a_token(task, *, examples_by_length, masked_rate, max_predictions, causal_fraction):
-    """Training FLOPs per token, the mean over rows; None where the rows' lengths are not known.
+def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, causal_fraction):
+    """Training FLOPs per token, the mean over examples; None where their lengths are not known.
 
     Args:
         task: a pre-training task.
-        examples_by_length: (S + 1,), how many rows have so many tokens.
-        masked_rate, max_predictions: how many tokens of a row are predicted (see `Masker`).
-        causal_fraction: the fraction of rows that are read from left to right, where the task has
-            both kinds.
+        examples_by_length: (S + 1,), the number of examples of each length in tokens.
+        masked_rate, max_predictions: the tokens of an example that are predicted (see `Masker`).
+        causal_fraction: the fraction of examples that are read from left to right, where the task
+            has both kinds.
     """
     config, outputs = task.config, task.output
-    rows = np.asarray(examples_by_length, np.float64)
-    length = np.arange(len(rows))
-    if not rows @ length:
+    counts = np.asarray(examples_by_length, np.float64)
+    length = np.arange(len(counts))
+    if not counts @ length:
         return None
     masked = most_predictions(length, rate=masked_rate, max_predictions=max_predictions)
     forward = config.forward_flops(length)
@@ -46,27 +44,27 @@ def flops_a_token(task, *, examples_by_length, masked_rate, max_predictions, cau
     if "next_sentence" in outputs or "sentence_order" in outputs:
         transform = 0 if task.transform is None else 2 * config.hidden_size**2
         forward = forward + transform + 4 * config.hidden_size
-    return float(_FORWARD_AND_BACKWARD * (rows @ forward) / (rows @ length))
+    return float(_FORWARD_AND_BACKWARD * (counts @ forward) / (counts @ length))
 
 
-_SIZES = {"CPU": 1024, "GPU": 8192}
-_TURNS = 5
+_SIZES = {"CPU": 1024, "GPU": 8192}  # larger matrices are no faster
+_TRIALS = 5
 
 
 @functools.cache
 def matrix_rate(dtype):
-    """Floating-point operations a second of one device (a GPU where there is one), measured.
+    """FLOP/s of one device (a GPU where there is one) in matrix products, measured once.
 
-    The best of some products of two square matrices of a `dtype` ("float32", "bfloat16"), large
-    enough that more is no faster; once a process, in less than a tenth of a second at 200 GFLOP/s.
+    The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
+    less than a tenth of a second at 200 GFLOP/s.
     """
     size = _SIZES["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
     matrix = tf.cast(tf.random.stateless_uniform((size, size), seed=[0, 0]), dtype)
-    return 2 * size**3 / min(_seconds(matrix) for _ in range(_TURNS))
+    return 2 * size**3 / min(_seconds(matrix) for _ in range(_TRIALS))
 
 
 def _seconds(matrix):
     begun = time.perf_counter()
     product = tf.matmul(matrix, matrix)
-    product[0, 0].numpy()  # when it is there, the work is done
+    product[0, 0].numpy()  # waits until the product is computed
     return time.perf_counter() - begun

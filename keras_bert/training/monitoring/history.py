@@ -1,4 +1,4 @@
-"""The curve of a run: one entry of figures every few steps, from what Keras reports."""
+"""The history of a run: a record of metrics every few steps, from what Keras reports."""
 
 import math
 import time
@@ -16,23 +16,23 @@ class NotFinite(InputError):
     """A loss, or weights, that are infinite or NaN.
 
     Attributes:
-        step: the step (from 1) of whose batch that is, or None where it is not known.
+        step: the step (from 1) of the batch, or None where it is not known.
     """
 
-    def __init__(self, what, *, step=None):
-        super().__init__(f"{what}; try a lower learning rate or a longer warm-up.")
-        self.what = what
+    def __init__(self, problem, *, step=None):
+        super().__init__(f"{problem}. Try a lower learning rate or a longer warm-up.")
+        self.problem = problem
         self.step = step
 
     def with_batch(self, path):
-        """The same, with the place where the batch lies."""
-        return NotFinite(f"{self.what}, whose batch is in {path}", step=self.step)
+        """The same error, with the path of the batch."""
+        return NotFinite(f"{self.problem}. The batch is saved in {path}", step=self.step)
 
 
 def save_batch(path, batches):
-    """Writes batches that `fit` takes, one after another, as arrays by name into an .npz file.
+    """Writes batches that `fit` takes as arrays by name into an .npz file, concatenated.
 
-    What an output is compared with is `label/OUTPUT`, and what that counts `weight/OUTPUT`.
+    Labels are `label/OUTPUT`, and their weights `weight/OUTPUT`.
     """
     parts = [
         {
@@ -48,43 +48,43 @@ def save_batch(path, batches):
 
 
 class History(keras.callbacks.Callback):
-    """Collects the entries of a run in which each Keras epoch is the steps of an entry.
+    """Collects the records of a run in which each Keras epoch is a log step.
 
     `records` is a list of JSON-like dictionaries:
 
     - `step`: optimizer steps done
-    - `tokens`: trained on so far, padding not counted; an average, None where it is not known
-    - `seconds`: since the run began, evaluations and former sessions counted in
-    - `train`: the figures over the steps since the entry before; a mean over nothing is left out
-    - `eval`: the figures on held-out data, where it was evaluated after this step
-    - `examples`: beside `eval`, what the feed's `examples` say, where there are any
+    - `tokens`: trained on so far without padding; an average, None where it is not known
+    - `seconds`: since the run began, including evaluations and former sessions
+    - `train`: the metrics over the steps since the last record; a mean over nothing is left out
+    - `eval`: the metrics on held-out data, where there was an evaluation after this step
+    - `examples`: with `eval`, the source's `examples`, where there are any
     - `learning_rate`: of the next step
-    - `gradient_norm`: of all gradients of a step together before they are cut, the mean over the
-      steps since the entry before, where it is measured
+    - `gradient_norm`: of all gradients of a step before clipping, the mean over the steps since the
+      last record, where it is measured
     - `tokens_per_second`: of training alone; None where too little was timed (the first step of a
       session, and of a phase, compiles and is left out)
-    - `input_wait`: the share of that time in which a step waited for its batch, where it is known
-    - `mfu`: floating-point operations a second of the model's own formula as a share
-      of `matrix_rate`, where both are known
+    - `input_wait`: the fraction of that time in which a step waited for its batch, where known
+    - `mfu`: model FLOPs utilization, the FLOP/s of the model's formula as a fraction of
+      `matrix_rate`, where both are known
 
-    The first entry of a run may be one at step 0, with an evaluation alone.
+    The first record of a run may be of step 0, with an evaluation alone.
 
     Args:
         plan: the `Plan` of the run.
-        records: those of former sessions; the list is added to.
-        loss_weights: what each output's loss counts in their sum, by the output's name; 1 where
-            it is not said.
-        matrix_rate: what the devices do in large matrix products, FLOP/s, or None.
+        records: those of former sessions; the list is extended.
+        loss_weights: the weight of each output's loss in their sum, by the output's name; 1 by
+            default.
+        matrix_rate: FLOP/s of the devices in large matrix products, or None.
 
-    `feed` is to be set before `fit`: the `BatchSource` of the phase, for tokens, FLOPs and clock.
+    `source` is to be set before `fit`: the `BatchSource` of the phase.
 
-    Raises `NotFinite` at the end of an entry whose loss is not a finite number.
+    Raises `NotFinite` at the end of a log step whose loss is infinite or NaN.
     """
 
     def __init__(self, plan, *, records, loss_weights=None, matrix_rate=None):
         super().__init__()
         self.plan = plan
-        self.feed = None
+        self.source = None
         self.records = records
         self.loss_weights = loss_weights or {}
         self.matrix_rate = matrix_rate
@@ -92,26 +92,26 @@ class History(keras.callbacks.Callback):
         self._session_began = time.perf_counter()
 
     @property
-    def feed(self):
+    def source(self):
         """The `BatchSource` of the phase."""
-        return self._feed
+        return self._source
 
-    @feed.setter
-    def feed(self, feed):
-        self._feed, self._warm = feed, False  # the first step of a phase compiles
+    @source.setter
+    def source(self, source):
+        self._source, self._warm = source, False  # the first step of a phase compiles
 
     @property
     def step(self):
-        """Steps done at the end of the last entry."""
+        """Steps done at the end of the last log step."""
         return self.records[-1]["step"] if self.records else 0
 
     @property
     def seconds(self):
-        """Seconds since the run began, former sessions counted in."""
+        """Seconds since the run began, including former sessions."""
         return self._seconds_before + time.perf_counter() - self._session_began
 
     def start(self, logs):
-        """Adds the entry before the first step, with what an evaluation gave."""
+        """Adds the record of step 0, with the logs of an evaluation."""
         self.records.append(
             {
                 "step": 0,
@@ -125,7 +125,7 @@ class History(keras.callbacks.Callback):
         )
 
     def on_epoch_begin(self, epoch, logs=None):
-        # Not what the plan says: an earlier version may have stopped inside of an entry.
+        # Not that of the plan: an earlier version may have stopped within a log step.
         self._first_step = self.step
         self._steps = self.plan.step_of(epoch) - self._first_step
         self._timed_from = self._now(0) if self._warm else None
@@ -133,7 +133,7 @@ class History(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         done = batch + 1
         if done >= self._steps:
-            # The one value that is fetched from the device: when it is there, the work is done.
+            # The one value that is fetched from the device: it waits for the work to be done.
             keras.ops.convert_to_numpy(self.model.optimizer.iterations)
         self._timed_until = self._now(done)
         if not self._warm:
@@ -157,46 +157,45 @@ class History(keras.callbacks.Callback):
         self.records.append(record)
 
     def _now(self, step):
-        """(steps done in the entry, seconds on the clock, seconds waited for batches or None)."""
-        return step, time.perf_counter(), self.feed.waited()
+        """(steps done in the log step, time, seconds waited for batches or None)."""
+        return step, time.perf_counter(), self.source.waited()
 
     def _speed(self):
         (first, begun, _), (last, ended, _) = self._timed_from, self._timed_until
         if last == first:
             return {"tokens_per_second": None}
-        seconds, tokens = ended - begun, self.feed.tokens_a_step
+        seconds, tokens = ended - begun, self.source.tokens_per_step
         speed = None if tokens is None else round((last - first) * tokens / seconds, 1)
-        found = {"tokens_per_second": speed}
+        measured = {"tokens_per_second": speed}
         waited = [moment[2] for moment in (self._timed_from, self._timed_until)]
         if None not in waited:
-            found["input_wait"] = round((waited[1] - waited[0]) / seconds, 4)
-        if None not in (speed, self.feed.flops_a_token, self.matrix_rate):
-            fraction = speed * self.feed.flops_a_token / self.matrix_rate
-            found["mfu"] = round(fraction, 4)
-        return found
+            measured["input_wait"] = round((waited[1] - waited[0]) / seconds, 4)
+        if None not in (speed, self.source.flops_per_token, self.matrix_rate):
+            fraction = speed * self.source.flops_per_token / self.matrix_rate
+            measured["mfu"] = round(fraction, 4)
+        return measured
 
     def _held_out(self, logs):
-        """What an entry says of an evaluation."""
-        examples = self.feed.examples()
+        """The part of a record on an evaluation."""
+        examples = self.source.examples()
         return {"eval": self._metrics(logs), **({"examples": examples} if examples else {})}
 
     def _tokens(self):
-        """Tokens at the end of the entry."""
+        """Tokens at the end of the log step."""
         before = self.records[-1].get("tokens") if self.records else 0
-        if before is None or self.feed.tokens_a_step is None:
+        if before is None or self.source.tokens_per_step is None:
             return None
-        return before + round(self._steps * self.feed.tokens_a_step)
+        return before + round(self._steps * self.source.tokens_per_step)
 
     def _not_finite(self, logs, step):
         if FINITE_BATCHES not in logs:
             return NotFinite(
-                "The loss is not a number any more, from a step between "
-                f"{self._first_step} and {step} on"
+                f"The loss became infinite or NaN between step {self._first_step} and {step}"
             )
-        # Where it was finite in every batch, it is not in their sum.
-        batches = int(logs[FINITE_BATCHES]) // self.feed.batches_a_step
+        # If every batch is finite, their sum is not.
+        batches = int(logs[FINITE_BATCHES]) // self.source.batches_per_step
         first = min(self._first_step + batches + 1, step)
-        return NotFinite(f"The loss is not a number any more from step {first} on", step=first)
+        return NotFinite(f"The loss became infinite or NaN in step {first}", step=first)
 
     def _metrics(self, logs):
         penalties = sum(float(penalty) for penalty in self.model.losses)

@@ -1,7 +1,7 @@
-"""The model card: the README.md of a model folder, which the hub shows, and reads the top of.
+"""The model card: the README.md of a model folder, which the hub shows.
 
-What stands between the two `---` is YAML. JSON is YAML, too, so the metadata is written as one line
-of JSON a key. The hub's documentation of model cards lists the keys.
+The metadata between the two `---` is YAML, written as one line of JSON (which is YAML) per key. The
+hub's documentation of model cards lists the keys.
 """
 
 import html
@@ -13,21 +13,18 @@ import keras_bert
 from keras_bert.base.files import read_json, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints.kinds import stored
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
 from keras_bert.checkpoints.saving import CARD
 from keras_bert.encoders import encoder_class, read_config
 from keras_bert.tasks import KINDS
 
 FILE = CARD
+NAME = "owner/name"  # a placeholder, which `push` replaces
 
-# What stands for the model's name until it has one; `push` puts it in.
-NAME = "owner/name"
-
-# What means something to Markdown and nothing to HTML. An underscore in a word means itself.
+# What has a meaning in Markdown and not in HTML. An underscore in a word has none.
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)")
 
-# The end of an architecture's name -> (the hub's word for the task, the class of transformers).
+# The end of an architecture's name -> (the hub's name of the task, the class of transformers).
 _TASKS = {
     "ForPreTraining": ("fill-mask", "AutoModelForMaskedLM"),
     "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
@@ -43,13 +40,12 @@ _TASKS = {
 def model_card(values, *, settings=None, metrics=None):
     """The text of a card.
 
-    Files are named without their folders, which are nobody's business.
+    Files are named without their folders, which are private.
 
     Args:
         values: the dictionary of the model's `config.json`.
-        settings: the settings of the run that made it, as run.json has them; None where no run is
-            known.
-        metrics: what metrics.json holds of that run.
+        settings: the settings of the run that made it, as in run.json; None where no run is known.
+        metrics: the contents of metrics.json of that run.
     """
     settings, metrics = settings or {}, metrics or {}
     kept = stored(values, source=CONFIG)
@@ -62,30 +58,30 @@ def model_card(values, *, settings=None, metrics=None):
         "",
         f"# {_markdown(_title(kind, settings))}",
         "",
-        f"Made with keras-bert {_markdown(kept.get('version', keras_bert.__version__))} "
+        f"Trained with keras-bert {_markdown(kept.get('version', keras_bert.__version__))} "
         "(`pip install keras-bert-toolkit`).",
         "",
-        *_table("What it was made of", _made_of(values, settings, metrics)),
-        *_table(f"Figures on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
+        *_table("Training", _training(values, settings, metrics)),
+        *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
         *_loading(values, kind),
     ]
     return "\n".join(lines) + "\n"
 
 
 def write_card(folder, *, settings, metrics):
-    """Writes the card of the model that a run leaves; see `model_card`."""
+    """Writes the `model_card` of the model that a run has trained."""
     values = read_json(Path(folder, CONFIG))
     write_text(Path(folder, FILE), model_card(values, settings=settings, metrics=metrics))
 
 
 def _markdown(value):
-    """A value as Markdown that shows it in one line, whatever a label or a file's name holds."""
+    """A value as one line of Markdown, whatever a label or the name of a file contains."""
     text = html.escape(escaped(" ".join(str(value).split())), quote=False)
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 def _yaml(value):
-    """A value as JSON without a raw character that a page or a terminal could obey."""
+    """A value as JSON without a character that a page or a terminal could interpret."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
@@ -109,12 +105,12 @@ def _metadata(values, settings, shown):
 
 
 def _title(kind, settings):
-    said = str(kind or "encoder").replace("-", " ")
+    name = str(kind or "encoder").replace("-", " ")
     data = settings.get("train") or settings.get("data")
-    return f"A {said}" + (f", trained on {_file_name(data)}" if data else "")
+    return f"A {name}" + (f", trained on {_file_name(data)}" if data else "")
 
 
-def _made_of(values, settings, metrics):
+def _training(values, settings, metrics):
     start = settings.get("model")
     if start is None and settings:
         start = f"random weights ({settings.get('architecture') or 'tiny'})"
@@ -126,36 +122,36 @@ def _made_of(values, settings, metrics):
         ("labels", ", ".join(map(str, labels.values()))),
         ("architecture", _sizes(values)),
         ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
-        ("batch size", _one_after_another(settings.get("batch_size"))),
+        ("batch size", _phases(settings.get("batch_size"))),
         ("learning rate", settings.get("learning_rate")),
-        ("tokens in a row", settings.get("max_length")),
+        ("max length", settings.get("max_length")),
         ("seed", settings.get("seed")),
     ]
     return [(name, value) for name, value in rows if value not in (None, "")]
 
 
-def _one_after_another(values):
-    """What phases have, or what all of a run has."""
+def _phases(values):
+    """The values of all phases, or the one value of a run."""
     return ", then ".join(map(str, values)) if isinstance(values, list) else values
 
 
 def _sizes(values):
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
-    layers, width, tokens = (values.get(name) for name in names)
-    return f"{layers} blocks, width {width}, {tokens:,} pieces" if tokens else ""
+    layers, size, tokens = (values.get(name) for name in names)
+    return f"{layers} layers, hidden size {size}, {tokens:,} tokens" if tokens else ""
 
 
 def _metrics(metrics):
-    """The official figures of the run, those that are numbers."""
+    """The metrics of the run on held-out data, those that are numbers."""
     held_out = metrics.get("dev") or metrics.get("eval") or {}
     return {name: value for name, value in held_out.items() if isinstance(value, float)}
 
 
 def _held_out(metrics):
     dev = metrics.get("dev") or {}
-    return (
-        f"the {counted(dev['examples'], 'dev example')}" if "examples" in dev else "held-out rows"
-    )
+    if "examples" in dev:
+        return f"the {counted(dev['examples'], 'dev example')}"
+    return "held-out examples"
 
 
 def _table(title, rows):
@@ -166,13 +162,13 @@ def _table(title, rows):
 
 
 def _loading(values, kind):
-    """How three libraries open it."""
+    """How to load the model with three libraries."""
     _, auto = _of_the_hub(values)
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
     yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
     if kind in KINDS and KINDS[kind].settings is not None:
-        yield f'answers = kb.predict(model="hf://{NAME}", data="FILE")'
+        yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
     yield from ["```", "", "With transformers:", "", "```python"]
     yield from [f"from transformers import {auto}, AutoTokenizer", ""]
     yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
@@ -188,7 +184,7 @@ def _loading(values, kind):
 
 
 def _keras_hub_reads(values):
-    """Whether keras-hub opens the encoder: it asks for a BERT's pooler, in the encoder."""
+    """Whether keras-hub loads the encoder: it expects a BERT's pooler within the encoder."""
     if values.get("model_type") != "bert" or not values.get("add_pooling_layer", True):
         return False
     config = read_config(values, source="config.json")
@@ -207,14 +203,14 @@ def _architecture(values):
 
 
 def _hub_name(model):
-    """`hf://owner/name@revision` -> "owner/name"; None for what is no name of the hub."""
+    """`hf://owner/name@revision` -> "owner/name"; None for anything else."""
     if not isinstance(model, str) or not model.startswith("hf://"):
         return None
     return model.removeprefix("hf://").partition("@")[0]
 
 
 def _file_name(path):
-    """The name of a file without its folder; of several phases' files, all of them."""
+    """The name of a file without its folder; of several phases, all of them."""
     if isinstance(path, list):
         return ", then ".join(map(_file_name, path))
     return None if path is None else Path(str(path)).name

@@ -1,4 +1,8 @@
-"""A run as TensorBoard shows it: curves, histograms of weights, the projector, a sweep's table."""
+"""A run in TensorBoard: charts, histograms of weights, the projector, a sweep's table.
+
+Keras's TensorBoard callback writes other things: its steps are epochs, it has one tag per metric
+without groups, no tokens, and what a killed session wrote after its last checkpoint stays.
+"""
 
 import contextlib
 import shutil
@@ -15,34 +19,26 @@ from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import percent
 from keras_bert.text.vocabulary import MASK
-from keras_bert.training.checkpoint import value_of
+from keras_bert.training.checkpoint import best_metric_value, value_of
 from keras_bert.training.optimizers.optimizer import GRADIENT_NORM
-from keras_bert.training.series import best_metric_value
 
-# Figures of an entry that are the run's, not the task's.
-_OF_THE_RUN = (
-    "learning_rate",
-    GRADIENT_NORM,
-    "tokens_per_second",
-    "input_wait",
-    "mfu",
-)
+# Metrics of a record that are of the run, not of the task.
+_RUN_METRICS = ("learning_rate", GRADIENT_NORM, "tokens_per_second", "input_wait", "mfu")
 
 
 class TensorBoardHistory(keras.callbacks.Callback):
-    """Writes a `Curve`'s entries under `folder`, in runs that TensorBoard lays over one another.
+    """Writes the records of a `History` under `folder`, in runs that share their charts.
 
-    `folder/train` and `folder/eval` hold each figure under the same tag (`masked_lm/loss`), so that
-    both are lines of one chart; `constants` maps the name of a further run to one {tag: value},
-    drawn as a level line (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every figure stands
-    there twice, over the steps and, in a group of charts of its own, over the tokens
-    (`over_tokens/masked_lm/loss`), where these are known. `folder/eval` also has the
-    entries' examples as text.
+    `folder/train` and `folder/eval` have each metric under the same tag (`masked_lm/loss`), so that
+    both are lines of one chart; `constants` maps the name of a further run to {tag: value}, drawn
+    as horizontal lines (`{"unigram_entropy": {"masked_lm/loss": 6.8}}`). Every metric is there over
+    the steps and, in charts of its own (`over_tokens/masked_lm/loss`), over the tokens, where these
+    are known. `folder/eval` also has the `examples` of the records as text.
 
-    What lies there is a function of the entries: at the start of a session the runs are written
-    anew from those so far, so that steps that a killed session did and this one does again stand
-    there once. `history` must come before this callback in `fit`'s list. `outputs` are the names
-    of the model's outputs, whose figures are grouped.
+    The runs depend on the records alone: a session first writes them again from the records so far,
+    so that steps that a killed session did and this one repeats are there once. `history` must come
+    before this callback in `fit`'s list. `outputs` are the names of the model's outputs, by which
+    metrics are grouped.
     """
 
     def __init__(self, folder, history, constants, *, outputs):
@@ -73,7 +69,7 @@ class TensorBoardHistory(keras.callbacks.Callback):
             scalars = {
                 run: by_tag(record.get(run, {}), outputs=self.outputs) for run in ("train", "eval")
             }
-            for name in _OF_THE_RUN:
+            for name in _RUN_METRICS:
                 if record.get(name) is not None:
                     scalars["train"][f"run/{name}"] = record[name]
             for run, tagged in {**scalars, **self.constants}.items():
@@ -91,7 +87,7 @@ class TensorBoardHistory(keras.callbacks.Callback):
 
 
 def _write_scalars(tagged, *, step):
-    """Writes figures by tag in one event: `tf.summary.scalar` takes several operations for each."""
+    """Writes metrics by tag in one event; `tf.summary.scalar` takes several operations for each."""
     values = [scalar_pb(tag, value).value[0] for tag, value in tagged.items()]
     if values:
         summary = summary_pb2.Summary(value=values)
@@ -99,9 +95,9 @@ def _write_scalars(tagged, *, step):
 
 
 def by_tag(metrics, *, outputs):
-    """`masked_lm_loss` -> `masked_lm/loss`, so that charts stand in a group for each output.
+    """`masked_lm_loss` -> `masked_lm/loss`, which groups charts by output.
 
-    What is not one output's stands in the group `total`.
+    Metrics of no output are in the group `total`.
     """
     tagged = {}
     for name, value in metrics.items():
@@ -112,12 +108,12 @@ def by_tag(metrics, *, outputs):
 
 
 def as_table(examples):
-    """The `examples` of an entry as a table in Markdown; the piece that is right stands in bold."""
+    """The `examples` of a record as a Markdown table; the correct token is bold."""
 
     def marked(token, expected):
         return f"**{_plain(token)}**" if token == expected else _plain(token)
 
-    lines = ["| text | in its place |", "|---|---|"]
+    lines = ["| text | predictions |", "|---|---|"]
     for example in examples:
         expected = example["expected"]
         guesses = " · ".join(
@@ -125,7 +121,7 @@ def as_table(examples):
             for token, probability in example["candidates"]
         )
         if all(token != expected for token, _ in example["candidates"]):
-            guesses += f"; it was {marked(expected, expected)}"
+            guesses += f"; correct: {marked(expected, expected)}"
         lines.append(
             f"| {_plain(example['before'])} **{_plain(MASK)}** {_plain(example['after'])} "
             f"| {guesses} |"
@@ -134,15 +130,15 @@ def as_table(examples):
 
 
 def _plain(text):
-    """Text in which nothing is Markdown."""
+    """The text with everything escaped that could be Markdown."""
     return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
 
 
 class WeightHistograms(keras.callbacks.Callback):
     """Writes a histogram of each variable at every evaluation, into the run `folder/weights`.
 
-    Each evaluation's stand in a file of its own, so that a session that goes on takes away what the
-    one before it wrote of later steps.
+    Each evaluation has its own file, so that a resumed session can delete what the last one wrote
+    of later steps.
 
     Args:
         folder: the `Path` of the run's logs.
@@ -171,22 +167,21 @@ class WeightHistograms(keras.callbacks.Callback):
         writer.close()
 
 
-# The projector's own methods (t-SNE, UMAP) take no more, and a browser has to load them.
+# The projector's methods (t-SNE, UMAP) take no more, and a browser has to load them.
 _MOST_TOKENS = 5000
 
 
 class EmbeddingProjector(keras.callbacks.Callback):
-    """Writes the embeddings of the most frequent pieces at the end of a session.
+    """Writes the embeddings of the most frequent tokens at the end of a session.
 
-    They lie in the run `folder/embeddings`, in place of those of the session before: `vectors.tsv`,
-    `pieces.tsv` (each piece and how often it stands in the training text) and the projector's
-    configuration.
+    The run `folder/embeddings` has `vectors.tsv`, `tokens.tsv` (each token with its count in the
+    training text) and the projector's configuration; they replace those of the last session.
 
     Args:
         folder: the `Path` of the run's logs.
-        task: the task, whose tokenizer names the pieces.
-        counts: how often each piece stands in the text, (V,); where it is empty, the pieces are in
-            the order of the vocabulary, which is that of their frequency in ours.
+        task: the task, whose tokenizer names the tokens.
+        counts: the count of each token in the text, (V,); where it is empty, tokens are in the
+            order of the vocabulary, which our learners sort by frequency.
     """
 
     def __init__(self, folder, task, counts):
@@ -199,22 +194,22 @@ class EmbeddingProjector(keras.callbacks.Callback):
         if self.folder.exists():
             shutil.rmtree(self.folder)
         shown = self._shown()
-        # What holds no event is no run, and what is none is not looked into.
+        # A folder without an event is not a run, and TensorBoard ignores it.
         with tf.summary.create_file_writer(str(self.folder)).as_default(step=0):
-            tf.summary.text("embeddings", f"{len(shown):,} pieces; see the projector")
+            tf.summary.text("embeddings", f"{len(shown):,} tokens; see the projector")
         table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
         np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
         name = self.task.tokenizer.vocabulary.token_name
-        lines = ["piece\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
-        (self.folder / "pieces.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines = ["token\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
+        (self.folder / "tokens.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         config = projector.ProjectorConfig()
         config.embeddings.add(
-            tensor_name="token embeddings", tensor_path="vectors.tsv", metadata_path="pieces.tsv"
+            tensor_name="token embeddings", tensor_path="vectors.tsv", metadata_path="tokens.tsv"
         )
         projector.visualize_embeddings(str(self.folder), config)
 
     def _shown(self):
-        """The ids of the pieces that are shown, the most frequent first."""
+        """The ids of the tokens that are shown, the most frequent first."""
         ids = np.arange(len(self.task.tokenizer.vocabulary))
         if len(self.counts):
             ids = np.argsort(-self.counts, kind="stable")
@@ -225,16 +220,16 @@ class EmbeddingProjector(keras.callbacks.Callback):
 
 
 def write_hparams(folder, runs, settings, *, names):
-    """Writes the runs of a sweep under `folder`, in place of what lay there.
+    """Writes the runs of a sweep under `folder`, in place of what it contains.
 
-    The experiment (which settings are tried, and what they are compared by) stands in the folder
-    itself, and each run in a folder of its name: its settings, `dev/METRIC` after every evaluation,
-    and `kept/METRIC`, that of the model it keeps. METRIC is what a model is kept by.
+    The experiment (the settings that are tried and the metric) is in the folder itself, and each
+    run in a folder of its name: its settings, `dev/METRIC` after every evaluation, and
+    `kept/METRIC` of the model that it keeps. METRIC is the metric that selects a model.
 
     Args:
         folder: OUTPUT/logs of the sweep.
-        runs: the metrics of each finished run by its name.
-        settings: the settings of each run, finished or not, by its name.
+        runs: the metrics of each finished run, by name.
+        settings: the settings of each run, finished or not, by name.
         names: the settings that are tried.
     """
     folder = Path(folder)
@@ -268,7 +263,7 @@ def write_hparams(folder, runs, settings, *, names):
 
 @contextlib.contextmanager
 def _writing(folder):
-    """What is summarised within it goes into a file in the folder."""
+    """Summaries within it are written into a file in the folder."""
     writer = tf.summary.create_file_writer(str(folder))
     with writer.as_default(step=0):
         yield

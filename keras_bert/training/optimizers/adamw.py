@@ -1,4 +1,4 @@
-"""AdamW, and with a rate and a first step for each variable."""
+"""AdamW, and AdamW with a learning rate and a first step per variable."""
 
 import keras
 from keras import ops
@@ -8,31 +8,30 @@ from keras_bert.layers.kernels.adam import InFewPasses
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class AdamW(InFewPasses, keras.optimizers.AdamW):
-    """Keras's AdamW (Loshchilov and Hutter 2019), with its numbers up to rounding.
+    """Keras's AdamW (Loshchilov and Hutter 2019) in fewer passes; equal up to rounding.
 
-    Arguments are those of AdamW.
+    Arguments are those of Keras's AdamW.
     """
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class LayerwiseAdamW(AdamW):
-    """Every variable moves as in an AdamW of its own, which begins at its own first step.
+    """Updates every variable as an AdamW of its own that begins at the variable's first step.
 
-    Until then it stays as it is to the last bit, and so do its moments, which are zero: they are
-    corrected for that start by the steps that it has had itself. (By the steps of the run, as
-    in Adam elsewhere, a block's first steps would be up to six times too long.) Its gradient is no
-    part of the norm that clips the others'.
+    Until then the variable and its moments (zero) are constant to the last bit, and its gradient is
+    not part of the norm that clips the others'. The bias correction counts the variable's own
+    steps: with those of the run its first updates would be up to six times too large.
 
-    What waits is decided in the graph by `iterations`: nothing is traced anew when a block thaws,
-    and a resumed run needs to know no more than its step.
+    Which variables wait is decided in the graph by `iterations`: unfreezing traces nothing again,
+    and a resumed run depends on its step alone.
 
     Args:
         learning_rate: a number or a schedule, of the whole run.
-        fractions: what each variable's rate is of that, in the order of the variables that the
-            optimizer is built for.
-        first_steps: the updates that are done before each variable's first one.
+        fractions: each variable's learning rate as a fraction of that, in the order of the
+            variables that the optimizer is built for.
+        first_steps: the number of updates before each variable's first one.
 
-    Others are those of AdamW, but for `amsgrad`, which there is not.
+    Others are those of AdamW, without `amsgrad`.
     """
 
     def __init__(self, learning_rate, *, fractions, first_steps, name="layerwise_adamw", **kwargs):
@@ -43,8 +42,8 @@ class LayerwiseAdamW(AdamW):
     def build(self, variables):
         if not self.built and not len(variables) == len(self.fractions) == len(self.first_steps):
             raise ValueError(
-                "`fractions` and `first_steps` must be as many as the variables. Received: "
-                f"{len(self.fractions)} shares, {len(self.first_steps)} first steps, "
+                "`fractions` and `first_steps` must have one value per variable. Received: "
+                f"{len(self.fractions)} fractions, {len(self.first_steps)} first steps, "
                 f"{len(variables)} variables"
             )
         super().build(variables)
@@ -58,7 +57,7 @@ class LayerwiseAdamW(AdamW):
         moved = [
             gradient
             if gradient is None or not self._waits(variable)
-            # A sign and not `ops`: an embedding's gradient on TensorFlow is a list of rows.
+            # `*`, not `ops`: an embedding's gradient on TensorFlow is `IndexedSlices`.
             else gradient * ops.cast(self._has_begun(variable), gradient.dtype)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
@@ -76,17 +75,17 @@ class LayerwiseAdamW(AdamW):
         super().update_step(gradient, variable, rate)
 
     def _apply_weight_decay(self, variables):
-        """Not here, where Keras decays all variables at one rate: see `update_step`."""
+        """Not here, where Keras decays all variables at one learning rate: see `update_step`."""
 
     def _waits(self, variable):
-        """Whether a variable has a first step after that of the run."""
+        """Whether a variable begins after the first step of the run."""
         return self.first_steps[self._get_variable_index(variable)] > 0
 
     def _has_begun(self, variable):
         return self.iterations >= self.first_steps[self._get_variable_index(variable)]
 
     def _correction(self, variable):
-        """From moments corrected by the steps of the run to those of the variable."""
+        """From the bias correction by the steps of the run to that by those of the variable."""
         first = self.first_steps[self._get_variable_index(variable)]
         of_run = ops.cast(self.iterations + 1, variable.dtype)
         of_its_own = ops.maximum(of_run - first, 1.0)

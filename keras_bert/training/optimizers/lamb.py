@@ -1,4 +1,4 @@
-"""LAMB (You et al. 2019, algorithm 2): Adam whose steps are in proportion to each tensor."""
+"""LAMB (You et al. 2019, algorithm 2): Adam with layer-wise trust ratios."""
 
 import keras
 from keras import ops
@@ -6,23 +6,22 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class LAMB(keras.optimizers.Optimizer):
-    """Adam whose every step is as long as the learning rate times the tensor that it changes.
+    """Adam whose update of a tensor has the tensor's norm times the learning rate.
 
-    With Adam's direction m̂ / (√v̂ + ε), moments corrected for their start at zero, a tensor x gets
+    With Adam's bias-corrected direction m̂ / (√v̂ + ε), a tensor x is updated by
 
         u = m̂ / (√v̂ + ε) + λ x        x ← x - η (‖x‖ / ‖u‖) u
 
-    The weight decay λ x stands inside the norm, as in the paper; `keras.optimizers.Lamb` decays
-    apart from it. The ratio is 1 where either norm is 0. A tensor that
-    `exclude_from_weight_decay` names has neither decay nor ratio, but Adam's step, as in the
-    authors' own program (biases and LayerNorms there). A variable with an attribute `num_parts`, as
-    the kernel of query, key and value in `SelfAttention`, is that many tensors of equal size, side
-    by side along the last axis, each with a ratio of its own.
+    The weight decay λ x is inside the norm, as in the paper; `keras.optimizers.Lamb` decays apart
+    from it. The ratio is 1 where either norm is 0. Tensors of `exclude_from_weight_decay` have
+    neither decay nor ratio, but Adam's step, as in the authors' code (biases and LayerNorm there).
+    A variable with an attribute `num_parts`, such as the fused kernel of query, key and value in
+    `SelfAttention`, is that many tensors of equal size along the last axis, each with its ratio.
 
     Args:
         learning_rate: η, a number or a schedule.
         weight_decay: λ; 0 is none.
-        beta_1, beta_2: shares that the moments m and v keep a step.
+        beta_1, beta_2: decay rates of the moments m and v.
         epsilon: ε.
 
     Others are those of every Keras optimizer.
@@ -50,7 +49,7 @@ class LAMB(keras.optimizers.Optimizer):
         rate = ops.cast(learning_rate, variable.dtype)
         gradient = ops.cast(gradient, variable.dtype)
         step = ops.cast(self.iterations + 1, variable.dtype)
-        # `ops` and not signs: an embedding's gradient on TensorFlow is a list of rows.
+        # `ops`, not operators: an embedding's gradient on TensorFlow is `IndexedSlices`.
         self.assign_add(m, (1 - self.beta_1) * ops.subtract(gradient, m))
         self.assign_add(v, (1 - self.beta_2) * ops.subtract(ops.square(gradient), v))
         corrected_m = m / (1 - ops.power(self.beta_1, step))
@@ -62,7 +61,7 @@ class LAMB(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def _apply_weight_decay(self, variables):
-        """Not here, where Keras decays before the step: the decay is a part of the step."""
+        """Not before the step, as in Keras: the decay is a part of the step."""
 
     def get_config(self):
         return {

@@ -1,4 +1,4 @@
-"""BERT's optimizers: warm-up and decay, global clipping, no weight decay on biases and norms."""
+"""BERT's optimizers: warm-up, global clipping, no weight decay on biases and LayerNorm."""
 
 import keras
 from keras import ops
@@ -11,6 +11,7 @@ from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.optimizers.schedules import (
     OneCycle,
+    PerUpdate,
     SlantedTriangular,
     WarmupConstant,
     WarmupCosineDecay,
@@ -20,22 +21,22 @@ from keras_bert.training.settings import FinetuneSettings
 
 
 def depths(task, variables):
-    """The depth of each variable of a task: a list of ints.
+    """The depth of each variable of a task, a list of ints.
 
-    The head is at 0, with all that belongs to it, such as the pooler or a mix of layers. The groups
-    of the encoder's layers count from its output: 1, 2, … down to the embeddings.
+    The head is at 0, with all that belongs to it, such as the pooler or a layer mix. The groups of
+    the encoder's layers count from its output: 1, 2, … down to the embeddings.
     """
     groups = enumerate(reversed(task.encoder.layer_groups), 1)
-    found = {id(v): depth for depth, group in groups for layer in group for v in layer.variables}
-    return [found.get(id(variable), 0) for variable in variables]
+    depth_of = {id(v): depth for depth, group in groups for layer in group for v in layer.variables}
+    return [depth_of.get(id(variable), 0) for variable in variables]
 
 
 def layers_to_train(encoder, *, last=None, epochs=None):
-    """How many groups of the encoder's layers are trained, from its output down.
+    """The number of groups of the encoder's layers that are trained, from its output down.
 
     Args:
-        last: train the last so many layers; None is all of the encoder.
-        epochs: unfreeze one layer more at the end of each of so many epochs; None is all at once.
+        last: train only so many layers; None is all of the encoder.
+        epochs: unfreeze one more layer after each of so many epochs; None is all at once.
 
     Raises:
         InputError: there are fewer layers above the embeddings.
@@ -44,48 +45,17 @@ def layers_to_train(encoder, *, last=None, epochs=None):
     if last is not None and last > groups - 1:
         raise InputError(
             f"`train_layers` is {last}, but the model has {counted(groups - 1, 'layer')}. Leave it "
-            "out to train all of the model."
+            "out to train the whole model."
         )
     layers = groups if last is None else last
     return layers if epochs is None else min(layers, epochs - 1)
 
 
-def train_from_the_top(task, layers):
-    """Takes what is below the last `layers` groups of a task's encoder out of training."""
+def train_last_layers(task, layers):
+    """Freezes everything below the last `layers` groups of a task's encoder."""
     for group in task.encoder.layer_groups[::-1][layers:]:
         for layer in group:
             layer.trainable = False
-
-
-@keras.saving.register_keras_serializable(package="keras_bert")
-class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule that is asked by batches and answers by updates.
-
-    Under gradient accumulation `optimizer.iterations` counts updates, but Keras asks the schedule
-    by the number of batches, so that it would be through with its rates too early.
-
-    Args:
-        schedule: the rate by the number of updates done.
-        batches: how many make an update.
-    """
-
-    def __init__(self, *, schedule, batches):
-        self.schedule = schedule
-        self.batches = batches
-
-    def __call__(self, step):
-        return self.schedule(ops.floor_divide(step, self.batches))
-
-    def get_config(self):
-        return {
-            "schedule": keras.saving.serialize_keras_object(self.schedule),
-            "batches": self.batches,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        schedule = keras.saving.deserialize_keras_object(config["schedule"])
-        return cls(**{**config, "schedule": schedule})
 
 
 GRADIENT_NORM = "gradient_norm"
@@ -93,9 +63,9 @@ GRADIENT_NORM = "gradient_norm"
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class GradientNorm(keras.metrics.Metric):
-    """The mean over updates of the norm of their gradients; NaN while there were none.
+    """The mean norm of the gradients over updates; NaN while there were none.
 
-    It is added up on the device, and read when a run's other figures are.
+    It is summed on the device, and read with a run's other metrics.
     """
 
     def __init__(self, name=GRADIENT_NORM):
@@ -103,7 +73,7 @@ class GradientNorm(keras.metrics.Metric):
         self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
 
     def update_state(self, norm):
-        """Adds an update by its norm, ()."""
+        """Adds the norm of an update, ()."""
         norm = ops.cast(norm, self.dtype)
         self.sums.assign_add(ops.stack([norm, ops.ones_like(norm)]))
 
@@ -116,23 +86,48 @@ class GradientNorm(keras.metrics.Metric):
 
 
 def with_gradient_norm(optimizer_class):
-    """The class of optimizers that measure their gradients where they clip them.
+    """The class of optimizers with a `gradient_norm`, a `GradientNorm`, updated when they clip."""
 
-    Such an optimizer has the attribute `gradient_norm`, a `GradientNorm`. It computes what it would
-    otherwise: the sum of squares that clips a gradient is the one that is measured.
+    class Measuring:
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.gradient_norm = GradientNorm()
+
+        def _clip_gradients(self, grads):
+            # The formula that clips them: TensorFlow computes the two as one.
+            self.gradient_norm.update_state(global_norm(grads))
+            return super()._clip_gradients(grads)
+
+    return type(optimizer_class.__name__, (Measuring, optimizer_class), {})
+
+
+def with_global_gradients(optimizer_class):
+    """The class of optimizers that first sum the gradients over the replicas.
+
+    Keras sums them last: each replica clips, or accumulates, the gradients of its own part of the
+    batch, which makes other updates than the whole batch on one device. Here all replicas have the
+    same gradients, and each updates its own copies of the variables as one device would.
     """
-    return type(optimizer_class.__name__, (_Measuring, optimizer_class), {})
+    import tensorflow as tf
+    from keras.src.backend.tensorflow.optimizer import TFOptimizer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
 
+    class PerReplica(TFOptimizer):
+        """The sum, and then what one device does, in place of Keras's for `tf.distribute`."""
 
-class _Measuring:
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self.gradient_norm = GradientNorm()
+        def _backend_apply_gradients(self, grads, trainable_variables):
+            context = tf.distribute.get_replica_context()
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            super()._backend_apply_gradients(grads, trainable_variables)
 
-    def _clip_gradients(self, grads):
-        # The formula that clips them: TensorFlow computes the two as one.
-        self.gradient_norm.update_state(global_norm(grads))
-        return super()._clip_gradients(grads)
+        _backend_update_step = BaseOptimizer._backend_update_step
+        _apply_weight_decay = BaseOptimizer._apply_weight_decay
+        _backend_increment_gradient_accumulators = (
+            BaseOptimizer._backend_increment_gradient_accumulators
+        )
+
+    # Python puts `PerReplica` between the optimizer's own methods and Keras's for TensorFlow.
+    return type(optimizer_class.__name__, (optimizer_class, PerReplica), {})
 
 
 OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
@@ -166,32 +161,49 @@ def make_optimizer(
     first_steps=None,
     measures_gradients=False,
 ):
-    """Returns the optimizer that trains `model` for `steps` steps.
+    """Returns the optimizer that trains `model` for `steps` steps, built.
 
-    `steps` None keeps the rate as it is, from the first step on.
+    Unlike google-research/bert, the moments are bias-corrected, as in Hugging Face's and Keras's
+    AdamW.
 
-    `learning_rate` is the highest rate, reached after the share `warmup` (0 to below 1) of the
-    steps; what comes after is the `schedule`'s, by itself a line to 0 at the end. Weights decay by
-    `weight_decay` where they are matrices; biases and the scales and offsets of LayerNorm do not.
-    Gradients are clipped to a global norm of `clip_norm`; 0 leaves them as they are.
+    Args:
+        model: the model whose trainable variables are updated.
+        learning_rate: the highest learning rate.
+        warmup: the fraction of the steps (0 to below 1) after which it is reached.
+        weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
+        steps: updates of the weights; None keeps the learning rate constant from the first step.
+        optimizer: "adamw" (Loshchilov and Hutter 2019) or "lamb" (You et al. 2019, for batches of
+            thousands; see `LAMB`).
+        clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
+        gradient_accumulation_steps: batches of an update; their mean gradient is clipped.
+        schedule: the learning rate after the warm-up.
+        fractions, first_steps: as of `LayerwiseAdamW`, per trainable variable; None is 1 and 0.
+        measures_gradients: whether it has a `gradient_norm`, which is among the task's metrics.
 
-    `optimizer` is "adamw" (decay by `weight_decay` times the rate, Loshchilov and Hutter 2019) or
-    "lamb" (You et al. 2019, for batches of thousands; see `LAMB`). Unlike google-research/bert, the
-    moments are corrected for their start at zero, as in Hugging Face's and Keras's AdamW.
-
-    A step is an update of the weights. It takes `gradient_accumulation_steps` batches, whose
-    gradients are averaged, and clipped as that average.
-
-    `fractions` (what each trainable variable's rate is of that, None: all of it) and `first_steps`
-    (the steps that are done before each one's first, None: none) are those of `LayerwiseAdamW`.
-
-    With `measures_gradients` it has a `gradient_norm`, a metric, which is among its task's.
-
-    Raises `InputError` where a number is out of its range or the optimizer is none of these.
+    Raises `InputError` where a number is out of its range or a name is unknown.
     """
-    _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps)
-    if schedule not in SCHEDULES:
-        raise InputError(f"The schedule is {schedule!r}; it must be one of {', '.join(SCHEDULES)}.")
+    for name, value, names in (
+        ("optimizer", optimizer, OPTIMIZERS),
+        ("schedule", schedule, SCHEDULES),
+    ):
+        if value not in names:
+            raise InputError(
+                f"Invalid `{name}`. Choose from: {', '.join(names)}. Received: {value!r}"
+            )
+    for name, value, is_valid, expected in (
+        ("steps", steps, steps is None or steps >= 1, "at least 1"),
+        ("learning_rate", learning_rate, learning_rate > 0, "a number above 0"),
+        ("warmup", warmup, 0 <= warmup < 1, "a fraction of the steps, from 0 to below 1"),
+        ("weight_decay", weight_decay, weight_decay >= 0, "at least 0"),
+        (
+            "gradient_accumulation_steps",
+            gradient_accumulation_steps,
+            gradient_accumulation_steps >= 1,
+            "at least 1",
+        ),
+    ):
+        if not is_valid:
+            raise InputError(f"Invalid `{name}`. Expected {expected}. Received: {value}")
     rate, accumulated = learning_rate, None
     if steps is not None:
         rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)
@@ -200,16 +212,17 @@ def make_optimizer(
         rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
     kind, layerwise = OPTIMIZERS[optimizer], {}
     if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
-        kind, layerwise = LayerwiseAdamW, _layerwise(optimizer, model, fractions, first_steps)
+        if optimizer != "adamw":
+            raise InputError(f"Layer-wise rates need the optimizer adamw. Received: {optimizer}")
+        count = len(model.trainable_variables)
+        kind = LayerwiseAdamW
+        layerwise = {"fractions": fractions or [1.0] * count}
+        layerwise["first_steps"] = first_steps or [0] * count
     if replica_count() > 1:
-        from keras_bert.training.optimizers.global_gradients import (
-            with_global_gradients,  # loads TensorFlow
-        )
-
         kind = with_global_gradients(kind)
     if measures_gradients:
         kind = with_gradient_norm(kind)
-    made = kind(
+    built = kind(
         rate,
         weight_decay=weight_decay,
         beta_1=_BETA_1,
@@ -217,43 +230,16 @@ def make_optimizer(
         epsilon=_EPSILON,
         global_clipnorm=clip_norm or None,
         gradient_accumulation_steps=accumulated,
-        # A fixed name: checkpoints store variables by path, and Keras numbers automatic names.
+        # Fixed: checkpoints store variables by path, and Keras numbers automatic names.
         name=optimizer,
         **layerwise,
     )
-    made.exclude_from_weight_decay(
+    built.exclude_from_weight_decay(
         var_list=[variable for variable in model.trainable_variables if not decays(variable)]
     )
-    # Built in the first step, it would have TensorFlow trace that step a second time.
-    made.build(model.trainable_variables)
-    return made
-
-
-def _layerwise(optimizer, model, fractions, first_steps):
-    """What a `LayerwiseAdamW` is made with beside what every AdamW is."""
-    if optimizer != "adamw":
-        raise InputError(f"The layers have rates of their own under adamw, not under {optimizer}.")
-    count = len(model.trainable_variables)
-    return {"fractions": fractions or [1.0] * count, "first_steps": first_steps or [0] * count}
-
-
-def _check(optimizer, learning_rate, warmup, weight_decay, steps, gradient_accumulation_steps):
-    if optimizer not in OPTIMIZERS:
-        raise InputError(
-            f"The optimizer is {optimizer!r}; it must be one of {', '.join(OPTIMIZERS)}."
-        )
-    if steps is not None and steps < 1:
-        raise InputError(f"The number of steps is {steps}; at least 1 is needed.")
-    if not learning_rate > 0:
-        raise InputError(f"The learning rate is {learning_rate}; it must be above 0.")
-    if not 0 <= warmup < 1:
-        raise InputError(f"The warm-up is {warmup}; give a share of the steps, from 0 to below 1.")
-    if not weight_decay >= 0:
-        raise InputError(f"The weight decay is {weight_decay}; it must not be negative.")
-    if gradient_accumulation_steps < 1:
-        raise InputError(
-            f"The number of batches a step is {gradient_accumulation_steps}; at least 1 is needed."
-        )
+    # If it were built in the first step, TensorFlow would trace that step twice.
+    built.build(model.trainable_variables)
+    return built
 
 
 def decays(variable):
@@ -261,22 +247,22 @@ def decays(variable):
     return len(variable.shape) > 1 and "bias" not in variable.name
 
 
-# The highest learning rate where none is given: of all weights, and of a head alone.
-RATE, RATE_OF_A_HEAD = 5e-5, 1e-3
+# The default learning rates of fine-tuning: of all weights, and of a head alone.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 
 
 def finetuning_optimizer(task, *, steps, learning_rate=None):
-    """`make_optimizer` with the settings that `keras_bert.finetune` has by itself.
+    """`make_optimizer` with the defaults of `keras_bert.finetune`.
 
     Args:
         task: a `Task`.
-        steps: how many there will be. None keeps the rate at its highest.
+        steps: as of `make_optimizer`.
         learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
     """
     if learning_rate is None:
         layers = (layer for group in task.encoder.layer_groups for layer in group)
         is_trained = any(layer.trainable_variables for layer in layers)
-        learning_rate = RATE if is_trained else RATE_OF_A_HEAD
+        learning_rate = LEARNING_RATE if is_trained else HEAD_LEARNING_RATE
     defaults = FinetuneSettings.defaults()
     return make_optimizer(
         task,

@@ -1,4 +1,4 @@
-"""The learning rate over a run: a warm-up, and what comes after it."""
+"""Learning-rate schedules: a linear or cosine warm-up, and what follows it."""
 
 import math
 
@@ -7,15 +7,14 @@ from keras import ops
 
 
 class Warmup(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises in a line to `peak` over `warmup_steps`; a subclass says what comes after.
+    """Rises linearly to `peak` over `warmup_steps`; subclasses define what follows.
 
-    Counted so that no step is lost to a rate of zero: with `step` updates done, the next one uses
-    peak * (step + 1) / warmup_steps in the warm-up, so that both its last step and the one after it
-    use `peak`.
+    No step has a learning rate of zero: with `step` updates done, the next one of the warm-up uses
+    peak * (step + 1) / warmup_steps, so that both its last step and the one after it use `peak`.
 
     Args:
-        peak: the highest rate.
-        warmup_steps: how many steps the rate rises for; 0 begins at the peak.
+        peak: the highest learning rate.
+        warmup_steps: the steps of the warm-up; 0 begins at the peak.
         steps: of the whole run.
     """
 
@@ -35,11 +34,11 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
         return self.peak * ops.maximum(fraction, 0.0)
 
     def rising(self, step):
-        """The share of the peak in the warm-up, with `step` (float32) updates done."""
+        """The fraction of the peak in the warm-up, with `step` (float32) updates done."""
         return (step + 1.0) / max(self.warmup_steps, 1)
 
     def falling(self, step):
-        """The share of the peak after the warm-up: 1 with `warmup_steps` updates done."""
+        """The fraction of the peak after the warm-up: 1 with `warmup_steps` updates done."""
         raise NotImplementedError
 
     def get_config(self):
@@ -55,9 +54,8 @@ class OneCycle(Warmup):
         low + (peak - low) * (1 - cos(pi * t / w)) / 2          low = peak / 25, up to w
         end + (peak - end) * (1 + cos(pi * (t - w) / (T - w))) / 2      end = low / 10,000, after it
 
-    The shares are those of fastai and PyTorch, whose rise takes 0.25 to 0.3 of the steps. The
-    moments' decay stays as it is: the cycle of the momentum that the paper lays against it was
-    found for SGD.
+    The fractions are those of fastai and PyTorch, whose warm-up takes 0.25 to 0.3 of the steps. The
+    betas are constant: the paper's cycle of the momentum was found for SGD.
     """
 
     START = 1 / 25
@@ -75,14 +73,14 @@ class OneCycle(Warmup):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SlantedTriangular(Warmup):
-    """A short rise and a long fall, both in a line, between `peak / ratio` and `peak`.
+    """A short rise and a long decay, both linear, between `peak / ratio` and `peak` (ULMFiT).
 
     With t updates done, of T, and cut the `warmup_steps`, the next one uses
 
         p = t / cut before the cut, else 1 - (t - cut) / (T - cut)
         peak * (1 + p * (ratio - 1)) / ratio
 
-    The paper's cut_frac is 0.1 (which is the share of the warm-up here, too) and its ratio 32.
+    The paper's cut_frac is 0.1 (the default warm-up here, too) and its ratio 32.
     """
 
     def __init__(self, *, peak, warmup_steps, steps, ratio=32):
@@ -105,7 +103,7 @@ class SlantedTriangular(Warmup):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class WarmupConstant(Warmup):
-    """After the warm-up the rate stays at `peak`."""
+    """After the warm-up the learning rate stays at `peak`."""
 
     def falling(self, step):
         return ops.ones_like(step)
@@ -113,10 +111,7 @@ class WarmupConstant(Warmup):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class WarmupCosineDecay(Warmup):
-    """After the warm-up the rate falls to 0 at `steps` along half a cosine.
-
-    (Loshchilov and Hutter 2017, SGDR, without restarts.)
-    """
+    """After the warm-up, half a cosine to 0 at `steps` (SGDR, Loshchilov and Hutter 2017)."""
 
     def falling(self, step):
         passed = (step - self.warmup_steps) / (self.steps - self.warmup_steps)
@@ -125,10 +120,41 @@ class WarmupCosineDecay(Warmup):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class WarmupLinearDecay(Warmup):
-    """After the warm-up the rate falls in a line to 0 at `steps` (Devlin et al. 2019, A.2).
+    """After the warm-up the learning rate decays linearly to 0 (Devlin et al. 2019, A.2).
 
     With `step` updates done, the next one uses peak * (steps - step) / (steps - warmup_steps).
     """
 
     def falling(self, step):
         return (self.steps - step) / (self.steps - self.warmup_steps)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule over updates that Keras calls with the number of batches.
+
+    Under gradient accumulation `optimizer.iterations` counts updates, but Keras calls the schedule
+    with the number of batches.
+
+    Args:
+        schedule: the learning rate by the number of updates done.
+        batches: the batches of an update.
+    """
+
+    def __init__(self, *, schedule, batches):
+        self.schedule = schedule
+        self.batches = batches
+
+    def __call__(self, step):
+        return self.schedule(ops.floor_divide(step, self.batches))
+
+    def get_config(self):
+        return {
+            "schedule": keras.saving.serialize_keras_object(self.schedule),
+            "batches": self.batches,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        schedule = keras.saving.deserialize_keras_object(config["schedule"])
+        return cls(**{**config, "schedule": schedule})

@@ -1,9 +1,9 @@
-"""The devices that a run trains on, as its loop sees them: who writes, who gets which rows.
+"""The devices that a run trains on: which process writes, and which part of a batch each gets.
 
-What `fit` and `evaluate` call for a step is ours under a strategy of `tf.distribute`: Keras 3.15's
-own fails there with several steps an execution, and with several workers: it asks for
-the mean over all of them of each figure of a step, along an axis that numbers do not have. Nobody
-reads these. An entry's figures are added up over the replicas by the metrics themselves.
+Under a strategy of `tf.distribute` the steps of `fit` and `evaluate` are ours: those of Keras 3.15
+fail there with several steps per execution, and with several workers, since they ask for the mean
+over the workers of each step's metrics. Nobody reads these: the metrics themselves are summed over
+the replicas when a log step ends.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +20,7 @@ from keras_bert.training.strategies.strategy import Workers
 
 
 def replicated_training(model, strategy):
-    """What stands for `model.train_function`: takes an iterator, which has as many batches.
-
-    It does `model.steps_per_execution` steps before it comes back.
-    """
+    """A `model.train_function`: takes an iterator, and does `model.steps_per_execution` steps."""
     together = _together(model.train_step, strategy)
 
     @tf.function(autograph=False)
@@ -36,7 +33,7 @@ def replicated_training(model, strategy):
             lambda number: number < model.steps_per_execution,
             step,
             [tf.constant(0)],
-            parallel_iterations=1,  # sums of two steps at a time would wait for one another
+            parallel_iterations=1,  # the sums of two concurrent steps would deadlock
         )
 
     metrics = _unread_metrics(model)
@@ -49,7 +46,7 @@ def replicated_training(model, strategy):
 
 
 def replicated_evaluation(model, strategy):
-    """What stands for `model.test_function`; it ends early with the data."""
+    """A `model.test_function`, which ends early with the data."""
     together = _together(model.test_step, strategy)
     metrics = _unread_metrics(model)
 
@@ -73,19 +70,19 @@ def _together(step, strategy):
 
 
 def _unread_metrics(model):
-    """The names by which Keras knows that it is to ask the metrics themselves."""
+    """None by name, for which Keras reads the metrics themselves."""
     return dict.fromkeys(model.get_metrics_result())
 
 
 class Devices:
-    """One device, or those of the strategy of `tf.distribute` that is in scope, its replicas.
+    """One device, or the replicas of the `tf.distribute` strategy in scope.
 
     Every replica has a copy of all variables and computes its part of each batch. Replicas may
     belong to several processes, the workers, of which one, the chief, writes.
 
     Attributes:
-        replicas: how many there are, over all workers.
-        workers: how many processes train together.
+        replicas: their number over all workers.
+        workers: the number of processes that train together.
         is_chief: whether this process is the one that writes.
     """
 
@@ -96,29 +93,27 @@ class Devices:
         self.workers = self._workers.count if self._workers else 1
         self.is_chief = self._workers is None or self._workers.is_chief
 
-    def check_sequences(self, rows, *, by="batch_size"):
-        """Raises `InputError` where batches of so many rows have no part for each device.
+    def check_batch_size(self, size, *, setting="batch_size"):
+        """Raises `InputError` where batches of so many examples have no part for each device.
 
-        Parts may differ by a row, but not on a TPU, whose shapes are all the same. `by` is the
-        setting that their size comes of.
+        Parts may differ by an example, except on a TPU. `setting` determines the size.
         """
-        if rows < self.replicas:
+        if size < self.replicas:
             raise InputError(
-                f"Batches have as few as {rows} rows here, and {self.replicas} devices take a part "
-                f"of each; give a larger `{by}`, more examples, or train on fewer devices."
+                f"The smallest batch has {size} examples, too few for {self.replicas} devices. Use "
+                f"a larger `{setting}`, more examples, or fewer devices."
             )
-        if isinstance(self._strategy, tf.distribute.TPUStrategy) and rows % self.replicas:
+        if isinstance(self._strategy, tf.distribute.TPUStrategy) and size % self.replicas:
             raise InputError(
-                f"Batches have {rows} rows here, of which the {self.replicas} parts of a TPU take "
-                f"equal shares; give a `batch_size` that is a multiple of {self.replicas}."
+                f"Batches have {size} examples, which {self.replicas} TPU cores cannot share "
+                f"equally. Use a `batch_size` that is a multiple of {self.replicas}."
             )
 
     def prepare(self, model, dataset):
-        """Settles for a compiled model what Keras would settle when `fit` sees a `dataset`.
+        """Builds the metrics of a compiled model, as `fit` would for a `dataset`, and its steps.
 
-        To make the figures' variables, Keras would take a batch out of the data, which it can do
-        neither with several workers nor where the parts of a batch are of several shapes. Its steps
-        are replaced, too (see `keras_bert.training.strategies.devices`).
+        Keras would take a batch from the data, which fails with several workers, and where the
+        parts of a batch have several shapes.
         """
         if self._strategy is None:
             return
@@ -126,12 +121,12 @@ class Devices:
             lambda spec: keras.KerasTensor(spec.shape, spec.dtype.name), dataset.element_spec
         )
         model._symbolic_build(data_batch=batch)
-        model._distribute_strategy = None  # then it takes the one in scope, and builds nothing
+        model._distribute_strategy = None  # Keras then takes the one in scope, and builds nothing
         if model.train_function is None:
             self.renew_steps(model)
 
     def renew_steps(self, model):
-        """Has the steps of a model traced anew when they are next called."""
+        """Traces the steps of a model again when they are next called."""
         model.train_function = model.test_function = None  # then Keras makes them
         if self._strategy is not None:
             model.train_function = replicated_training(model, self._strategy)
@@ -140,8 +135,7 @@ class Devices:
     def distributed(self, dataset):
         """The dataset in which each replica gets its part of every batch; None stays None.
 
-        What one device would train on in a step is what all of them train on together: replica r
-        of n gets the rows [B r / n, B (r + 1) / n) of B.
+        Replica r of n gets the examples [B r / n, B (r + 1) / n) of B.
         """
         if self._strategy is None or dataset is None:
             return dataset
@@ -154,46 +148,43 @@ class Devices:
         return self._strategy.distribute_datasets_from_function(of_worker)
 
     def matrix_rate(self, dtype):
-        """FLOP/s of all devices in large matrix products of a type; None on a TPU: not known."""
+        """FLOP/s of all devices in large matrix products of a dtype; None on a TPU: not known."""
         if isinstance(self._strategy, tf.distribute.TPUStrategy):
             return None
-        # Several logical devices of one processor have no more of it than one.
+        # Several logical devices of one processor are as fast as one.
         has_gpu = bool(tf.config.list_logical_devices("GPU"))
         return matrix_rate(dtype) * (self.replicas if has_gpu else self.workers)
 
     def batches_in(self, dataset):
-        """How many batches Keras must be told that a dataset has; None where it finds out itself.
-
-        It does not see the end of distributed ones coming, and warns.
-        """
+        """The number of batches of a dataset; None where Keras finds it out without a warning."""
         if self._strategy is None or dataset is None:
             return None
         return int(dataset.cardinality())
 
     def restored(self, checkpoint, model, report=None):
-        """What `checkpoint.restore(report)` gives: (step, state), or None: there is no checkpoint.
+        """`checkpoint.restore(report)`, (step, state), on all workers; None without a checkpoint.
 
-        The chief alone has a `checkpoint`; of the other workers' files nothing is read.
+        Only the chief has a `checkpoint`.
         """
-        found = None
+        restored = None
         if self.is_chief and checkpoint.latest is not None:
-            found = checkpoint.restore(report)
+            restored = checkpoint.restore(report)
         if self._workers is None:
-            return found
-        found = self._workers.broadcast(found)
-        if found is not None:
+            return restored
+        restored = self._workers.broadcast(restored)
+        if restored is not None:
             for variable in named_variables(model).values():
                 variable.assign(self._workers.broadcast_array(np.array(variable)))
-        return found
+        return restored
 
-    def any(self, wish):
-        """Whether any worker has a wish."""
-        return wish if self._workers is None else self._workers.any(wish)
+    def any(self, value):
+        """Whether the value of any worker is true."""
+        return value if self._workers is None else self._workers.any(value)
 
     def separate_seeds(self, model):
-        """Gives replica r the first one's seeds plus r, so that each draws its own dropout.
+        """Adds r to the seeds of replica r, so that each draws its own dropout.
 
-        A checkpoint has those of the first one, and so has every replica after it was restored.
+        A checkpoint has those of the first one, and so has every replica after restoring it.
         """
         states = [v for v in model.variables if v.name == "seed_generator_state"]
         if self._strategy is None or not states:
@@ -210,11 +201,11 @@ class Devices:
         self._strategy.run(separate)
 
     def own_parts(self, lengths, *, batch_size):
-        """The rows of steps in which this process computes all rows, whatever other workers do.
+        """Batches with which this process computes all examples, whatever other workers do.
 
-        Shapes: lengths (N,) int -> a list of steps, each a list of arrays of row numbers, one for
-        each replica of this process; from the shortest to the longest row. None is empty where
-        there are as many rows, and rows in a step, as replicas.
+        Shapes: lengths (N,) int -> a list of steps, each a list of index arrays, one for each
+        replica of this process, from the shortest to the longest example. No array is empty where
+        N and the batch size are at least the number of replicas.
         """
         if self._strategy is None:
             return [[numbers] for numbers in sorted_batches(lengths, batch_size=batch_size)]
@@ -223,16 +214,16 @@ class Devices:
         return [split[first : first + count] for first in range(0, len(split), count)]
 
     def one_each(self, dataset):
-        """The dataset in which each replica of this process gets one element after the other."""
+        """The dataset of which the replicas of this process get one element each."""
         if self._strategy is None:
             return dataset
         return self._strategy.distribute_datasets_from_function(lambda context: dataset)
 
     def on_replicas(self, function, signature):
-        """A function of what a dataset gives -> one of what `one_each` makes of it.
+        """A function of a dataset's elements -> one of those of `one_each`.
 
-        `signature` is the dataset's `element_spec`. What comes of it gives a list, with what each
-        replica of this process gives.
+        It returns a list, with the result of each replica of this process. `signature` is the
+        dataset's `element_spec`.
         """
         if self._strategy is None:
             traced = tf.function(function, input_signature=signature, autograph=False)
@@ -246,9 +237,6 @@ class Devices:
 
 
 def out_of_scope(function, *arguments):
-    """Calls a function where no strategy is in scope, which a scope within a scope cannot be.
-
-    There a model is made on one device, by this process alone.
-    """
+    """Calls a function outside the scope of a strategy, on one device of this process."""
     with ThreadPoolExecutor(max_workers=1) as thread:  # a scope belongs to its thread
         return thread.submit(function, *arguments).result()

@@ -1,7 +1,7 @@
-"""The strategies that a run can train under: which devices they are, and what is missing for them.
+"""The strategies of `tf.distribute` that a run can train under, and runs of several workers.
 
-A strategy is one of `tf.distribute`; in its scope a run makes its model, trains and evaluates
-(`keras_bert.training.strategies.devices`). docs/distribution.md has what a user does.
+A run makes its model, trains and evaluates in the scope of one
+(`keras_bert.training.strategies.devices`). docs/distribution.md is the user's guide.
 """
 
 import contextlib
@@ -13,17 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.signals import says
+from keras_bert.training.run_folder import RunFolder
 
-# What TensorFlow raises in those that are left when a worker ends.
-LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
-# Every way of adding up over workers takes float32, in which 16 bits stand exactly.
+# What TensorFlow raises in the other workers when one ends.
+_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+# All sums over workers are in float32, which represents 16 bits exactly.
 _BITS = np.uint16
 _BITS_AT_ONCE = 1 << 22
-
-
-def ended_with_another(how_far):
-    """The error of a worker that has lost another one; `how_far` is as of `RunFolder`."""
-    return InputError(f"Another worker of the run has ended, so this one is {how_far}")
 
 
 class Workers(tf.distribute.MultiWorkerMirroredStrategy):
@@ -44,36 +41,36 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         first = "chief" if "chief" in jobs else "worker"
         self.is_chief = (resolver.task_type, resolver.task_id) == (first, 0)
 
-    def any(self, wish):
-        """Whether any worker has a wish."""
-        return bool(self._all_reduce(np.array([wish], np.float32))[0])
+    def any(self, value):
+        """Whether the value of any worker is true."""
+        return bool(self._all_reduce(np.array([value], np.float32))[0])
 
     def broadcast(self, value=None):
-        """The chief's value, as JSON can hold it, on every worker."""
+        """The chief's JSON value on every worker."""
         text = json.dumps(value).encode() if self.is_chief else b""
         size = int.from_bytes(self._broadcast_bytes(len(text).to_bytes(8, "little")), "little")
         return json.loads(self._broadcast_bytes(text.ljust(size)))
 
     def broadcast_array(self, array):
-        """The chief's array on every worker, bit by bit; each gives one of its shape and type."""
+        """The chief's array on every worker, bit by bit; each passes one of its shape and type."""
         content = self._broadcast_bytes(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(content, array.dtype).reshape(array.shape)
 
     def barrier(self):
-        """Returns when all workers have come here, so that the chief may end.
+        """Returns when all workers have called it, so that the chief may end.
 
-        Who returns first may have ended before another one hears of that: nothing more is to come.
+        The first to return may end before another one has, which is no error.
         """
-        with contextlib.suppress(*LOST):
+        with contextlib.suppress(*_LOST):
             self.any(False)
 
     def _broadcast_bytes(self, content):
-        """The chief's bytes on every worker; each gives as many."""
+        """The chief's bytes on every worker; each passes as many."""
         even = content.ljust(len(content) + len(content) % 2)
         numbers = np.frombuffer(even, _BITS).astype(np.float32) * self.is_chief
         parts = range(0, len(numbers), _BITS_AT_ONCE)
-        found = [self._all_reduce(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
-        return b"".join(part.astype(_BITS).tobytes() for part in found)[: len(content)]
+        sums = [self._all_reduce(numbers[start : start + _BITS_AT_ONCE]) for start in parts]
+        return b"".join(part.astype(_BITS).tobytes() for part in sums)[: len(content)]
 
     def _all_reduce(self, numbers):
         """float32 (N,) -> the sum over all workers."""
@@ -97,19 +94,19 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
 
 @contextlib.contextmanager
 def scope_of(name, report=None):
-    """The context in which everything of a run belongs, for a strategy by its name.
+    """The context of a run under a strategy by its name.
 
-    "auto" is the cluster that TF_CONFIG describes; else the TPU that TPU_NAME names; else all GPUs
-    where there are several; else one device. "mirrored" is all GPUs of this machine, or where it
-    has none all of its logical CPU devices; "none" is one device.
+    "auto" is the cluster of TF_CONFIG; else the TPU of TPU_NAME; else all GPUs where there are
+    several; else one device. "mirrored" is all GPUs of this machine, or all of its logical CPU
+    devices if it has none; "none" is one device.
 
     Args:
         name: the strategy, as in `RunSettings`.
-        report: a function that is told in a line where a run has several devices.
+        report: called with a line where a run has several devices.
 
     Raises:
-        InputError: the devices are not there, TensorFlow has begun without the strategy, or another
-            worker has ended.
+        InputError: the devices are missing, TensorFlow was initialized without the strategy, or
+            another worker has ended.
     """
     strategy = _OPENED[_chosen(name)]()
     if strategy is None:
@@ -120,12 +117,14 @@ def scope_of(name, report=None):
     with strategy.scope():
         try:
             yield
-        except LOST as error:
-            raise ended_with_another("stopped; the same command on all begins again.") from error
+        except _LOST as error:
+            raise InputError(
+                "Another worker has ended. Run the same command on all workers again."
+            ) from error
 
 
 def is_written_here():
-    """Whether this process writes what a run leaves: not where it has followed another worker."""
+    """Whether this process writes the output of a run: not as a worker other than the chief."""
     return not _multiworker.cache_info().currsize or _multiworker().is_chief
 
 
@@ -139,7 +138,7 @@ def _chosen(name):
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "none"
 
 
-@functools.cache  # TensorFlow mixes up the sums of two of them
+@functools.cache  # TensorFlow confuses the sums of two of them
 def _mirrored():
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
@@ -150,8 +149,8 @@ def _mirrored():
 def _multiworker():
     if not _workers_named():
         raise InputError(
-            "The environment variable TF_CONFIG names no workers; for `strategy` multiworker give "
-            "each process the addresses of all and its own number, as docs/distribution.md shows."
+            "The environment variable TF_CONFIG has no workers. For `strategy` multiworker, give "
+            "each process the addresses of all and its own index, as docs/distribution.md shows."
         )
     try:
         return Workers()
@@ -159,29 +158,29 @@ def _multiworker():
         if "program startup" not in str(error):
             raise
         raise InputError(
-            "`strategy` multiworker must be the first thing that TensorFlow does in a process; "
-            "start a new one."
+            "`strategy` multiworker must be the first use of TensorFlow in a process. Start a new "
+            "process."
         ) from error
     except (ValueError, tf.errors.OpError) as error:
         raise InputError(
-            f"The workers of TF_CONFIG cannot be joined: {str(error).splitlines()[0]}"
+            f"Could not join the workers of TF_CONFIG: {str(error).splitlines()[0]}"
         ) from error
 
 
 def _workers_named():
-    """The addresses of all workers in the environment variable TF_CONFIG, where it is set."""
-    said = os.environ.get("TF_CONFIG", "")
+    """The addresses of all workers in the environment variable TF_CONFIG, if it is set."""
+    config = os.environ.get("TF_CONFIG", "")
     try:
-        cluster = json.loads(said or "{}").get("cluster", {})
+        cluster = json.loads(config or "{}").get("cluster", {})
         return [address for job in ("chief", "worker") for address in cluster.get(job, ())]
     except (ValueError, AttributeError, TypeError) as error:
         raise InputError(
-            f"The environment variable TF_CONFIG describes no cluster: {said}; "
-            "docs/distribution.md shows what it should be."
+            "The environment variable TF_CONFIG does not describe a cluster. docs/distribution.md "
+            f"has an example. Received: {config}"
         ) from error
 
 
-@functools.cache  # what is in a TPU's memory is lost when it is initialised again
+@functools.cache  # initializing a TPU again would clear its memory
 def _tpu():
     name = os.environ.get("TPU_NAME", "local")
     try:
@@ -190,9 +189,9 @@ def _tpu():
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(
-            f"There is no TPU {name!r} for this TensorFlow: {str(error).splitlines()[0]}; the "
-            "environment variable TPU_NAME names it, and docs/distribution.md says which versions "
-            "drive one."
+            f"Could not connect to the TPU {name!r}: {str(error).splitlines()[0]}. Set the "
+            "environment variable TPU_NAME; docs/distribution.md lists the versions that support "
+            "one."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 
@@ -203,3 +202,108 @@ _OPENED = {
     "multiworker": _multiworker,
     "tpu": _tpu,
 }
+
+
+class FollowedRun:
+    """What a worker other than the chief has in place of a `RunFolder`: no folder.
+
+    Attributes:
+        finished: whether the run was finished before.
+    """
+
+    damage = None  # the chief handles that of its folder
+
+    def __init__(self, workers, metrics):
+        self._workers = workers
+        self._metrics = metrics
+        self.finished = metrics is not None
+
+    def read_metrics(self):
+        """Returns the results of a finished run."""
+        return self._metrics
+
+    def finish(self):
+        """Waits until the chief has written the results, and returns them."""
+        results = self._workers.broadcast()
+        self._workers.barrier()
+        return results
+
+    @staticmethod
+    def how_far():
+        """How to resume, for the user."""
+        return (
+            "Interrupted. Run the same command on all workers again to resume from the chief's "
+            "last checkpoint."
+        )
+
+
+@contextlib.contextmanager
+def run_of(settings, *, command, inputs, rewrites_model=False):
+    """`RunFolder.of` where this process writes, else a `FollowedRun`.
+
+    All workers call it; their settings and inputs must be the same.
+
+    Raises:
+        InputError: as `RunFolder.of`, on all workers; this worker has other settings or inputs than
+            the chief; or another worker has ended.
+    """
+    workers = tf.distribute.get_strategy()
+    folder = RunFolder.of(settings, command=command, inputs=inputs, rewrites_model=rewrites_model)
+    if not isinstance(workers, Workers):
+        with folder as run:
+            yield run
+        return
+    common = _common(settings, inputs)
+    with _led(workers, folder, common) if workers.is_chief else _followed(workers, common) as run:
+        try:
+            yield run
+        except _LOST as error:
+            raise InputError(f"Another worker has ended. {run.how_far()}") from error
+
+
+@contextlib.contextmanager
+def _led(workers, folder, common):
+    """The chief's `RunFolder`, with broadcasts to the other workers."""
+    with contextlib.ExitStack() as stack:
+        try:
+            run = stack.enter_context(folder)
+        except InputError as error:
+            workers.broadcast({"rejected": str(error)})
+            workers.barrier()
+            raise
+        metrics = run.read_metrics() if run.finished else None
+        workers.broadcast({"common": common, "metrics": metrics})
+        if metrics is not None:
+            workers.barrier()
+        yield run
+        if metrics is None:
+            with contextlib.suppress(*_LOST):  # the run is finished, even if a worker has ended
+                workers.broadcast(run.read_metrics())
+            workers.barrier()
+
+
+@contextlib.contextmanager
+def _followed(workers, common):
+    """The `FollowedRun` of a worker other than the chief."""
+    chief = workers.broadcast()
+    if "rejected" in chief or chief["metrics"] is not None:
+        workers.barrier()
+    if "rejected" in chief:
+        raise InputError(chief["rejected"])
+    for name, value in chief["common"].items():
+        if common.get(name) != value:
+            raise InputError(
+                f"All workers of a run need the same {name}. Received: {common.get(name)!r} here, "
+                f"and {value!r} on the chief."
+            )
+    run = FollowedRun(workers, chief["metrics"])
+    with says(run.how_far):
+        yield run
+
+
+def _common(settings, inputs):
+    """What all workers must have in common, as JSON: settings without paths, and inputs."""
+    paths = settings.path_names()
+    values = {name: value for name, value in settings.recorded().items() if name not in paths}
+    values |= {f"{name} (content)": value for name, value in inputs.items()}
+    return json.loads(json.dumps(values))

@@ -11,8 +11,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.wordpiece_vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
 REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
@@ -28,11 +27,11 @@ def logits(task, text):
 
 
 @pytest.fixture(scope="session")
-def answers(task, texts):
+def predictions(task, texts):
     """float (N, C): the probabilities of `texts`, one text at a time."""
-    rows = np.array([logits(task, text) for text in texts], np.float64)
-    rows = np.exp(rows - rows.max(axis=1, keepdims=True))
-    return rows / rows.sum(axis=1, keepdims=True)
+    sequences = np.array([logits(task, text) for text in texts], np.float64)
+    sequences = np.exp(sequences - sequences.max(axis=1, keepdims=True))
+    return sequences / sequences.sum(axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="session")

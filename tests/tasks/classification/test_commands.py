@@ -19,9 +19,9 @@ def data(tmp_path):
 def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeypatch):
     assert main(["predict", "--model", str(model_folder), "--data", data]) == 0
     out, err = capsys.readouterr()
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["text"] for row in rows] == ["good film", "buy pills now", "dull plot"]
-    assert [row["expected"] for row in rows] == ["ham", "spam", "other"]
+    sequences = [json.loads(line) for line in out.splitlines()]
+    assert [row["text"] for row in sequences] == ["good film", "buy pills now", "dull plot"]
+    assert [row["expected"] for row in sequences] == ["ham", "spam", "other"]
     assert "text in column 1, label in column 2" in err and "Next: keras-bert" in err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("good film\n\nß".encode())))
     assert main(["predict", "--model", str(model_folder), "--data", "-"]) == 0
@@ -33,8 +33,8 @@ def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeyp
 def test_predict_takes_texts(model_folder, capsys):
     two = ["--text", "good film", "--text", "dull plot"]
     assert main(["predict", "--model", str(model_folder), *two]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["text"] for row in rows] == ["good film", "dull plot"]
+    sequences = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in sequences] == ["good film", "dull plot"]
 
 
 @pytest.mark.usefixtures("eager")
@@ -56,8 +56,8 @@ def test_evaluate_writes_json(model_folder, data, capsys):
     out, err = capsys.readouterr()
     metrics = json.loads(out)
     assert metrics["examples"] == 3
-    rows = [line.strip().rstrip(",") for line in out.splitlines()]
-    assert all(str(row) in rows for row in metrics["confusion"])  # of a table, each on its line
+    lines = [line.strip().rstrip(",") for line in out.splitlines()]
+    assert all(str(row) in lines for row in metrics["confusion"])  # of a table, each on its line
     assert "Next: keras-bert export" in err
 
 

@@ -38,7 +38,7 @@ def test_bytes_that_are_not_utf8_are_dropped(signatures):
     assert np.isfinite(nothing).all()
 
 
-def test_ids_signature(signatures, task, texts, answers):
+def test_ids_signature(signatures, task, texts, predictions):
     ids = signatures["ids"]
     tokens = task.tokenizer.tokenize(texts)[:, :62]
     vocabulary = task.tokenizer.vocabulary
@@ -46,7 +46,7 @@ def test_ids_signature(signatures, task, texts, answers):
         row = tf.constant([[vocabulary.cls_id, *row, vocabulary.sep_id, 0]], tf.int32)
         mask = tf.concat([tf.ones_like(row)[:, :-1], [[0]]], axis=1)
         out = ids(input_ids=row, input_mask=mask, segment_ids=tf.zeros_like(row))
-        np.testing.assert_allclose(out["probabilities"][0], answers[index], atol=1e-5)
+        np.testing.assert_allclose(out["probabilities"][0], predictions[index], atol=1e-5)
 
 
 def test_outputs_are_dense_and_named_as_documented(signatures):
@@ -113,9 +113,9 @@ def test_bad_output(task, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="is a file"):
         export_task(task, tmp_path / "file")
-    with pytest.raises(InputError, match=r"holds something else \(file\)"):
+    with pytest.raises(InputError, match=r"contains something else \(file\)"):
         export_task(task, tmp_path)
-    with pytest.raises(InputError, match="`max_length` is 65, over the 64 positions"):
+    with pytest.raises(InputError, match="`max_length` must be at most 64.*Received: 65"):
         export_task(task, tmp_path / "new", max_length=65)
     assert not (tmp_path / "new").exists()
 
@@ -133,8 +133,8 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
     ask = tf.saved_model.load(str(output / "1")).signatures["serving_default"]
     assert set(ask(text=tf.constant(["good film"]))) == {"sentence", "cls"}
     for wrong, message in (
-        ({"top_k": 3}, "`top_k` is for .MASK., and .* holds a model of the task classifier"),
-        ({"tokens": "none"}, "`layers` and `tokens` are for embeddings; give `encoder=True`"),
+        ({"top_k": 3}, "`top_k` is for .MASK., and .* contains a model of the task classifier"),
+        ({"tokens": "none"}, "`layers` and `tokens` are for embeddings. Pass `encoder=True`"),
         ({"encoder": True, "top_k": 3}, "embeddings have no candidates"),
         ({"encoder": True, "layers": "sum-last-4"}, "needs a model of at least 4 layers"),
         ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
@@ -213,19 +213,21 @@ def test_a_file_for_litert_gives_the_logits_of_ids(task, tmp_path, precision, mo
     path = export_task(task, tmp_path / "spam.tflite", precision=precision)
     run = tf.lite.Interpreter(str(path)).get_signature_runner()
     rng = np.random.default_rng(1)
-    for rows, length in ((1, 3), (4, 20)):
-        mask = np.ones((rows, length), np.int32)
+    for sequences, length in ((1, 3), (4, 20)):
+        mask = np.ones((sequences, length), np.int32)
         mask[0, 2:] = 0
         given = {
-            "input_ids": rng.integers(0, task.config.vocab_size, (rows, length)).astype("int32"),
+            "input_ids": rng.integers(0, task.config.vocab_size, (sequences, length)).astype(
+                "int32"
+            ),
             "input_mask": mask,
             "segment_ids": np.zeros_like(mask),
         }
         expected = np.asarray(task(given)["logits"])
         off = np.abs(run(**given)["logits"] - expected).max() / np.abs(expected).max()
         assert off < most
-    with pytest.raises(InputError, match="exists; give a new file"):
+    with pytest.raises(InputError, match="exists. Use a new file"):
         export_task(task, path)
-    with pytest.raises(InputError, match="LiteRT has no bfloat16; give `precision` float16"):
+    with pytest.raises(InputError, match="LiteRT has no bfloat16. Use `precision` float16"):
         export_task(task, tmp_path / "other.tflite", precision="bfloat16")
     assert {*BOUNDS, "float32"} == set(PRECISIONS)

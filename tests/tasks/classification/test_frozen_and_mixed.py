@@ -156,10 +156,10 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     )
     for layer in (encoder.embeddings, *encoder.blocks):
         layer.trainable = False
-    rows = task.features(list(task.read(given["train"])), labelled=True)
+    sequences = task.features(list(task.read(given["train"])), labelled=True)
     plan = plan_epochs(
         2,
-        examples=len(rows),
+        examples=len(sequences),
         batch_size=given["batch_size"],
         checkpoint_every=given["checkpoint_every"],
     )
@@ -169,7 +169,7 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     )
     task.compile_defaults(optimizer, jit_compile=False)
     task.fit(
-        rows.training_batches(steps=an_epoch, seed=given["seed"], epochs=2),
+        sequences.training_batches(steps=an_epoch, seed=given["seed"], epochs=2),
         verbose=0,
         shuffle=False,
     )
@@ -189,7 +189,7 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
     assert main(["finetune", *files, "--freeze-encoder", *mix, *short, "--output", first]) == 0
     out, err = capsys.readouterr()
     assert "of them trained)" in out
-    assert re.search(r"layers in the mix, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
+    assert re.search(r"layer weights, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
     assert "computing features: 100%" in err and "136/136" in err
     assert main(["finetune", "--settings", f"{first}/run.json", "--output", again]) == 0
     assert_same_weights(tmp_path / "first", tmp_path / "again")

@@ -7,15 +7,15 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from keras_bert.tasks.classification.labels import sequence_weights
+from keras_bert.tasks.classification.labels import example_weights
 from keras_bert.tasks.classification.metrics import (
-    calibration,
     classification_metrics,
     multi_label_metrics,
     pearson,
     score_metrics,
     spearman,
 )
+from keras_bert.tasks.metrics import calibration
 
 RNG = np.random.default_rng(11)
 
@@ -68,10 +68,10 @@ def test_several_labels(fraction):
         reference = metrics.f1_score(expected, predicted, average=average, zero_division=0)
         assert found[f"{average}_f1"] == pytest.approx(reference, abs=1e-15)
     assert found["subset_accuracy"] == metrics.accuracy_score(expected, predicted)
-    rows = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
+    sequences = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     for place, label in enumerate("abcd"):
         mine = [found["labels"][label][k] for k in ("precision", "recall", "f1", "examples")]
-        np.testing.assert_allclose(mine, [row[place] for row in rows], atol=1e-15)
+        np.testing.assert_allclose(mine, [row[place] for row in sequences], atol=1e-15)
     tables = metrics.multilabel_confusion_matrix(expected, predicted)
     assert found["confusion"] == tables.tolist()
 
@@ -118,7 +118,7 @@ def test_calibration_by_hand():
 
 def test_balanced_weights_give_every_label_the_same_sum():
     numbers = np.array([0, 0, 0, 2, 2, 3])
-    weights = sequence_weights(numbers, "balanced")
+    weights = example_weights(numbers, "balanced")
     sums = [weights[numbers == label].sum() for label in (0, 2, 3)]
     assert sums == pytest.approx([2, 2, 2]) and weights.mean() == pytest.approx(1)
-    assert sequence_weights(numbers, (2.0, 1.0, 0.5, 1.0)).tolist() == [2, 2, 2, 0.5, 0.5, 1]
+    assert example_weights(numbers, (2.0, 1.0, 0.5, 1.0)).tolist() == [2, 2, 2, 0.5, 0.5, 1]

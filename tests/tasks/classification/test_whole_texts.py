@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from tests.small_model import make_encoder, make_tokenizer
 
 torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
@@ -81,10 +81,10 @@ def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokeni
     task = Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
     lengths, inputs = (9, 5, 2), batch(lengths=(9, 5, 2))
     hidden = np.asarray(encoder(inputs)["sequence_output"])
-    rows = [row[:length] for row, length in zip(hidden, lengths, strict=True)]
+    sequences = [row[:length] for row, length in zip(hidden, lengths, strict=True)]
     parts = {"last": lambda x: x[-1], "max": lambda x: x.max(axis=0), "mean": lambda x: x.mean(0)}
     vectors = np.array(
-        [np.concatenate([parts[name](row) for name in pooling.split("+")]) for row in rows]
+        [np.concatenate([parts[name](row) for name in pooling.split("+")]) for row in sequences]
     )
     expected = vectors @ task.classifier.kernel + task.classifier.bias
     found = np.asarray(task(inputs)["logits"])
@@ -124,9 +124,9 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
 def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
     encoder = one_block(tokenizer, is_decoder=True)
     for pooling in ("cls", "both"):
-        with pytest.raises(InputError, match=f"`pooling` is {pooling}, but the encoder is causal"):
+        with pytest.raises(InputError, match=f"`pooling` cannot be {pooling} for a causal encoder"):
             Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
-        with pytest.raises(InputError, match="Choose from mean, last, max, last.max.mean"):
+        with pytest.raises(InputError, match="Choose from: mean, last, max, last.max.mean"):
             MultipleChoice(encoder, tokenizer, pooling=pooling)
     with pytest.raises(InputError, match="`Pretrainer` reads .CLS., which in a causal encoder"):
         Pretrainer(encoder)
@@ -135,7 +135,7 @@ def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_p
     values = json.loads(path.read_text())
     for kept in (values["keras_bert"], {}):
         path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
-        with pytest.raises(InputError, match="`pooling` is cls, but the encoder is causal"):
+        with pytest.raises(InputError, match="`pooling` cannot be cls for a causal encoder"):
             load_task(tmp_path / "model")
 
 
@@ -240,42 +240,51 @@ def test_a_new_regressor_begins_with_the_mean_in_the_range_of_the_scores(tasks):
 
 
 def answer(task, data, **options):
-    rows = task.features(
+    sequences = task.features(
         list(task.read(data, inferred_arguments=task.inferred_arguments, **options))
     )
-    return Inference(task, batch_size=4).of_sequences(rows), rows.examples
+    return Inference(task, batch_size=4).of_sequences(sequences), sequences.examples
 
 
 def test_answers_of_pairs_scores_and_several_labels(tasks):
     pairs = [("good film", "bad film", "1"), ("", "x" * 500, "2"), ("bad", "film", "0")]
-    answers, examples = answer(tasks["pair"], pairs)
-    assert list(answers[0]) == ["text_a", "text_b", "label", "score", "expected", "probabilities"]
+    predictions, examples = answer(tasks["pair"], pairs)
+    assert list(predictions[0]) == [
+        "text_a",
+        "text_b",
+        "label",
+        "score",
+        "expected",
+        "probabilities",
+    ]
     swapped, _ = answer(tasks["pair"], [(b, a, label) for a, b, label in pairs])
-    assert answers[0]["probabilities"] != swapped[0]["probabilities"]
-    measures = tasks["pair"].official_metrics(answers, examples)
-    json.dumps(measures)
-    wrong = [a for a, e in zip(answers, examples, strict=True) if a["label"] != e.label]
-    found_errors = tasks["pair"].found_errors(answers, examples)
-    assert [badness for badness, _ in found_errors] == [a["score"] for a in wrong]
-    assert all(text.startswith("line ") for _, text in found_errors)
+    assert predictions[0]["probabilities"] != swapped[0]["probabilities"]
+    metrics = tasks["pair"].official_metrics(predictions, examples)
+    json.dumps(metrics)
+    wrong = [a for a, e in zip(predictions, examples, strict=True) if a["label"] != e.label]
+    described = tasks["pair"].errors(predictions, examples)
+    assert [badness for badness, _ in described] == [a["score"] for a in wrong]
+    assert all(text.startswith("line ") for _, text in described)
 
-    answers, examples = answer(tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")])
-    for found, example in zip(answers, examples, strict=True):
+    predictions, examples = answer(
+        tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")]
+    )
+    for found, example in zip(predictions, examples, strict=True):
         assert found["labels"] == [k for k, p in found["probabilities"].items() if p > 0.4]
         assert found["expected"] == list(example.label)
-    measures = tasks["several"].official_metrics(answers, examples)
-    right = np.mean([set(a["labels"]) == set(a["expected"]) for a in answers])
-    assert measures["subset_accuracy"] == right
-    assert len(tasks["several"].found_errors(answers, examples)) == round(3 * (1 - right))
+    metrics = tasks["several"].official_metrics(predictions, examples)
+    right = np.mean([set(a["labels"]) == set(a["expected"]) for a in predictions])
+    assert metrics["subset_accuracy"] == right
+    assert len(tasks["several"].errors(predictions, examples)) == round(3 * (1 - right))
 
-    answers, examples = answer(
+    predictions, examples = answer(
         tasks["score"], [("a", "b", 1.5), ("good", "bad", "40"), ("c", "d", 3)]
     )
-    assert [found["expected"] for found in answers] == [1.5, 40, 3]
-    measures = tasks["score"].official_metrics(answers, examples)
-    errors = [found["score"] - found["expected"] for found in answers]
-    assert measures["mse"] == pytest.approx(np.mean(np.square(errors)))
-    assert max(tasks["score"].found_errors(answers, examples))[0] == pytest.approx(
+    assert [found["expected"] for found in predictions] == [1.5, 40, 3]
+    metrics = tasks["score"].official_metrics(predictions, examples)
+    errors = [found["score"] - found["expected"] for found in predictions]
+    assert metrics["mse"] == pytest.approx(np.mean(np.square(errors)))
+    assert max(tasks["score"].errors(predictions, examples))[0] == pytest.approx(
         np.abs(errors).max()
     )
 
@@ -286,8 +295,8 @@ def test_pairs_for_a_model_of_one_segment(name, tokenizer, tmp_path):
     encoder = one_block(tokenizer, model_type="roberta", type_vocab_size=1)
     task = KINDS[name](encoder, tokenizer)
     pairs = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
-    rows = task.features(list(task.read(pairs, labelled=False)))
-    inputs = rows.inputs(*rows.take(tf.range(3)))
+    sequences = task.features(list(task.read(pairs, labelled=False)))
+    inputs = sequences.inputs(*sequences.take(tf.range(3)))
     (output,) = task.output
     found = np.asarray(task(inputs)[output])
     task.save(tmp_path / "model")
@@ -309,7 +318,9 @@ def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
     whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)
     part, _ = answer(tasks["pair"], [(long[:2000], long[:2000])], labelled=False)
     assert whole[0]["probabilities"] == pytest.approx(part[0]["probabilities"])
-    with pytest.raises(InputError, match="`max_length` is 4, which leaves no room for 2 texts"):
+    with pytest.raises(
+        InputError, match="`max_length` must be at least 5 to leave room for 2 texts"
+    ):
         tasks["pair"].features(list(tasks["pair"].read([("a", "b", "1")])), max_length=4)
 
 
@@ -317,21 +328,21 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     encoder = one_block(tokenizer)
     data = [("a", "0"), ("b", "0"), ("c", "0"), ("d", "1")]
     task = Classifier(encoder, tokenizer, labels=LABELS, class_weights="1=4, 0=0.5")
-    rows = task.features(list(task.read(data)), labelled=True)
-    assert rows.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
+    sequences = task.features(list(task.read(data)), labelled=True)
+    assert sequences.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
     assert (
         task.default_metrics() == {}
     )  # Keras's would be weighted: `official_metrics` tells the accuracy
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (
-        ("0=0", 'the part "0=0"; it should be none, balanced'),
-        ("heavy", 'the part "heavy"'),
-        ("9=2", 'the label "9"; the labels are "0", "1", "2"'),
+        ("0=0", "must be none, balanced, or LABEL=WEIGHT.*Received: 0=0"),
+        ("heavy", "Received: heavy"),
+        ("9=2", 'label "9" in `class_weights`. The labels are "0", "1", "2"'),
     ):
         with pytest.raises(InputError, match=message):
             Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
-    with pytest.raises(InputError, match="`metric` is f1, which is that of two labels; here are 3"):
+    with pytest.raises(InputError, match="`metric` f1 requires two labels, not 3"):
         Classifier(encoder, tokenizer, labels=LABELS, metric="f1")
 
 
@@ -347,9 +358,14 @@ def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
         )
         return task, task.features(list(task.read(data, multi_label=True)), labelled=True)
 
-    task, rows = make("1=4, 0=0.5")
-    assert rows.weights["logits"].tolist() == [[0.5, 4, 1], [0.5, 1, 1], [0.5, 1, 1], [1, 1, 1]]
-    inputs, labels, _ = rows.batch(tf.range(4))
+    task, sequences = make("1=4, 0=0.5")
+    assert sequences.weights["logits"].tolist() == [
+        [0.5, 4, 1],
+        [0.5, 1, 1],
+        [0.5, 1, 1],
+        [1, 1, 1],
+    ]
+    inputs, labels, _ = sequences.batch(tf.range(4))
     theirs = torch.nn.functional.binary_cross_entropy_with_logits(
         torch.tensor(np.asarray(task(inputs)["logits"])),
         torch.tensor(labels["logits"].numpy()),
@@ -360,9 +376,9 @@ def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
     (loss,) = task.fit(batches, verbose=0).history["loss"]
     assert loss == pytest.approx(float(theirs), rel=1e-5)
     assert Classifier.from_config(task.get_config()).get_config() == task.get_config()
-    _, rows = make("balanced")  # 3 of 4 texts have 0, 1 has 1, and none has 2
+    _, sequences = make("balanced")  # 3 of 4 texts have 0, 1 has 1, and none has 2
     np.testing.assert_allclose(
-        rows.weights["logits"],
+        sequences.weights["logits"],
         [[2 / 3, 2, 1], [2 / 3, 2 / 3, 1], [2 / 3, 2 / 3, 1], [2, 2 / 3, 1]],
         rtol=1e-6,
     )
@@ -374,7 +390,7 @@ def test_what_examples_settle():
     assert Classifier.infer_arguments(list(read)) == {"labels": ["x", "y", "z"]}
     scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
     assert Regressor.infer_arguments(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
-    with pytest.raises(InputError, match=r"one score only \(3\)"):
+    with pytest.raises(InputError, match=r"a single score \(3\)"):
         Regressor.infer_arguments(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 

@@ -10,9 +10,9 @@ from keras_bert import MultipleChoice
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import frame
-from keras_bert.training.frozen import FrozenExamples, freeze
+from keras_bert.training.finetuning_examples import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.small_model import encode, make_encoder, make_tokenizer
 
@@ -31,7 +31,7 @@ def task():
 
 
 @pytest.fixture(scope="module")
-def rows(task):
+def sequences(task):
     return task.features(list(task.read(EXAMPLES)), labelled=True)
 
 
@@ -57,30 +57,30 @@ def expected(task):
 
 
 @pytest.mark.usefixtures("eager")
-def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, rows, expected):
-    outputs = Inference(task, batch_size=3).outputs(rows)["logits"]
+def test_choices_are_rows_and_what_is_missing_is_out_of_the_question(task, sequences, expected):
+    outputs = Inference(task, batch_size=3).outputs(sequences)["logits"]
     for found, alone in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(found[: len(alone)], alone, atol=1e-5)
         assert (found[len(alone) :] == -10000).all()
-    answers = task.decode({"logits": outputs}, rows)
-    for answer, alone, (_, choices, label) in zip(answers, expected, EXAMPLES, strict=True):
+    predictions = task.decode({"logits": outputs}, sequences)
+    for answer, alone, (_, choices, label) in zip(predictions, expected, EXAMPLES, strict=True):
         assert answer["label"] == alone.argmax() and answer["expected"] == label
         assert answer["choice"] == choices[alone.argmax()]
         np.testing.assert_allclose(
             answer["probabilities"], np.exp(alone) / np.exp(alone).sum(), atol=1e-5
         )
-    measures = task.official_metrics(answers, rows.examples)
+    measures = task.official_metrics(predictions, sequences.examples)
     right = [
         alone.argmax() == label for alone, (_, _, label) in zip(expected, EXAMPLES, strict=True)
     ]
     assert measures["accuracy"] == np.mean(right)
     json.dumps(measures)
-    assert len(task.errors(answers, rows.examples)) == 4 - sum(right)
+    assert len(task.errors(predictions, sequences.examples)) == 4 - sum(right)
 
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("pooling", ["cls", "last+max+mean"])
-def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path):
+def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_path):
     """Of every choice its [CLS] or its tokens, here of all layers, which the head mixes."""
     own = MultipleChoice(
         make_encoder(task.tokenizer),
@@ -90,11 +90,11 @@ def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path)
         layer_mix={"layer_norm_eps": None, "l2": 0.0},
     )
     features, head = freeze(own)
-    frozen = FrozenExamples(rows, features, head, batch_size=2, folder=tmp_path)
+    frozen = FrozenExamples(sequences, features, head, batch_size=2, folder=tmp_path)
     (batch, _), (inputs, labels) = (
-        next(iter(each.evaluation_batches(batch_size=4))) for each in (rows, frozen)
+        next(iter(each.evaluation_batches(batch_size=4))) for each in (sequences, frozen)
     )
-    order = np.argsort(rows.lengths, kind="stable")
+    order = np.argsort(sequences.lengths, kind="stable")
     assert labels["logits"].numpy().tolist() == [EXAMPLES[number][2] for number in order]
     whole = np.asarray(own(batch, training=False)["logits"])
     np.testing.assert_allclose(head(inputs)["logits"], whole, atol=1e-5)
@@ -103,7 +103,7 @@ def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, rows, tmp_path)
     assert losses[-1] < losses[0]
 
 
-def test_it_opens_in_transformers_with_the_same_logits_and_back(task, rows, tmp_path):
+def test_it_opens_in_transformers_with_the_same_logits_and_back(task, sequences, tmp_path):
     torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
     transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
     task.save(tmp_path / "ours")
@@ -114,7 +114,7 @@ def test_it_opens_in_transformers_with_the_same_logits_and_back(task, rows, tmp_
     task.tokenizer.save(tmp_path / "theirs")
     again = load_task(tmp_path / "theirs")
     assert type(again) is MultipleChoice
-    (batch, _) = rows.batch(tf.constant([0, 0]))
+    (batch, _) = sequences.batch(tf.constant([0, 0]))
     arrays = {name: torch.tensor(x.numpy()).long() for name, x in batch.items()}
     with torch.no_grad():
         logits = theirs(
@@ -136,7 +136,7 @@ def test_bad_input(task, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             list(task.read([item]))
-    with pytest.raises(InputError, match="no room for 2 texts"):
+    with pytest.raises(InputError, match="room for 2 texts"):
         task.features(list(task.read(EXAMPLES)), max_length=4)
 
 
@@ -147,13 +147,13 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
     rng = np.random.default_rng(4)
     for name, count in (("train", 64), ("dev", 17)):
-        rows = []
+        records = []
         for _ in range(count):
             choices = [f"bad {rng.choice(['film', 'plot'])}"] * rng.integers(2, 4)
             label = int(rng.integers(len(choices)))
             choices[label] = f"good {rng.choice(['film', 'plot'])}"
-            rows.append({"context": "film", "choices": choices, "label": label})
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            records.append({"context": "film", "choices": choices, "label": label})
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     run, dev = str(tmp_path / "run"), str(tmp_path / "dev.jsonl")
     command = [
         *("finetune", "--task", "multiple-choice", "--train", str(tmp_path / "train.jsonl")),
@@ -170,6 +170,6 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     assert measures["accuracy"] == metrics["dev"]["accuracy"]
     with eagerly():
         assert main(["predict", "--model", run, "--data", dev]) == 0
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    right = [answer["label"] == answer["expected"] for answer in answers]
+    predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    right = [answer["label"] == answer["expected"] for answer in predictions]
     assert len(right) == 17 and measures["accuracy"] == np.mean(right) > 0.8

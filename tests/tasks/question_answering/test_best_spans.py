@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.tasks.question_answering.decode import Piece, best_spans
+from keras_bert.tasks.question_answering.decode import WindowLogits, best_spans
 from keras_bert.tasks.question_answering.features import context_windows
 
 RNG = np.random.default_rng(11)
@@ -20,7 +20,7 @@ def tokens_of(length, room, stride, *, whole_numbers=False):
     sizes = (tf.constant([size], tf.int64) for size in (length, room))
     windows = context_windows(*sizes, stride=stride).numpy()
     return [
-        Piece(first, slice(a - first, b - first), draw(size), draw(size), float(draw(1)[0]))
+        WindowLogits(first, slice(a - first, b - first), draw(size), draw(size), float(draw(1)[0]))
         for _, first, size, a, b in np.transpose(windows).tolist()
     ]
 
@@ -70,8 +70,8 @@ def test_every_span_of_a_short_text_can_be_found_once():
 
 def test_no_answer_has_the_lowest_score_of_all_windows():
     tokens = [
-        Piece(0, slice(0, 2), np.float32([0, 0]), np.float32([0, 0]), 7.0),
-        Piece(2, slice(0, 2), np.float32([0, 3]), np.float32([0, 1]), -2.0),
+        WindowLogits(0, slice(0, 2), np.float32([0, 0]), np.float32([0, 0]), 7.0),
+        WindowLogits(2, slice(0, 2), np.float32([0, 3]), np.float32([0, 1]), -2.0),
     ]
     found = best_spans(tokens, max_answer_length=2, may_be_none=True)
     assert (found.best[0].first, found.best[0].last, found.null_score) == (3, 3, -6.0)
@@ -80,18 +80,18 @@ def test_no_answer_has_the_lowest_score_of_all_windows():
 def test_an_answer_ends_in_its_own_window_and_within_the_longest_length():
     low, high = np.float32(-9), np.float32(9)
     starts, ends = np.float32([high, low, low, low]), np.float32([low, low, 1, high])
-    one = Piece(0, slice(0, 4), starts, ends, 0.0)
+    one = WindowLogits(0, slice(0, 4), starts, ends, 0.0)
     assert best_spans([one], max_answer_length=4).best[0][:2] == (0, 3)
     assert best_spans([one], max_answer_length=3).best[0][:2] == (0, 2)
 
 
 def test_a_text_without_a_token_has_no_span():
-    nothing = Piece(0, slice(0, 0), np.float32([]), np.float32([]), 2.0)
+    nothing = WindowLogits(0, slice(0, 0), np.float32([]), np.float32([]), 2.0)
     assert best_spans([nothing], max_answer_length=3, count=4) == ([], 0.0, 0.0)
     assert best_spans([nothing], max_answer_length=3, may_be_none=True) == ([], 0.0, 1.0)
 
 
 def test_large_logits_do_not_overflow():
-    large = Piece(0, slice(0, 2), np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
+    large = WindowLogits(0, slice(0, 2), np.float32([4e4, -4e4]), np.float32([4e4, -4e4]), -4e4)
     found = best_spans([large], max_answer_length=2, may_be_none=True)
     assert found.best[0].probability == 1.0 and found.null_probability == 0.0

@@ -13,7 +13,7 @@ from keras_bert import QuestionAnswerer
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.inference.answers import Inference
+from keras_bert.inference.predict import Inference
 from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -124,7 +124,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     shown = capsys.readouterr().out
     for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
         assert flag in shown
-    assert "384, or all positions" in shown and "--label-column" not in shown
+    assert "384, or the positions" in " ".join(shown.split()) and "--label-column" not in shown
 
 
 def test_bad_files_are_sentences(given, tmp_path, capsys):
@@ -217,10 +217,12 @@ def test_serving_without_a_threshold_always_answers():
 def test_ids_give_the_logits_of_windows(served):
     inference, signatures = served
     task = inference.task
-    rows = task.features(list(task.read(HARD[:1], labelled=False)))
-    by_ids = signatures["ids"].function(**rows.inputs(*rows.take(tf.range(len(rows)))))
-    for name, logits in inference.outputs(rows).items():
-        for row, length in enumerate(rows.lengths):
+    sequences = task.features(list(task.read(HARD[:1], labelled=False)))
+    by_ids = signatures["ids"].function(
+        **sequences.inputs(*sequences.take(tf.range(len(sequences))))
+    )
+    for name, logits in inference.outputs(sequences).items():
+        for row, length in enumerate(sequences.lengths):
             np.testing.assert_allclose(by_ids[name][row, :length], logits[row][:length], atol=2e-5)
 
 
@@ -250,23 +252,23 @@ def labelled():
         {"id": "a", "question": "which town", "context": context, "answers": [gold]},
         {"id": "b", "question": "which animal", "context": "so", "answers": []},
     ]
-    rows = task.features(list(task.read(questions)), labelled=True)
+    sequences = task.features(list(task.read(questions)), labelled=True)
     rng = np.random.default_rng(0)
     outputs = {
-        name: [rng.normal(size=length + 3).astype(np.float32) for length in rows.lengths]
+        name: [rng.normal(size=length + 3).astype(np.float32) for length in sequences.lengths]
         for name in ("start_logits", "end_logits")
     }
-    return task, rows, outputs
+    return task, sequences, outputs
 
 
 def test_n_best_answers_are_tokens_of_the_context_by_their_scores(labelled):
-    task, rows, outputs = labelled
+    task, sequences, outputs = labelled
     task.n_best = 4
     try:
-        answers = task.decode(outputs, rows)
+        answers = task.decode(outputs, sequences)
     finally:
         task.n_best = 1
-    for answer, example in zip(answers, rows.examples, strict=True):
+    for answer, example in zip(answers, sequences.examples, strict=True):
         best = answer["n_best"]
         assert (answer["id"], answer["question"]) == (example.id, example.question)
         assert answer["expected"] == [gold.text for gold in example.answers]
@@ -275,31 +277,31 @@ def test_n_best_answers_are_tokens_of_the_context_by_their_scores(labelled):
         for token in best:
             assert example.context[token["start"] : token["end"]] == token["answer"]
     assert [len(answer["n_best"]) for answer in answers] == [4, 1]  # one token has one piece
-    assert "n_best" not in task.decode(outputs, rows)[0]
+    assert "n_best" not in task.decode(outputs, sequences)[0]
 
 
 def test_the_threshold_is_tuned_unless_it_was_given(labelled):
-    task, rows, outputs = labelled
+    task, sequences, outputs = labelled
     for given in (None, 0.5):
         other = random_task(null_threshold=given)
-        other.tune_threshold(outputs, rows)
-        other.tune_threshold(outputs, rows)  # after another epoch, say
+        other.tune_threshold(outputs, sequences)
+        other.tune_threshold(outputs, sequences)  # after another epoch, say
         assert (other.null_threshold == 0.5) == (given is not None)
-        answers = other.decode(outputs, rows)
+        answers = other.decode(outputs, sequences)
         assert [not a["answer"] for a in answers] == [
             a["null_score"] > other.null_threshold for a in answers
         ]
-        metrics = other.official_metrics(answers, rows.examples)
+        metrics = other.official_metrics(answers, sequences.examples)
         assert metrics["NoAns_total"] == 1 and metrics["best_f1"] >= metrics["f1"]
-    some = [rows.examples[0]]
+    some = [sequences.examples[0]]
     task.tune_threshold(outputs, task.features(some))  # every question has an answer
     assert task.null_threshold is None
 
 
 def test_version_1_is_told_by_its_questions(labelled):
-    task, rows, _ = labelled
+    task, sequences, _ = labelled
     answers = [{"answer": "the Oslo", "score": 1.0, "null_score": 0.0}]
-    found = task.official_metrics(answers, rows.examples[:1])
+    found = task.official_metrics(answers, sequences.examples[:1])
     bins = found.pop("calibration")
     assert found == {"exact": 1.0, "f1": 1.0, "total": 1, "examples": 1}
     assert bins[-1] == {"confidence": 1.0, "accuracy": 1.0, "examples": 1}
@@ -323,5 +325,5 @@ def test_errors_are_told_the_most_confident_first():
     answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
     answers += [{"answer": "", "score": 0.8}]
     assert task.errors(answers, examples) == [
-        (0.5, 'question 2: who?\n  answered "a cat" (50.0 %), expected no answer')
+        (0.5, 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)')
     ]

@@ -27,8 +27,8 @@ REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "squad_figures.j
         ("!?", ""),
     ],
 )
-def test_normalised_by_hand(text, expected):
-    assert metrics.normalised(text) == expected
+def test_normalized_by_hand(text, expected):
+    assert metrics.normalized(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_bert import QuestionAnswerer
-from keras_bert.inference.answers import Inference
-from keras_bert.readers.squad import open_questions
+from keras_bert.inference.predict import Inference
+from keras_bert.readers.squad import QuestionSource
 from keras_bert.text.tokenizer import Tokenizer
 from tests.small_model import make_encoder
 
@@ -30,7 +30,7 @@ def both(minilm_folder, shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("both") / "model"
     ours.save(folder)
     theirs = transformers.BertForQuestionAnswering.from_pretrained(folder).eval()
-    questions = list(open_questions(shared_data / "xquad" / "en.json"))[::70]
+    questions = list(QuestionSource(shared_data / "xquad" / "en.json"))[::70]
     with torch.no_grad():
         yield ours, theirs, transformers.AutoTokenizer.from_pretrained(minilm_folder), questions
 
@@ -39,7 +39,7 @@ def their_windows(tokenizer, theirs, example):
     """[(offsets of the piece, its first token, start and end logits, ids of the row)]."""
     question = tokenizer(example.question, add_special_tokens=False)["input_ids"]
     room = MAX_LENGTH - 3 - len(question)
-    rows = tokenizer(
+    sequences = tokenizer(
         example.question,
         example.context,
         truncation="only_second",
@@ -51,16 +51,16 @@ def their_windows(tokenizer, theirs, example):
         return_tensors="pt",
     )
     names = ("input_ids", "attention_mask", "token_type_ids")
-    outputs = theirs(**{name: rows[name] for name in names})
+    outputs = theirs(**{name: sequences[name] for name in names})
     token = len(question) + 2
-    for number, mask in enumerate(rows["attention_mask"].numpy()):
+    for number, mask in enumerate(sequences["attention_mask"].numpy()):
         length = int(mask.sum())
         yield (
-            rows["offset_mapping"][number].numpy()[token : length - 1],
+            sequences["offset_mapping"][number].numpy()[token : length - 1],
             number * STRIDE,
             outputs.start_logits[number].numpy()[:length],
             outputs.end_logits[number].numpy()[:length],
-            rows["input_ids"][number].numpy()[:length],
+            sequences["input_ids"][number].numpy()[:length],
         )
 
 
@@ -87,22 +87,22 @@ def best_by_search(windows, token):
 
 def test_windows_logits_and_answers_are_theirs(both):
     ours, theirs, tokenizer, questions = both
-    rows = ours.features(questions)
-    outputs = Inference(ours, batch_size=16).outputs(rows)
-    answers = ours.decode(outputs, rows)
-    inputs = rows.inputs(*rows.take(np.arange(len(rows))))["input_ids"].numpy()
+    sequences = ours.features(questions)
+    outputs = Inference(ours, batch_size=16).outputs(sequences)
+    answers = ours.decode(outputs, sequences)
+    inputs = sequences.inputs(*sequences.take(np.arange(len(sequences))))["input_ids"].numpy()
     several = 0
     for number, (example, answer) in enumerate(zip(questions, answers, strict=True)):
-        own = np.flatnonzero(rows.example_of_sequence == number)
+        own = np.flatnonzero(sequences.example_of_sequence == number)
         windows = list(their_windows(tokenizer, theirs, example))
         assert len(windows) == len(own)
         several += len(windows) > 1
         for row, (_, first, starts, ends, ids) in zip(own, windows, strict=True):
-            length = rows.lengths[row]
+            length = sequences.lengths[row]
             assert inputs[row, :length].tolist() == ids.tolist()
-            assert rows.windows.starts[row] == first
+            assert sequences.windows.starts[row] == first
             np.testing.assert_allclose(outputs["start_logits"][row][:length], starts, atol=2e-5)
             np.testing.assert_allclose(outputs["end_logits"][row][:length], ends, atol=2e-5)
-        found = best_by_search(windows, int(rows.token_starts[own[0]]))
+        found = best_by_search(windows, int(sequences.token_starts[own[0]]))
         assert found == (answer["start"], answer["end"])
     assert several > len(questions) // 2

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.tasks.question_answering.features import (
     context_windows,
-    places_in,
+    positions_in,
     question_limit,
 )
 
@@ -91,7 +91,7 @@ def test_cores_are_googles_rule_for_every_token(cases):
 
 def test_an_answer_is_in_a_window_that_holds_all_of_it():
     windows = windows_of([10, 3], [4, 4], stride=2)
-    inside, places = places_in(windows, np.array([[5, 6], [-1, -1]]))
+    inside, places = positions_in(windows, np.array([[5, 6], [-1, -1]]))
     assert inside.tolist() == [False, False, True, False, False]  # (0-3), (2-5), (4-7), (6-9)
     assert places[2].tolist() == [1, 2]
 

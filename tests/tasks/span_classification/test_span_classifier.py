@@ -19,7 +19,7 @@ from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import WORDS
 
-# Nested spans; a text of several rows, with a span far behind; and texts without any.
+# Nested spans; a text of several sequences, with a span far behind; and texts without any.
 TEXTS = [
     "We saw the old Bank of Rome building, near oslo.",
     "the old " * 30 + "bank of bath building and the bank of oslo, near rome",
@@ -28,12 +28,12 @@ TEXTS = [
 ]
 
 
-def places(answer):
-    return [(span["text"], span["label"]) for span in answer["spans"]]
+def positions_of(prediction):
+    return [(span["text"], span["label"]) for span in prediction["spans"]]
 
 
 @pytest.fixture(scope="module")
-def answers(run):
+def predictions(run):
     with eagerly():
         return list(predict(model=run[0], text=TEXTS))
 
@@ -46,38 +46,38 @@ def test_learns_what_tags_of_words_cannot_say(run):
     assert any("Spans have up to 4 words" in line for line in reported)
 
 
-def test_finds_nested_spans_with_their_places_in_texts_of_any_length(answers):
-    first, long, empty, without = answers
-    assert places(first) == [
+def test_finds_nested_spans_with_their_positions_in_texts_of_any_length(predictions):
+    first, long, empty, without = predictions
+    assert positions_of(first) == [
         ("Bank of Rome", "ORG"),
         ("Bank of Rome building", "FAC"),
         ("Rome", "LOC"),
         ("oslo", "LOC"),
     ]
     assert first["words"][4:9] == ["Bank", "of", "Rome", "building", ","]
-    for text, answer in zip(TEXTS, answers, strict=True):
-        for span in answer["spans"]:
+    for text, prediction in zip(TEXTS, predictions, strict=True):
+        for span in prediction["spans"]:
             start, end = span["words"]
             assert text[span["start"] : span["end"]] == span["text"]
-            assert " ".join(answer["words"][start:end]) == span["text"]
+            assert " ".join(prediction["words"][start:end]) == span["text"]
             assert 0 < span["score"] <= 1
-    assert places(long)[:2] == [("bank of bath", "ORG"), ("bank of bath building", "FAC")]
-    assert places(long)[3:] == [("bank of oslo", "ORG"), ("oslo", "LOC"), ("rome", "LOC")]
+    assert positions_of(long)[:2] == [("bank of bath", "ORG"), ("bank of bath building", "FAC")]
+    assert positions_of(long)[3:] == [("bank of oslo", "ORG"), ("oslo", "LOC"), ("rome", "LOC")]
     assert empty == {"text": "", "words": [], "spans": []} and without["spans"] == []
 
 
 @pytest.mark.usefixtures("eager")
-def test_words_strings_and_objects_get_the_same_answer_alone_and_together(run, answers):
-    # Our own answers are labelled texts.
-    labelled = {**answers[0], "spans": answers[0]["spans"][1:]}
-    given = [*TEXTS, answers[1]["words"], labelled]
+def test_words_strings_and_objects_get_the_same_answer_alone_and_together(run, predictions):
+    # Our own predictions are labelled texts.
+    labelled = {**predictions[0], "spans": predictions[0]["spans"][1:]}
+    given = [*TEXTS, predictions[1]["words"], labelled]
     *alone, by_words, again = predict(model=run[0], data=given, batch_size=1)
-    for one, answer in zip(alone, answers, strict=True):
-        assert places(one) == places(answer) and one["words"] == answer["words"]
-        for span, other in zip(one["spans"], answer["spans"], strict=True):
+    for one, prediction in zip(alone, predictions, strict=True):
+        assert positions_of(one) == positions_of(prediction) and one["words"] == prediction["words"]
+        for span, other in zip(one["spans"], prediction["spans"], strict=True):
             assert span == {**other, "score": pytest.approx(other["score"], abs=1e-5)}
-    assert places(by_words) == places(answers[1])
-    assert places(again) == places(answers[0])
+    assert positions_of(by_words) == positions_of(predictions[1])
+    assert positions_of(again) == positions_of(predictions[0])
     assert [span["text"] for span in again["expected"]] == ["Bank of Rome building", "Rome", "oslo"]
     assert "score" not in again["expected"][0]
 
@@ -117,17 +117,17 @@ def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
     assert main(["evaluate", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
     shown = capsys.readouterr().err
-    assert 'line 1, missed FAC "in rome", found LOC "rome" (' in shown and "): in rome" in shown
+    assert 'line 1, missed FAC "in rome", predicted LOC "rome" (' in shown and "): in rome" in shown
     assert main(["predict", *model, "--text", TEXTS[0]]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert [span["start"] for span in answer["spans"]] == [15, 15, 23, 43]
+    prediction = json.loads(capsys.readouterr().out)
+    assert [span["start"] for span in prediction["spans"]] == [15, 15, 23, 43]
 
 
-def check_served(found, answers):
-    most = max(len(answer["spans"]) for answer in answers)
-    assert found["labels"].shape == found["starts"].shape == (len(answers), most)
-    for row, answer in enumerate(answers):
-        spans, padding = answer["spans"], [0] * (most - len(answer["spans"]))
+def check_served(found, predictions):
+    most = max(len(prediction["spans"]) for prediction in predictions)
+    assert found["labels"].shape == found["starts"].shape == (len(predictions), most)
+    for row, prediction in enumerate(predictions):
+        spans, padding = prediction["spans"], [0] * (most - len(prediction["spans"]))
         assert found["lengths"][row] == len(spans)
         for ours, theirs in (("starts", "start"), ("ends", "end")):
             assert found[ours][row].numpy().tolist() == [s[theirs] for s in spans] + padding
@@ -138,22 +138,22 @@ def check_served(found, answers):
 
 
 @pytest.mark.usefixtures("eager")
-def test_what_is_served_is_what_predict_finds(run, answers):
+def test_what_is_served_is_what_predict_finds(run, predictions):
     task = load_task(run[0] / "model")
-    check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), answers)
+    check_served(task.signatures()["serving_default"].function(tf.constant(TEXTS)), predictions)
 
 
 @pytest.mark.usefixtures("eager")
 def test_what_is_served_of_flat_spans_fractions_no_word(run):
     task = load_task(run[0] / "model")
     task.flat = True
-    answers = list(predict(model=task, text=TEXTS))
-    for answer in answers:
-        inside = [word for span in answer["spans"] for word in range(*span["words"])]
+    predictions = list(predict(model=task, text=TEXTS))
+    for prediction in predictions:
+        inside = [word for span in prediction["spans"] for word in range(*span["words"])]
         assert len(inside) == len(set(inside))
-    assert [len(answer["spans"]) for answer in answers] == [2, 3, 0, 0]
+    assert [len(prediction["spans"]) for prediction in predictions] == [2, 3, 0, 0]
     served = task.signatures()["serving_default"].function
-    check_served(served(text=tf.constant(TEXTS)), answers)
+    check_served(served(text=tf.constant(TEXTS)), predictions)
     nothing = served(text=tf.constant(["", "we"]))
     assert nothing["labels"].shape == (2, 0) and nothing["lengths"].numpy().tolist() == [0, 0]
 
@@ -172,7 +172,7 @@ def task():
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_the_loss_is_the_mean_over_every_span_once(representation):
-    """By a loop over all spans of the texts, the long one of which has several rows."""
+    """By a loop over all spans of the texts, the long one of which has several sequences."""
     task = make(representation, dropout=0.0)
     words = ["we", "saw", "rome", "near", "oslo", "and", "bath", "bank", "of", "the", "old", "in"]
     spans = [[2, 3, "LOC"], [7, 10, "ORG"], [6, 7, "LOC"], [0, 4, "ORG"], [11, 13, "LOC"]]
@@ -181,15 +181,17 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
             [{"words": words * 2, "spans": spans}, {"words": words[:2], "spans": [[0, 2, "ORG"]]}]
         )
     )
-    rows = task.features(examples, labelled=True)
-    assert len(rows) > 2
-    inputs, labels, weights = rows.batch(np.arange(len(rows), dtype=np.int32))
+    sequences = task.features(examples, labelled=True)
+    assert len(sequences) > 2
+    inputs, labels, weights = sequences.batch(np.arange(len(sequences), dtype=np.int32))
     logits = np.asarray(task(inputs, training=False)["logits"], "float64")
     nats = np.log(np.exp(logits).sum(-1))
     counted, total = 0, 0.0
-    for row, text in enumerate(rows.example_of_sequence):
-        first, end = int(rows.places["first"][row]), int(rows.places["end"][row])
-        for start in range(int(rows.places["owned"][row]), int(rows.places["owned_end"][row])):
+    for row, text in enumerate(sequences.example_of_sequence):
+        first, end = int(sequences.positions["first"][row]), int(sequences.positions["end"][row])
+        for start in range(
+            int(sequences.positions["owned"][row]), int(sequences.positions["owned_end"][row])
+        ):
             for width in range(1, 4):
                 if start + width <= end:
                     label = {span[:2]: span[2] for span in examples[text].spans}.get(
@@ -199,7 +201,7 @@ def test_the_loss_is_the_mean_over_every_span_once(representation):
                     at = row, start - first, width - 1
                     counted, total = counted + 1, total + nats[at] - logits[(*at, number)]
     every = sum(min(3, len(e.words) - start) for e in examples for start in range(len(e.words)))
-    assert counted == every == weights["logits"].numpy().sum() == rows.weight_totals["logits"]
+    assert counted == every == weights["logits"].numpy().sum() == sequences.weight_totals["logits"]
     assert labels["logits"].numpy().astype(bool).sum() == 5  # the one of four words is too long
     loss = task.default_losses()["logits"]
     found = loss(labels["logits"], logits, sample_weight=weights["logits"])
@@ -210,13 +212,13 @@ def test_identification_leaves_labels_out():
     task = make(identify=True)
     assert task.labels == ("span",) and task.output["logits"].shape[-1] == 2
     given = [{"words": ["rome", "oslo"], "spans": [[0, 1, "LOC"], [1, 2]]}]
-    rows = task.features(list(task.read(given)), labelled=True)
-    assert rows.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
-    (answer,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, rows)
-    measures = task.official_metrics([answer], rows.examples)
+    sequences = task.features(list(task.read(given)), labelled=True)
+    assert sequences.targets(np.array([0]))[0]["logits"].numpy().sum() == 2
+    (prediction,) = task.decode({"logits": np.zeros((1, 8, 3, 2), "float32")}, sequences)
+    measures = task.official_metrics([prediction], sequences.examples)
     assert measures["f1"] == measures["identification_f1"] and measures["spans"] == 2
     assert list(measures["labels"]) == ["span"]
-    assert {span["label"] for span in answer["expected"]} == {"span"}
+    assert {span["label"] for span in prediction["expected"]} == {"span"}
 
 
 def test_a_given_threshold_stays_and_another_is_tuned():
@@ -229,12 +231,12 @@ def test_a_given_threshold_stays_and_another_is_tuned():
     chosen, found = [], []
     for threshold_metric, threshold in (("f1", None), ("precision", None), ("f1", 0.7)):
         task = make(threshold_metric=threshold_metric, threshold=threshold)
-        rows = task.features(list(task.read(given)), labelled=True)
-        found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
-        task.tune_threshold({"logits": logits * 0}, rows)  # an earlier epoch, say
-        task.tune_threshold({"logits": logits}, rows)
+        sequences = task.features(list(task.read(given)), labelled=True)
+        found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
+        task.tune_threshold({"logits": logits * 0}, sequences)  # an earlier epoch, say
+        task.tune_threshold({"logits": logits}, sequences)
         chosen.append(task.threshold)
-        found.append(len(task.decode({"logits": logits}, rows)[0]["spans"]))
+        found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
     assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
     # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
     assert chosen == pytest.approx([0.175, 0.75, 0.7])
@@ -243,8 +245,8 @@ def test_a_given_threshold_stays_and_another_is_tuned():
 @pytest.mark.parametrize(
     "row, message",
     [
-        ({"words": ["a"], "spans": [[0, 1, "PER"]]}, 'the label "PER" is none of those'),
-        ({"words": ["a"], "spans": [[0, 1]]}, "a span without a label; .*`identify=True`"),
+        ({"words": ["a"], "spans": [[0, 1, "PER"]]}, 'the model does not have the label "PER"'),
+        ({"words": ["a"], "spans": [[0, 1]]}, "a span has no label.*`identify=True`"),
         (
             {"text": "in Rome.", "spans": [[4, 7, "LOC"]]},
             r'the span \[4, 7\], "ome", begins inside the word "Rome"',
@@ -253,7 +255,7 @@ def test_a_given_threshold_stays_and_another_is_tuned():
             {"text": "in Rome.", "spans": [[3, 6, "LOC"]]},
             r'the span \[3, 6\], "Rom", ends inside the word "Rome"',
         ),
-        ({"text": "in  Rome.", "spans": [[2, 4, "LOC"]]}, ".*holds no word"),
+        ({"text": "in  Rome.", "spans": [[2, 4, "LOC"]]}, ".*has no word"),
     ],
 )
 def test_spans_that_cannot_be_learned_are_rejected_with_their_place(row, message, task):
@@ -264,21 +266,21 @@ def test_spans_that_cannot_be_learned_are_rejected_with_their_place(row, message
 
 def test_white_space_around_a_span_does_not_matter(task):
     examples = list(task.read([{"text": "in  Rome .", "spans": [[2, 9, "LOC"]]}]))
-    rows = task.features(examples, labelled=True)
-    assert rows.spans == [[(1, 2, "LOC")]]
+    sequences = task.features(examples, labelled=True)
+    assert sequences.spans == [[(1, 2, "LOC")]]
 
 
 def test_what_is_made_from_the_examples():
     read = SpanClassifier.read
-    with pytest.raises(InputError, match="the given texts holds no span to learn from"):
+    with pytest.raises(InputError, match="the given texts has no spans to learn from"):
         SpanClassifier.infer_arguments(list(read([{"text": "a", "spans": []}])))
     unlabelled = list(read([{"words": ["a"], "spans": [[0, 1]]}]))
     assert SpanClassifier.infer_arguments(unlabelled) == {"labels": ["span"]}
     twice = list(read([{"words": ["a"], "spans": [[0, 1, "x"], [0, 1, "y"], [0, 1, "y"]]}]))
     (note,) = SpanClassifier.notes(twice)
-    assert "line 1: 1 span with several labels. One is found: the first is learned." in note
+    assert "line 1: 1 span with several labels. Only the first one is learned." in note
     assert SpanClassifier.notes(unlabelled) == []
-    with pytest.raises(InputError, match="no spans to compare the answer with"):
+    with pytest.raises(InputError, match="no spans to compare the prediction with"):
         SpanClassifier.official_metrics(None, [{"spans": []}], unlabelled)
 
 

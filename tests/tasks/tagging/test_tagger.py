@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert import Tagger
 from keras_bert.checkpoints import load_task
-from keras_bert.training.frozen import freeze
+from keras_bert.training.finetuning_examples import freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]
@@ -151,13 +151,13 @@ def test_transitions_are_between_first_tokens(tokenizer):
         {"aggregation": "mean"},
         {"label_subwords": "last", "aggregation": "first"},
     ):
-        with pytest.raises(ValueError, match="over the first pieces of words"):
+        with pytest.raises(ValueError, match="`crf` needs one token per word"):
             make(tokenizer, crf=True, **options)
     assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
 
 
-def test_a_word_over_a_causal_encoder_is_told_by_its_last_token(tokenizer, tmp_path):
-    """At its first piece the encoder has not seen the others."""
+def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp_path):
+    """At its first token the encoder has not seen the others."""
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
     assert (task.label_subwords, task.aggregation) == ("last", "last")

@@ -13,8 +13,8 @@ from keras_bert.inference.predict import predict
 from keras_bert.tasks.tagging.decode import word_distributions
 from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
-from keras_bert.training.series import best_metric_value
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -93,7 +93,7 @@ def test_a_run_keeps_the_best_f1_and_learns(run):
 @pytest.mark.parametrize("tokens", [{"label_subwords": "all"}, {"aggregation": "mean"}])
 @pytest.mark.usefixtures("eager")
 def test_the_best_epoch_is_kept_by_words_and_not_by_tokens(tokens, files, tmp_path):
-    path = tmp_path / "pos.conll"  # words of one to five pieces, the longer the more often a noun
+    path = tmp_path / "pos.conll"  # words of one to five tokens, the longer the more often a noun
     path.write_text("\n".join(f"{'xq' * n}y\t{'VN'[n > 0]}" for n in (0, 1, 2, 0, 2)) + "\n")
     metrics = finetune(
         task="tagger",
@@ -124,8 +124,8 @@ def test_evaluate_says_what_the_run_said_and_shows_errors(run, files, tmp_path, 
     (text,) = found["errors"]
     assert text == (
         f"{wrong}, line 10: {' '.join(words)}\n"
-        '  expected: PER "anna", LOC "new york and", LOC "rome"\n'
-        '  found: PER "anna", LOC "new york", LOC "rome"'
+        '  true: PER "anna", LOC "new york and", LOC "rome"\n'
+        '  predicted: PER "anna", LOC "new york", LOC "rome"'
     )
 
 
@@ -147,17 +147,17 @@ def test_a_file_of_another_task_is_rejected_in_a_sentence(run, tmp_path, capsys)
     other.write_text("1\tanna" + "\tNOUN" * 8 + "\n")
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert 'pos.conllu, line 1: the tag "NOUN" is none of those' in said
-    assert said.endswith("; those name chunks, and this is a file of other tags.")
+    assert 'pos.conllu, line 1: the model does not have the tag "NOUN"' in said
+    assert said.endswith("The model's tags name chunks, and those of this file do not.")
     other.write_text("1\tanna" + "\tB-NEW" * 8 + "\n")
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.endswith("; --unknown-tags count would count it as a mistake.")
+    assert said.endswith("Use --unknown-tags count to count its words as errors.")
 
 
 @pytest.fixture(scope="module", params=["crf", "bilstm"])
 def tagger(request, files):
-    """The tagger of the run; and one with an LSTM and random weights that asks all pieces."""
+    """The tagger of the run; and one with an LSTM and random weights that combines all tokens."""
     if request.param == "crf":
         return load_task(request.getfixturevalue("run") / "model")
     tokenizer = make_tokenizer()

@@ -1,0 +1,168 @@
+"""Reads and writes tensors by name: safetensors, and PyTorch's files through its safe loader."""
+
+import zipfile
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.files import check_regular, read_json
+
+FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+TORCH_FILE = "pytorch_model.bin"
+TORCH_INDEX = "pytorch_model.bin.index.json"
+
+_FLOATING = ("F64", "F32", "F16", "BF16")
+
+# numpy learns the name "bfloat16", which safetensors files use, from this package.
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+# The first version whose weights-only loader runs no code from a file (CVE-2025-32434).
+_SAFE_TORCH = (2, 6)
+
+
+class Tensors:
+    """The tensors of one or several safetensors files, read one at a time.
+
+    Args:
+        paths: the files.
+
+    Attributes:
+        shapes: the shape of each tensor by name.
+
+    Raises:
+        InputError: a file is broken or in another format, or two files contain the same name.
+    """
+
+    def __init__(self, paths):
+        self._source = Path(paths[0]).parent
+        self._tensors = {}
+        self.shapes = {}
+        for path in paths:
+            for name, tensor, shape in self._open(path):
+                if name in self.shapes:
+                    raise InputError(f"{path} contains the tensor {name} a second time.")
+                self._tensors[name], self.shapes[name] = tensor, tuple(shape)
+
+    def _open(self, path):
+        """Yields (name, what `read` needs, shape) of each tensor in a file."""
+
+        def message(error):
+            if isinstance(error, FileNotFoundError):
+                return f"There is no file {path}."
+            if isinstance(error, SafetensorError | OSError):
+                reason = getattr(error, "strerror", None) or error
+                return f"{path} is not a whole safetensors file: {reason}."
+
+        check_regular(path)
+        with input_errors(message):
+            opened = safe_open(path, framework="numpy")
+        for name in opened.keys():
+            yield name, opened, opened.get_slice(name).get_shape()
+
+    def read(self, name):
+        """The tensor as a float32 array; InputError unless it contains floating-point numbers."""
+        file = self._tensors[name]
+        dtype = file.get_slice(name).get_dtype()
+        self._check_dtype(name, dtype, is_floating=dtype in _FLOATING)
+        return np.asarray(file.get_tensor(name)).astype("float32", copy=False)
+
+    def _check_dtype(self, name, dtype, *, is_floating):
+        if not is_floating:
+            raise InputError(
+                f"{self._source}: the tensor {name} contains {dtype} numbers. Expected "
+                "floating-point weights."
+            )
+
+
+class TorchTensors(Tensors):
+    """The tensors of files of `torch.save`, opened by its weights-only loader; see `Tensors`."""
+
+    def _open(self, path):
+        def message(error):
+            if isinstance(error, FileNotFoundError):
+                return f"There is no file {path}."
+            reason = " ".join(str(error).split()) or type(error).__name__
+            return (
+                f"{path} is broken, or contains more than plain weights, and nothing else is "
+                f"opened: {reason.split('. ')[0].rstrip('.')[:200]}."
+            )
+
+        torch = safe_torch(path)
+        check_regular(path)
+        with input_errors(message):  # any error of pickle, zipfile and torch
+            # Files from before 2020 are not zip archives and cannot be mapped into memory.
+            mapped = zipfile.is_zipfile(path)
+            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        if not isinstance(tensors, dict) or not all(
+            isinstance(name, str) and torch.is_tensor(tensor) for name, tensor in tensors.items()
+        ):
+            raise InputError(
+                f"{path} contains something else than tensors by name. Expected a model's "
+                "state_dict."
+            )
+        for name, tensor in tensors.items():
+            if tensor.is_nested:
+                raise InputError(f"{path}: the tensor {name} is nested. Expected a single shape.")
+            if tensor.is_meta:
+                raise InputError(f"{path}: the tensor {name} has no values (its device is meta).")
+            yield name, tensor, tensor.shape
+
+    def read(self, name):
+        tensor = self._tensors[name]
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        self._check_dtype(name, dtype, is_floating=tensor.is_floating_point())
+        # A file may contain parameters, which require gradients, and sparse tensors.
+        return np.ascontiguousarray(tensor.detach().to_dense().float().numpy())
+
+
+def safe_torch(source):
+    """The module torch; InputError if its weights-only loader can run code, or there is none."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError(
+            f"{source} can run code when Python opens it, so only torch's weights-only loader is "
+            "used: pip install 'torch>=2.6', or use a folder with model.safetensors (transformers "
+            "writes one with save_pretrained)."
+        ) from None
+    if torch.__version__ < _SAFE_TORCH:
+        raise InputError(
+            f"{source} was not opened: torch {torch.__version__} can run code from such a file "
+            "(CVE-2025-32434). Install 'torch>=2.6', or use a folder with model.safetensors."
+        )
+    return torch
+
+
+def open_folder(folder):
+    """The `Tensors` of a model folder: safetensors if there are some, or else PyTorch's.
+
+    They are in one file, or in shards with an index. Raises InputError if there are none.
+    """
+    folder = Path(folder)
+    for file, index, kind in ((FILE, INDEX, Tensors), (TORCH_FILE, TORCH_INDEX, TorchTensors)):
+        if (folder / file).exists():
+            return kind([folder / file])
+        if (folder / index).exists():
+            return kind(_shards(folder / index))
+    raise InputError(f"{folder} contains no supported weights. Expected {FILE} or {TORCH_FILE}.")
+
+
+def write(tensors, path):
+    """Writes a dictionary of contiguous arrays as a safetensors file that PyTorch reads too."""
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def _shards(index):
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise InputError(f"{index} has no weight_map.")
+    names = sorted({str(name) for name in weight_map.values()})
+    for name in names:
+        if Path(name).name != name or name in ("", "..") or "\0" in name:
+            raise InputError(f"{index} names a file outside its folder: {name!r}.")
+    return [index.parent / name for name in names]

@@ -1,0 +1,168 @@
+"""The commands that use a trained model: evaluate, predict, embed, fill-mask."""
+
+import re
+import shlex
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
+from keras_bert.cli.command import command, one_liner, report
+from keras_bert.cli.kinds import has_data_folder, kind_of_model
+from keras_bert.inference.settings import (
+    EmbedToFileSettings,
+    EvaluateRecordsSettings,
+    FillMaskSettings,
+    evaluate_settings,
+    predict_settings,
+)
+from keras_bert.readers.glue import glue_submission, write_submission
+from keras_bert.tasks import settings_class
+
+_TENSORFLOW = ("tensorflow",)
+# A list of numbers, which indented JSON writes one per line. Strings hold no line feeds.
+_LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
+
+
+def _evaluate_settings(argv):
+    if has_data_folder(argv):
+        return EvaluateRecordsSettings
+    return evaluate_settings(settings_class(kind_of_model(argv)))
+
+
+@command(
+    "evaluate",
+    "compute metrics on labelled examples, or on a data folder",
+    settings=_evaluate_settings,
+    backends=_TENSORFLOW,
+)
+def evaluate(settings, arguments):
+    """Compute a model's metrics, as JSON on standard output.
+
+    A fine-tuned model is evaluated on labelled examples; flags of its task type set how the file is
+    read. A pre-trained model is evaluated on the held-out examples of a data folder, with the flags
+    --batch-size and --batches only.
+
+    keras-bert evaluate --model runs/spam --data dev.tsv
+    keras-bert evaluate --model runs/mnli --glue MNLI-mm --data glue/
+    keras-bert evaluate --model runs/pretrained --data data/
+    """
+    import json
+
+    from keras_bert.inference.evaluate import evaluate
+
+    metrics = evaluate(**settings, report=report)
+    errors = metrics.pop("errors", [])
+    text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
+    print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
+    for error in errors:
+        report(error)
+    model = shlex.quote(settings["model"])
+    next_step = f"export --model {model} --output savedmodels/NAME"
+    if "glue" not in settings and has_data_folder(["--data", settings["data"]]):
+        next_step = (
+            f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
+        )
+    report(f"Next: keras-bert {next_step}")
+
+
+def _add_output(parser):
+    parser.add_argument(
+        "--output",
+        metavar="FOLDER",
+        help="with --glue: the folder for the file to submit, which gets the name that GLUE "
+        "expects (default: standard output)",
+    )
+
+
+@command(
+    "predict",
+    "predict with a fine-tuned model",
+    settings=lambda argv: predict_settings(settings_class(kind_of_model(argv))),
+    more_flags=_add_output,
+    backends=_TENSORFLOW,
+)
+def predict(settings, arguments):
+    """Predict with a fine-tuned model: one JSON object per line and example, in order.
+
+    keras-bert predict --model runs/spam --data messages.txt
+    tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-size 1
+    keras-bert predict --model runs/spam --text "Win cash prizes"
+    keras-bert predict --model runs/mnli --glue MNLI-mm --data glue/ --output submission/
+
+    With --glue, the lines are those of the file to submit; with --output, they are written there.
+    """
+    import json
+
+    glue = settings.get("glue")
+    if arguments.output is not None and glue is None:
+        raise InputError(
+            "--output requires --glue: it is the folder for the file to submit. Other predictions "
+            "are written to standard output. End the command with > FILE to keep them."
+        )
+    from keras_bert.inference.predict import predict
+
+    predictions = predict(**settings, report=report)
+    if arguments.output is not None:
+        print(f"Wrote {write_submission(glue, predictions, arguments.output)}")
+        report("Next: the same for GLUE's other tasks; submit a zip of all eleven files.")
+        return
+    lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in predictions)
+    if glue is not None:
+        lines = glue_submission(glue, predictions)
+    for line in lines:
+        print(line, flush=True)
+    model = shlex.quote(settings["model"])
+    report(f"Next: keras-bert export --model {model} --output savedmodels/NAME")
+
+
+@command(
+    "embed",
+    "write contextual embeddings of words and texts",
+    settings=EmbedToFileSettings,
+    backends=("tensorflow", "jax"),
+)
+def embed(settings, arguments):
+    """Write contextual embeddings of the words and texts of a file.
+
+    keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
+    keras-bert embed --model FOLDER --data texts.txt --output vectors.npz --layers concat-last-4
+
+    For each text: its tokens with their offsets (in characters) and vectors, the vector of the
+    first token, and the mean over the text. Texts may have any length.
+    """
+    from keras_bert.inference.embed_to_file import embed_to_file
+
+    counts = embed_to_file(**settings, progress=True, report=report)
+    output = settings["output"]
+    print(
+        f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
+        f"vectors of size {counts['width']}."
+    )
+    program = 'import numpy; print(numpy.load({})["vectors"])'
+    if output.endswith(".parquet"):
+        program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
+    return one_liner(program, output)
+
+
+@command(
+    "fill-mask",
+    "predict the words for [MASK] in a text",
+    settings=FillMaskSettings,
+    backends=_TENSORFLOW,
+)
+def fill_mask(settings, arguments):
+    """Predict the tokens for [MASK] in a text, most probable first.
+
+    keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
+    keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top-k 3
+    """
+    from keras_bert.inference.fill_mask import fill_mask
+
+    masks = fill_mask(**settings)
+    for number, candidates in enumerate(masks, start=1):
+        print("[MASK]" if len(masks) == 1 else f"[MASK] {number} of {len(masks)}")
+        for token, probability in candidates:
+            print(f"  {probability:8.4f}  {token}")
+    return (
+        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
+        "--train FILE --dev FILE --output DIR"
+    )

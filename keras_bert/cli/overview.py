@@ -1,0 +1,163 @@
+"""`keras-bert` alone: the pipeline from text to a served model, and the next step."""
+
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import parse_json, read_small
+
+# The current folder may hold anything: at most so many names are looked at.
+_MOST = 2_000
+
+
+class Step(NamedTuple):
+    """A step of the pipeline: its command, what it gives, its arguments, a name for its output.
+
+    `{…}` in the arguments is the output of an earlier step.
+    """
+
+    command: str
+    gives: str
+    arguments: str
+    output: str = ""
+
+
+PIPELINE = (
+    Step(
+        "vocab",
+        "a vocabulary",
+        "--input 'corpus/*.txt' --output vocab.txt --size 16000",
+        output="vocab.txt",
+    ),
+    Step(
+        "pretraining-data",
+        "examples to pre-train on",
+        "--input 'corpus/*.txt' --vocab {vocab} --output data",
+        output="data",
+    ),
+    Step(
+        "pretrain",
+        "a pre-trained encoder",
+        "--data {pretraining-data} --vocab {vocab} --architecture mini --steps 10000 "
+        "--learning-rate 1e-3 --output runs/pretrained",
+        output="runs/pretrained",
+    ),
+    Step(
+        "finetune",
+        "a model of your task",
+        "--task classifier --model {pretrain} --train train.tsv --dev dev.tsv --output runs/mine",
+        output="runs/mine",
+    ),
+    Step(
+        "export", "a SavedModel", "--model {finetune} --output savedmodels/mine", "savedmodels/mine"
+    ),
+    Step("serve", "a server", "--models {export}"),
+)
+
+
+def show():
+    print("From raw text to a served language model:\n")
+    outputs, unfinished = look_around(Path("."))
+    for step in PIPELINE:
+        output = outputs.get(step.command)
+        mark, path = ("✓", f"   {output}") if output else (" ", "")
+        print(f"  {mark} keras-bert {step.command:<17} {step.gives:<24}{path}")
+    if outputs or unfinished:
+        print(f"\nNext: {next_step(outputs, unfinished)}")
+    else:
+        print("\nStart with a published model and your own CSV:")
+        print(
+            "  keras-bert finetune --model hf://google-bert/bert-base-uncased --train train.csv "
+            "--dev dev.csv --output runs/mine"
+        )
+        print("Pre-train on your own text:")
+        print(f"  {next_step(outputs, unfinished)}")
+        print("Run every step on sample data:\n  keras-bert quickstart --output quickstart")
+    print("All commands: keras-bert --help. Check the installation: keras-bert doctor")
+
+
+def next_step(outputs, unfinished):
+    """The next step, as a command where it is one; the arguments are what `look_around` returns."""
+    if unfinished:
+        path, command = unfinished[-1]
+        if command == "pretraining-data":
+            return f"run keras-bert {command} for {path} again, it was interrupted"
+        run = shlex.quote(f"{path}/run.json")
+        return f"keras-bert {command} --settings {run} --output {shlex.quote(path)} (which resumes)"
+    done = [number for number, step in enumerate(PIPELINE) if step.command in outputs]
+    step = PIPELINE[done[-1] + 1 if done else 0]
+    names = {step.command: step.output for step in PIPELINE} | outputs
+    names = {command: shlex.quote(path) for command, path in names.items()}
+    return f"keras-bert {step.command} {step.arguments.format(**names)}"
+
+
+def look_around(folder):
+    """-> ({command: path of its newest output}, [(path of an unfinished run, command)]).
+
+    Two folders deep: `vocab.txt`, `data/`, `runs/NAME/`, `savedmodels/NAME/`; the newest last.
+    """
+    outputs, unfinished = {}, []
+    for path in _by_age(folder):
+        command, is_finished = _writer_of(path)
+        if command is None:
+            continue
+        name = str(path.relative_to(folder))
+        if is_finished:
+            outputs["finetune" if command == "sweep" else command] = name
+        else:
+            unfinished.append((name, command))
+    return outputs, unfinished
+
+
+def _by_age(folder):
+    """The contents of a folder and of its folders, except hidden ones; the oldest first."""
+    paths = []
+    for path in [folder, *_visible(folder)]:
+        if path.is_dir():
+            paths += _visible(path)
+    return sorted(paths[:_MOST], key=lambda path: (_time(path), path))
+
+
+def _visible(folder):
+    try:
+        return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    except OSError:  # no permission
+        return []
+
+
+def _time(path):
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _writer_of(path):
+    """-> (the command that wrote this, whether it has finished); (None, False) if none did."""
+    if path.name == "vocab.txt" and path.is_file():
+        # The vocabulary of a model or of a data folder is a part of it.
+        wholes = ("config.json", "dataset_card.json")
+        is_part = any((path.parent / name).exists() for name in wholes)
+        return (None, False) if is_part else ("vocab", True)
+    if not path.is_dir():
+        return None, False
+    if (path / "dataset_card.json").is_file():
+        return "pretraining-data", (path / "COMPLETED").exists()
+    if (path / "run.json").is_file():
+        return _command_of(path / "run.json"), (path / "metrics.json").exists()
+    if any(each.name.isdigit() and (each / "saved_model.pb").exists() for each in _visible(path)):
+        return "export", True
+    if (path / "merges.txt").is_file() and not (path / "config.json").exists():
+        return "vocab", True
+    return None, False
+
+
+def _command_of(path):
+    """The command of a run.json; None if the file is not of a run."""
+    try:
+        run = parse_json(read_small(path))
+    except (OSError, ValueError, InputError):
+        return None
+    command = run.get("command") if isinstance(run, dict) else None
+    return command if command in ("pretrain", "finetune", "sweep") else None

@@ -1,0 +1,304 @@
+"""The commands that train: quickstart, pretrain, finetune, sweep."""
+
+import dataclasses
+import json
+import os
+import shlex
+import textwrap
+from pathlib import Path
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
+from keras_bert.base.formatting import counted, percent
+from keras_bert.base.settings import Settings, about, setting
+from keras_bert.cli.command import command, console, report
+from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
+from keras_bert.samples.quickstart import QuickstartSettings
+from keras_bert.tasks import kind_named
+from keras_bert.training.settings import PretrainSettings, finetune_settings, sweep_settings
+
+_TENSORFLOW = ("tensorflow",)
+# Name of a metric -> its name in a sentence.
+_ACCURACIES = {
+    "masked_lm_accuracy": "masked tokens",
+    "causal_lm_accuracy": "next tokens",
+    "span_boundary_accuracy": "span boundaries",
+    "next_sentence_accuracy": "next sentences",
+    "sentence_order_accuracy": "sentence order",
+}
+_LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
+
+
+@command(
+    "quickstart",
+    "run the full pipeline on bundled sample data",
+    settings=QuickstartSettings,
+    backends=_TENSORFLOW,
+)
+def quickstart(settings, arguments):
+    """Run the full pipeline on bundled sample data (about 4 minutes on 2 CPU cores).
+
+    A vocabulary and pre-training records are made from Python's own manual and docstrings, and a
+    small BERT is pre-trained on them. Taggers are fine-tuned on a few tagged sentences, from this
+    model and from random weights, to show what pre-training is worth. A spam filter is fine-tuned,
+    exported, and used. Each step shows the command that does the same on your own text.
+    """
+    from keras_bert.samples.quickstart import quickstart
+
+    terminal = console()
+
+    def report(line):
+        is_command = line.lstrip().startswith("$ ")
+        terminal.print(line, style="dim" if is_command else None, soft_wrap=True)
+
+    results = quickstart(**settings, report=report)
+    terminal.print(_quickstart_table(results))
+    ask = shlex.quote(f"{settings['output']}/ask.py")
+    return f'python {ask} {shlex.quote(str(results["savedmodel"]))} "your own message"'
+
+
+def _quickstart_table(results):
+    loss, spam = results["masked_lm"], results["spam"]
+    sections = [
+        [
+            ("masked-token loss on held-out text, at the start (nats)", f"{loss['start']:.2f}"),
+            ("… of the unigram baseline", f"{loss['unigram_entropy']:.2f}"),
+            ("… at the end", f"{loss['end']:.2f}"),
+            ("… at the end, on the training text", f"{loss['end_on_train']:.2f}"),
+        ]
+    ]
+    for tags in results["tags"]:
+        name = f"tagging accuracy after {tags['sentences']} sentences, pre-trained"
+        pretrained, random = percent(tags["pretrained"]), percent(tags["random"])
+        sections.append([(name, pretrained), ("… from random weights", random)])
+    answers = [(f"… {a['text']}", f"{a['label']} ({a['score']:.2f})") for a in results["answers"]]
+    name = f"spam filter accuracy on {spam['examples']} unseen messages"
+    sections.append([(name, percent(spam["accuracy"])), *answers])
+    times = {**results["seconds"], "total": results["total_seconds"]}
+    sections.append([(step, f"{seconds:.1f} s") for step, seconds in times.items()])
+    return _table("Quickstart", [("what", "left"), ("metric", "right")], sections)
+
+
+@command(
+    "pretrain",
+    "pre-train an encoder on a data folder",
+    settings=PretrainSettings,
+    repeats_runs=True,
+    backends=_TENSORFLOW,
+)
+def pretrain(settings, arguments):
+    """Pre-train an encoder on a data folder; run the same command again to resume.
+
+    Data of the objective mlm-nsp trains masked tokens and next sentences, mlm-sop masked tokens and
+    sentence order, mlm masked tokens only, span masked tokens and span boundaries. With
+    --causal-fraction, all or some examples are read from left to right. Several --data, --steps and
+    --batch-size are phases of the run, one after another.
+
+    keras-bert pretrain --data data --vocab vocab.txt --architecture mini --steps 5000 --output a
+    keras-bert pretrain --data data --vocab vocab.txt --model bert-base --steps 5000 --output b
+    keras-bert pretrain --data data --vocab vocab.txt --minutes 60 --output c
+    keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 --vocab vocab.txt \\
+      --output d
+    tensorboard --logdir a/logs
+    """
+    from keras_bert.training.pretrain import pretrain
+    from keras_bert.training.strategies.strategy import is_written_here
+
+    metrics = pretrain(**settings, report=report)
+    if not is_written_here():
+        return None
+    print(_size_and_time(metrics))
+    if metrics["eval"]:
+        start, end = metrics["eval_at_start"], metrics["eval"]
+        for name, tokens in _LOSSES.items():
+            if name in end:
+                print(
+                    f"{tokens} loss on the eval split: {start[name]:.3f} at the start, "
+                    f"{end[name]:.3f} at the end (unigram baseline: "
+                    f"{metrics['unigram_entropy']:.3f})"
+                )
+        accuracies = (f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end)
+        print(f"accuracy at the end: {', '.join(accuracies)}")
+    if "health" in metrics:  # not in the results of an earlier version
+        print(metrics["health"]["sentence"])
+    draw(settings["output"])
+    _print_tensorboard(f"{settings['output']}/logs")
+    model = shlex.quote(f"{settings['output']}/model")
+    return (
+        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
+        "--output DIR"
+    )
+
+
+@command(
+    "finetune",
+    "fine-tune an encoder on labelled examples",
+    settings=lambda argv: finetune_settings(kind_to_train(argv)),
+    repeats_runs=True,
+    more_flags=add_glue_dir,
+    prepare=resolve_glue,
+    backends=_TENSORFLOW,
+)
+def finetune(settings, arguments):
+    """Fine-tune an encoder on labelled examples; run the same command again to resume.
+
+    keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
+    keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
+    keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
+    keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/b
+    keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
+
+    The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
+    per family of tasks), which are detected from the content. - is standard input,
+    tfds:NAME/CONFIG:SPLIT a prepared split.
+    """
+    from keras_bert.tasks import task_class
+    from keras_bert.training.finetune import finetune
+    from keras_bert.training.strategies.strategy import is_written_here
+
+    metrics = finetune(**settings, report=report)
+    if not is_written_here():
+        return None
+    output, dev = settings["output"], metrics["dev"]
+    if "runs" in metrics:
+        print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
+        for name, mean in metrics["mean"].items():
+            if isinstance(mean, float):
+                print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
+        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+    print(_size_and_time(metrics))
+    described = task_class(settings.get("task", "classifier")).describe_metrics(dev)
+    print(f"on the {counted(dev['examples'], 'dev example')}: {described}")
+    if "scalar_mix" in metrics:
+        mix = metrics["scalar_mix"]
+        weights = ", ".join(map(percent, mix["layer_weights"]))
+        print(f"layer weights, embeddings first: {weights}, times {mix['gamma']:.2f}")
+    draw(output)
+    _print_tensorboard(f"{output}/{'runs' if 'runs' in metrics else 'logs'}")
+    return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+@command(
+    "sweep",
+    "fine-tune with each combination of learning rate, batch size and epochs",
+    settings=lambda argv: sweep_settings(kind_to_train(argv)),
+    repeats_runs=True,
+    more_flags=add_glue_dir,
+    prepare=resolve_glue,
+    backends=_TENSORFLOW,
+)
+def sweep(settings, arguments):
+    """Fine-tune with each combination of learning rate, batch size and epochs; keep the best.
+
+    keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
+    keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweep-b
+
+    The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
+    the dev data. Run the same command again to resume. The flags depend on --task (default:
+    classifier).
+    """
+    from keras_bert.training.finetune import sweep
+
+    metrics = sweep(**settings, report=report)
+    runs, best, output = metrics["runs"], metrics["kept"]["run"], settings["output"]
+    columns = ["learning rate", "batch", "epochs", "best epoch", f"dev {metrics['best_metric']}"]
+    cells = [
+        (
+            f"{run['learning_rate']:g}",
+            str(run["batch_size"]),
+            str(run["epochs"]),
+            str(run["kept"]["epoch"]),
+            "NaN" if run["metric"] is None else f"{run['metric']:.4f}",
+            "best" if name == best else "",
+        )
+        for name, run in runs.items()
+    ]
+    header = [*((name, "right") for name in columns), ("", "left")]
+    console().print(_table(counted(len(runs), "run"), header, [cells]))
+    draw(output)
+    print(f"Kept the model of {best}.")
+    _print_tensorboard(f"{output}/logs")
+    return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InitSettings(Settings):
+    output: str = setting(help="the file to write", unit="FILE.toml", is_path=True)
+    task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
+    force: bool = setting(False, help="replace the file")
+
+
+@command("init", "write a commented settings file for a task", settings=InitSettings)
+def init(settings, arguments):
+    """Write a commented settings file for a task: each setting, its default and what it does.
+
+    keras-bert init --task tagger --output tagger.toml
+    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll --output runs/a
+    """
+    chosen = InitSettings.of(settings)
+    task, path = kind_named(chosen.task), Path(chosen.output)
+    if path.exists() and not chosen.force:
+        raise InputError(f"{path} exists. Pass `force=True` to replace it.")
+    lines = [
+        f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
+        "# change it. Flags override this file.",
+        'command = "finetune"',
+        "",
+        "[settings]",
+        f"task = {json.dumps(task)}",
+    ]
+    for field in dataclasses.fields(finetune_settings(task)):
+        if field.name == "task":
+            continue
+        known, default = about(field), field.default
+        has_default = default not in (None, dataclasses.MISSING)
+        value = json.dumps(default) if has_default else json.dumps(known.unit or "…")
+        more = "" if default is None and known.default_help is None else " (required)"
+        more = f" (default: {known.default_help})" if known.default_help else more
+        choices = f" One of: {', '.join(map(str, known.choices))}." if known.choices else ""
+        text = f"{known.help}{'' if has_default else more}.{choices}"
+        lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
+        lines.append(f"# {field.name} = {value}")
+    write_text(path, "\n".join([*lines, ""]))
+    print(f"Wrote {path}.")
+    return f"keras-bert finetune --settings {shlex.quote(str(path))}"
+
+
+def _table(title, columns, sections):
+    """A Rich table; `columns` are (name, alignment), a row whose last cell is "best" is bold."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for name, justify in columns:
+        table.add_column(name, justify=justify)
+    for rows in sections:
+        table.add_section()
+        for cells in rows:
+            table.add_row(*cells, style="bold" if cells[-1] == "best" else None)
+    return table
+
+
+def _size_and_time(metrics):
+    total = metrics["parameters"]
+    trainable = metrics.get("trainable_parameters", total)
+    note = f" ({trainable:,} of them trainable)" if trainable < total else ""
+    return (
+        f"{counted(metrics['steps'], 'step')} of {total:,} parameters{note} in "
+        f"{metrics['seconds'] / 60:.1f} minutes"
+    )
+
+
+def draw(output):
+    """Draws the pictures of a run, and prints where they are, or why there are none."""
+    from keras_bert.pictures.run import draw_run
+
+    try:
+        pictures = draw_run(output)
+    except InputError as error:
+        report(str(error))
+    else:
+        print(f"{counted(len(pictures), 'picture')}: {os.path.commonpath(pictures)}")
+
+
+def _print_tensorboard(logs):
+    print(f"TensorBoard: tensorboard --logdir {shlex.quote(logs)}")

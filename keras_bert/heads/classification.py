@@ -1,0 +1,59 @@
+"""Heads with one logit per label, and the next-sentence head (Devlin et al. 2018, section 3.1)."""
+
+import keras
+
+from keras_bert.layers import Layer
+from keras_bert.layers.dense import logits_layer
+
+
+def check_labels(labels, *, least):
+    """The labels as a tuple; ValueError unless there are at least `least`, each once."""
+    if isinstance(labels, str):  # whose characters would be the labels
+        raise ValueError(f"`labels` must be a list of names. Received: {labels!r}")
+    labels = tuple(labels)
+    if len(labels) < least or len(set(labels)) < len(labels):
+        count = {1: "one", 2: "two"}[least]
+        raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}")
+    return labels
+
+
+def labelled_head(encoder, units, *, dropout):
+    """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes.
+
+    `dropout` None is the `head_dropout` of the encoder's config.
+    """
+    policy = encoder.layer_policy
+    if dropout is None:
+        dropout = encoder.config.head_dropout
+    classifier = logits_layer(
+        units,
+        initializer_range=encoder.config.head_initializer_range,
+        name="classifier",
+        dtype=policy,
+    )
+    return keras.layers.Dropout(dropout, dtype=policy, name="dropout"), classifier
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class NextSentenceHead(Layer):
+    """Predicts whether the second segment follows the first.
+
+    Shapes: pooled (B, D) -> logits (B, 2), float32 at least: column 0 is "follows", 1 is "random",
+    as in BERT.
+
+    Args:
+        initializer_range: standard deviation of new weights.
+    """
+
+    def __init__(self, *, initializer_range, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = logits_layer(
+            2, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
+        )
+
+    def build(self, pooled_shape):
+        self.dense.build(pooled_shape)
+        self.built = True
+
+    def call(self, pooled):
+        return self.dense(pooled)

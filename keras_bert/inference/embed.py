@@ -1,0 +1,342 @@
+"""Contextual embeddings of words and texts, in the order of the texts."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.inference.settings import LAYERS, EmbedderSettings, EmbedSettings
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
+from keras_bert.readers.texts import TextSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEmbedding:
+    """The vectors of one text (T its words or subword tokens, D the size of a vector).
+
+    Attributes:
+        line: the line of the text in its file, or its position in a sequence, from 1.
+        text: the text.
+        starts, ends: int32 (T,), the characters of each token: `text[start:end]`.
+        vectors: float32 (T, D), the vector of each token.
+        cls: float32 (D,), the vector of [CLS].
+        mean: float32 (D,), the mean over all subword tokens including [CLS] and [SEP], as in
+            sentence-transformers.
+    """
+
+    line: int
+    text: str
+    starts: np.ndarray
+    ends: np.ndarray
+    vectors: np.ndarray
+    cls: np.ndarray
+    mean: np.ndarray
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens as they are in the text, a list of T strings."""
+        offsets = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.text[start:end] for start, end in offsets]
+
+
+# Default maximum sequence length of encoders that take any.
+_ANY_LENGTH = 512
+# Numbers in the vectors that are held at once (256 MiB): the limit for texts that are processed
+# together, counted as if every character were a token.
+_NUMBERS_TOGETHER = 1 << 26
+_TEXTS_TOGETHER = 4096
+# Padded tokens per batch: sequences of full length come in smaller batches, which are as fast and
+# keep the attention scores (B, N, S, S) small.
+_TOKENS_IN_A_STEP = 8192
+_PAD_TO = 8
+# The fraction of a window that the next window of a long text contains as well.
+_OVERLAP = 1 / 4
+
+
+class Embedder:
+    """Turns texts into `TextEmbedding`s.
+
+    Args:
+        encoder: an `Encoder`.
+        tokenizer: its `Tokenizer`.
+        settings: `EmbedderSettings`. For its `layers` see `choose_layers`. Words are the
+            tokenizer's: split at white space and punctuation. A text longer than `max_length` is
+            split into overlapping windows (see `windows_of`), and the vector of a special token is
+            the mean over its windows.
+
+    Attributes:
+        width: D, the size of a vector.
+        tokens, unknown: how many subword tokens the texts so far had, and how many are [UNK].
+
+    Raises:
+        InputError: the model has too few layers or positions for the settings.
+    """
+
+    def __init__(self, encoder, tokenizer, settings):
+        config = encoder.config
+        max_length = settings.max_length or encoder.default_max_length(_ANY_LENGTH)
+        if config.max_length is not None and max_length > config.max_length:
+            raise InputError(
+                f"`max_length` is {max_length}, but the model has {config.max_length} positions."
+            )
+        model = layers_model(encoder, settings.layers)
+        self._vectors_of = _traced_once(model)
+        self._tokenizer = tokenizer
+        self._tokens = settings.tokens
+
+        # As a graph: its many small operations would take longer than a small model.
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)],
+            autograph=False,  # it writes Python files outside the output
+        )
+        def inputs_of(ids, lengths):
+            return frame(
+                [tf.RaggedTensor.from_row_lengths(ids, lengths)],
+                tokenizer=tokenizer,
+                names=encoder.input_names,
+                max_length=max_length,
+                multiple_of=_PAD_TO,
+            )
+
+        self._inputs_of = inputs_of
+        self._max_length = max_length
+        self._batch_size = settings.batch_size
+        self.width = model.output.shape[-1]
+        self.tokens = self.unknown = 0
+
+    def __call__(self, examples):
+        """Yields the `TextEmbedding` of each example, in order.
+
+        Args:
+            examples: an iterable of `LabelledText` with a method `error(line, message)`.
+
+        Raises:
+            InputError: a text so long that its vectors take more than 256 MiB.
+        """
+        for block in self._blocks(examples):
+            tokens = self._tokenizer.tokenize_with_offsets([example.text for example in block])
+            ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
+            self.tokens += len(ids)
+            self.unknown += int(np.sum(ids == self._tokenizer.vocabulary.unk_id))
+            for example, length in zip(block, np.diff(splits).tolist(), strict=True):
+                if length * self.width > _NUMBERS_TOGETHER:
+                    raise examples.error(
+                        example.line,
+                        f"the text has {length} tokens, more than the "
+                        f"{_NUMBERS_TOGETHER // self.width} that fit into memory. Split it.",
+                    )
+            vectors, cls, mean = self._run(ids, splits)
+            starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
+            word_starts = tokens.word_starts.values.numpy()
+            for number, example in enumerate(block):
+                own = slice(splits[number], splits[number + 1])
+                yield TextEmbedding(
+                    line=example.line,
+                    text=example.text,
+                    cls=cls[number],
+                    mean=mean[number],
+                    **self._pool(vectors[own], starts[own], ends[own], word_starts[own]),
+                )
+
+    def _blocks(self, examples):
+        """Yields lists of texts that are processed together."""
+        block, size = [], 0
+        for example in examples:
+            full = (size + len(example.text)) * self.width > _NUMBERS_TOGETHER
+            if block and (full or len(block) == _TEXTS_TOGETHER):
+                yield block
+                block, size = [], 0
+            block.append(example)
+            size += len(example.text)
+        if block:
+            yield block
+
+    def _run(self, ids, splits):
+        """Ids (T,) of N texts, splits (N + 1,) -> vectors (T, D), [CLS] (N, D), mean (N, D)."""
+        template = self._tokenizer.template
+        found = windows_of(np.diff(splits), room=template.room(self._max_length))
+        special, before = template.num_special(1), template.before(0, texts=1)
+        begin, lengths = splits[found.sequence], found.sizes
+        first, last = begin + found.starts, begin + found.starts + lengths  # into ids
+        vectors = np.empty((len(ids), self.width), np.float32)
+        firsts = np.empty((len(lengths), self.width), np.float32)
+        specials = np.empty((special, len(lengths), self.width), np.float32)
+        for batch in self._batches(lengths):
+            tokens = np.concatenate([ids[first[window] : last[window]] for window in batch])
+            inputs = self._inputs_of(tokens, lengths[batch])
+            for vector, window in zip(np.asarray(self._vectors_of(inputs)), batch, strict=True):
+                start = begin[window] + found.core_starts[window]
+                end = begin[window] + found.core_ends[window]
+                shift = before - first[window]
+                vectors[start:end] = vector[start + shift : end + shift]
+                firsts[window] = vector[0]
+                specials[:before, window] = vector[:before]
+                after = before + lengths[window]
+                specials[before:, window] = vector[after : after + special - before]
+        return vectors, *_text_vectors(vectors, splits, firsts, specials, found.sequence)
+
+    def _batches(self, lengths):
+        """Yields arrays of window numbers, from the longest windows to the shortest."""
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            longest = int(lengths[order[start]]) + self._tokenizer.template.num_special(1)
+            size = max(1, min(self._batch_size, _TOKENS_IN_A_STEP // longest))
+            yield order[start : start + size]
+            start += size
+
+    def _pool(self, vectors, starts, ends, word_starts):
+        """The starts, ends and vectors of a text's tokens, from those of its subword tokens."""
+        if self._tokens == "subwords":
+            return {"starts": starts, "ends": ends, "vectors": vectors}
+        first = np.flatnonzero(word_starts)
+        if self._tokens == "none":
+            first = first[:0]
+        last = np.append(first[1:], len(starts))[: len(first)]
+        if self._tokens == "words-mean" and len(first):
+            counts = (last - first)[:, None].astype(np.float32)
+            vectors = np.add.reduceat(vectors, first, axis=0) / counts  # (W, D)
+        else:
+            vectors = vectors[first]
+        return {"starts": starts[first], "ends": ends[last - 1], "vectors": vectors}
+
+
+def _traced_once(model):
+    """A model as a function of its inputs by name, int32 (B, S) with any B and S."""
+    if keras.backend.backend() != "tensorflow":
+        return lambda inputs: model.predict_on_batch({n: x.numpy() for n, x in inputs.items()})
+    # Without XLA, which would take longer to compile each shape than it saves; and not by Keras's
+    # `predict`, which is traced twice, first for one shape.
+    signature = {name: tf.TensorSpec([None, None], tf.int32) for name in model.input}
+    return tf.function(
+        lambda inputs: model(inputs, training=False), input_signature=[signature], autograph=False
+    )
+
+
+def layers_model(encoder, choice):
+    """A `keras.Model` from an encoder's inputs to the vectors of a choice, float32 (B, S, D).
+
+    In a graph the layers above those chosen are not computed. Raises `InputError` if the model has
+    too few layers for the choice.
+    """
+    needed, layers = LAYERS[choice][0] or 0, encoder.config.num_hidden_states - 1
+    if needed > layers:
+        raise InputError(
+            f"`layers` is {choice}, which needs a model of at least {needed} layers. "
+            f"Received: a model with {layers}."
+        )
+    inputs = encoder.symbolic_inputs()
+    states = encoder(inputs, outputs=("hidden_states",))["hidden_states"]
+    return keras.Model(inputs, keras.ops.cast(choose_layers(states, choice), "float32"))
+
+
+def choose_layers(states, choice):
+    """The vectors of a choice, from an encoder's hidden states.
+
+    * `last`, `second-to-last`: the output of that layer
+    * `sum-last-4`, `mean-last-4`, `concat-last-4` (the last layer's first): of four layers
+    * `sum-all`: the sum of all layers' outputs without the embeddings (the paper's "all 12")
+    * `first`: the embeddings, which do not depend on the context (the paper's "Embeddings")
+
+    Shapes: `states` are L + 1 tensors (B, S, D), the embeddings first -> (B, S, D), or (B, S, 4 D)
+    for `concat-last-4`.
+    """
+    count, how = LAYERS[choice]
+    if how == "embeddings":
+        return states[0]
+    layers = states[1:] if count is None else states[-count:]
+    if how == "lowest":
+        return layers[0]
+    if how == "concat":
+        return keras.ops.concatenate(layers[::-1], axis=-1)
+    total = sum(layers[1:], layers[0])
+    return total / len(layers) if how == "mean" else total
+
+
+def windows_of(lengths, *, room):
+    """The `Windows` of texts with these numbers of tokens, int (N,), of up to `room` tokens each.
+
+    Neighbours overlap by a quarter: where their cores meet, a token has at least an eighth of a
+    window as context on either side.
+    """
+    overlap = min(int(room * _OVERLAP), room - 1)
+    lengths = tf.constant(lengths, tf.int64)
+    return windows(lengths, room, stride=room - overlap, last="even").numpy()
+
+
+def _text_vectors(vectors, splits, firsts, specials, text_of_window):
+    """The vectors of whole texts, from those of their tokens and windows.
+
+    Shapes: vectors (T, D) of all tokens; for all windows, firsts (R, D), the vector of the first
+    token, and specials (K, R, D), those of the special tokens -> the first token's (N, D), and the
+    mean over the text's tokens and the special ones (N, D).
+    """
+    # Every text has a window, and windows are in the order of texts.
+    start = np.flatnonzero(np.diff(text_of_window, prepend=-1))
+    counts = np.diff(start, append=len(text_of_window)).astype(np.float32)[:, None]
+    cls, *specials = (np.add.reduceat(x, start, axis=0) / counts for x in (firsts, *specials))
+    mean = np.stack(
+        [
+            sum((x[text] for x in specials), vectors[start:end].sum(axis=0))
+            / np.float32(max(1, end - start + len(specials)))
+            for text, (start, end) in enumerate(zip(splits[:-1], splits[1:], strict=True))
+        ]
+    )
+    return cls, mean
+
+
+@takes(EmbedSettings)
+def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[TextEmbedding]:
+    """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
+
+        for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):
+            embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
+
+    Args:
+        {settings}
+        report: a function that is called with a line on how the file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
+
+    Raises:
+        InputError: on bad input, at the latest when its line is reached.
+    """
+    text = settings.get("text")
+    if text is not None:
+        settings["text"] = [text] if isinstance(text, str) else list(text)
+    settings = EmbedSettings.of(settings)
+    data = settings.text if settings.data is None else settings.data
+    texts = open_texts(data, settings, report=report)
+    return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
+
+
+def open_embedder(model, **settings):
+    """The `Embedder` of a model folder, or of a pair (encoder, tokenizer)."""
+    return Embedder(*open_model(model), EmbedderSettings.of(settings))
+
+
+def open_model(model):
+    """The (encoder, tokenizer) of a model folder, or the given pair.
+
+    Raises `InputError` if the folder has no supported tokenizer.
+    """
+    encoder, tokenizer = model if isinstance(model, tuple) else load(find_model_folder(model))
+    if tokenizer is None:
+        raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
+    return encoder, tokenizer
+
+
+def open_texts(data, settings, *, report=None):
+    """The examples of a file, read as `settings` say, or of a sequence of texts."""
+    examples = TextSource(
+        data, text_column=settings.text_column, header=settings.header, need_labels=False
+    )
+    if report is not None and examples.description:
+        report(examples.description)
+    return examples

@@ -1,1 +1,0 @@
-"""Contextual embeddings: the vectors that an encoder gives to words and texts as they stand."""

@@ -1,0 +1,584 @@
+"""Where labelled examples come from: files, standard input, prepared tfds splits and sequences.
+
+`open_records` is the one place where these become records with named columns and a location.
+"""
+
+import codecs
+import contextlib
+import csv
+import gzip
+import os
+import re
+import sys
+import zlib
+from collections.abc import Mapping
+from itertools import chain, islice
+from pathlib import Path
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import NotJson, parse_json, read_json
+from keras_bert.base.formatting import counted
+from keras_bert.records.tfds_folders import (
+    INFO,
+    PREFIX,
+    latest_version,
+    not_prepared,
+    parse_tfds_name,
+    shard_paths,
+    split_info,
+)
+
+STANDARD_INPUT = "-"
+# How many lines are read before the format and the columns are decided.
+SAMPLE_LINES = 1000
+# A whole SQuAD file may be one line; a file without line ends must not fill the memory.
+_LONGEST_LINE = 256 << 20
+# JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
+is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
+_BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
+_CSV_NAMES = (".csv", ".csv.gz")
+_LEAST_OF_ONE_WIDTH = 0.9
+
+
+def is_file(data):
+    """Whether `data` names a file, standard input or a tfds split, and is not a sequence."""
+    return isinstance(data, str) or hasattr(data, "__fspath__")
+
+
+def open_records(
+    data, *, item, as_record, tables=False, may_be_csv=False, header_names=(), skip_invalid=False
+):
+    """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a sequence.
+
+    A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
+    `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
+
+    Args:
+        data: any of these.
+        item, as_record: see `GivenRecords`.
+        tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
+        may_be_csv, header_names, skip_invalid: see `Table`.
+    """
+    if is_file(data):
+        if str(data).startswith(PREFIX):
+            return TfdsRecords(str(data))
+        return Table(
+            data, may_be_csv=may_be_csv, header_names=header_names, skip_invalid=skip_invalid
+        )
+    items = items_of(data)
+    if tables and items and all(isinstance(each, Mapping) for each in items):
+        return GivenTable(items)
+    return GivenRecords(items, item=item, as_record=as_record)
+
+
+def items_of(data):
+    """The examples of a table in memory or a sequence, as a list."""
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a DataFrame
+        return [{k: _or_none(v) for k, v in row.items()} for row in data.to_dict("records")]
+    if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
+        raise InputError(
+            f"The data have the splits {', '.join(data)}; give one of them, such as "
+            f"data[{next(iter(data))!r}]."
+        )
+    if hasattr(data, "column_names") and hasattr(data, "features"):
+        names = {
+            column: feature.names
+            for column, feature in data.features.items()
+            if hasattr(feature, "names")
+        }
+        return [
+            {k: names[k][v] if k in names and v not in (None, -1) else v for k, v in row.items()}
+            for row in data
+        ]
+    if hasattr(data, "as_numpy_iterator"):
+        return [_plain(element) for element in data.as_numpy_iterator()]
+    return list(data)
+
+
+def _plain(value):
+    """What a `tf.data.Dataset` gives, in Python's own types."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return _plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+class Records:
+    """One pass over the records of a source, as (location, record).
+
+    A record is a list of cells (str) or a dictionary.
+
+    Attributes:
+        name: what errors begin with.
+        kind: "tsv", "csv", "lines", "jsonl", "tfds", "table" or "given".
+        sample: the first records, read at opening.
+        width: the number of cells; None where records are dictionaries.
+        skipped: how many lines were left out so far.
+    """
+
+    kind = None
+    location = "line"
+    width = None
+    calls_columns = "keys"
+    skipped = 0
+
+    @property
+    def format(self):
+        """The format in words."""
+        words = {"jsonl": "JSON Lines", "tfds": "a prepared tfds split", "lines": "plain lines"}
+        if self.location == "item":
+            return "a JSON array"
+        return words.get(self.kind, self.kind.upper())
+
+    def error(self, line, message):
+        """The InputError that names this source and the location in it: a number, or in words."""
+        where = f"{self.location} {line}" if isinstance(line, int) else line
+        return InputError(f"{self.name}, {where}: {message}")
+
+    def __iter__(self):
+        return chain(self.sample, self._rest)
+
+
+class GivenRecords(Records):
+    """The records of a sequence; a location is the position in it, from 1.
+
+    Args:
+        data: the sequence.
+        item: what messages call one of its items, such as "text".
+        as_record: a function from an item to a dictionary; its ValueErrors are raised.
+    """
+
+    kind = "given"
+
+    def __init__(self, data, *, item, as_record):
+        self.name = f"the given {item}s"
+        self._item = item
+        self.sample = list(enumerate(map(as_record, data), start=1))
+        self._rest = ()
+
+    def error(self, line, message):
+        if isinstance(line, str):
+            return super().error(line, message)
+        return InputError(f"{self._item.capitalize()} {line} of those given: {message}")
+
+    def reject_columns(self, **columns):
+        """Raises InputError where one of these settings of files has a value."""
+        for name, value in columns.items():
+            if value is not None:
+                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
+
+
+class GivenTable(Records):
+    """The rows of a table in memory, as dictionaries; a location is the number of a row, from 1."""
+
+    kind = "table"
+    name = "the given table"
+    location = "row"
+    calls_columns = "columns"
+
+    def __init__(self, rows):
+        self.sample = [
+            (n, {k: _or_none(v) for k, v in row.items()}) for n, row in enumerate(rows, 1)
+        ]
+        self._rest = ()
+
+    @property
+    def format(self):
+        return f"{counted(len(self.sample), 'row')} in memory"
+
+
+def _or_none(value):
+    """A cell of a table; None for NaN, which pandas has for an empty one."""
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    return None if isinstance(value, float) and value != value else value
+
+
+class TextFile(Records):
+    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
+
+    A line ends at a line feed (with or without a carriage return before it) and nowhere else:
+    U+2028 and the like are part of the text.
+    """
+
+    def __init__(self, path):
+        if str(path) == STANDARD_INPUT:
+            self.name = "standard input"
+            self._stream = contextlib.nullcontext(_decompressed(sys.stdin.buffer))
+            return
+        self.name = str(path)
+        try:
+            self._stream = _decompressed(Path(path).open("rb"))
+        except FileNotFoundError:
+            raise InputError(f"{path} does not exist; give the path of a text file.") from None
+        except IsADirectoryError:
+            raise InputError(f"{path} is a folder; give the path of a text file.") from None
+        except PermissionError:
+            raise InputError(f"{path} may not be read by this user.") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+
+    def lines(self):
+        """Yields (line number from 1, line without its end), once; InputError where not text."""
+        with self._stream as stream:
+            for number, line in enumerate(iter(lambda: self._line(stream), b""), start=1):
+                if number == 1:
+                    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                        raise self._encoding_error(number, "the file is UTF-16", "UTF-16")
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+
+    def _line(self, stream):
+        try:
+            return stream.readline(_LONGEST_LINE + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.name} is not a complete gzip file ({error}).") from None
+
+    def _encoding_error(self, number, what, encoding):
+        name = "FILE" if self.name == "standard input" else self.name
+        return self.error(
+            number,
+            f"{what}. Expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8 {name} > utf8.txt",
+        )
+
+    def _decoded(self, number, line):
+        if len(line) > _LONGEST_LINE:
+            raise self.error(number, f"more than {_LONGEST_LINE >> 20} MiB without a line end.")
+        if b"\0" in line:
+            raise self.error(number, "contains a NUL byte; this is not a text file.")
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            what = f"byte {error.start + 1} is not UTF-8"
+            raise self._encoding_error(number, what, "WINDOWS-1252") from None
+
+    def json_objects(self, lines):
+        """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array.
+
+        Raises InputError where one is not a JSON object.
+        """
+        for number, line in lines:
+            if not line.strip():
+                continue
+            if _BEGINS_ARRAY(line):
+                yield from self._json_array(number, chain([(number, line)], lines))
+                return
+            try:
+                record = parse_json(line)
+            except NotJson as error:
+                raise self.error(
+                    number, f"not JSON ({error}); JSON Lines have one object per line."
+                ) from None
+            if not isinstance(record, dict):
+                raise self.error(number, "not a JSON object; write it as {…} on one line.")
+            yield number, record
+
+    def _json_array(self, begin, lines):
+        self.location = "item"
+        try:
+            items = parse_json("\n".join(line for _, line in lines))
+        except NotJson as error:
+            where = f", line {error.line + begin - 1}" if error.line is not None else ""
+            raise InputError(f"{self.name}{where}: not JSON ({error}).") from None
+        for number, record in enumerate(items, start=1):
+            if not isinstance(record, dict):
+                raise self.error(number, "not a JSON object; expected an array of objects.")
+            yield number, record
+
+
+def _decompressed(stream):
+    """A binary stream, decompressed where it begins as gzip does."""
+    peek = getattr(stream, "peek", None)
+    return gzip.open(stream) if peek is not None and peek(2)[:2] == b"\x1f\x8b" else stream
+
+
+def is_json_object(line):
+    """Whether a file whose first line this is, is JSON Lines or a JSON array of objects."""
+    if _BEGINS_ARRAY(line):
+        return True
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(parse_json(line), dict)
+    except NotJson:
+        # A brace and quotes at the start can only be meant as JSON; anything else is text.
+        return line.lstrip("{ ").startswith('"')
+
+
+class Table(TextFile):
+    """The records of a file whose format is detected from its content.
+
+    A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
+    array. A TAB makes it TSV, in which a quote is a character like any other, unless a cell of the
+    first line is in quotes or the file is called `.csv`. CSV (RFC 4180, with commas, semicolons or
+    TABs) is detected by such a name; by the names in its first line; and with `may_be_csv` where
+    its first lines have the same number of cells. Otherwise every line is a record of one cell.
+    Only the sample is kept in memory.
+
+    Args:
+        path: a path, or `-`.
+        may_be_csv: detect CSV by content: every line has more than a text.
+        header_names: names of columns, in lower case, by which CSV is detected.
+        skip_invalid: leave out and count records with another number of columns; otherwise they are
+            an error.
+
+    Raises:
+        InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
+            when it is reached.
+    """
+
+    def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
+        super().__init__(path)
+        lines = self.lines()
+        head = []
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                break
+        else:
+            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        if is_json_object(line):
+            self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
+        else:
+            self._detect(line, head, lines, may_be_csv, header_names, skip_invalid)
+        # Plain lines need no sample, so that a pipe is answered line by line.
+        self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
+
+    def _detect(self, line, head, lines, may_be_csv, header_names, skip_invalid):
+        is_named = self.name.casefold().endswith(_CSV_NAMES)
+        delimiter = None
+        if "\t" in line:
+            quoted = any(c[:1] == c[-1:] == '"' and len(c) > 1 for c in line.split("\t"))
+            delimiter = "\t" if is_named or quoted else None
+        else:
+            delimiter = next((d for d in ",;" if {*_cells(line, d)} & {*header_names}), None)
+            if delimiter is None and (is_named or may_be_csv):
+                head += islice(lines, SAMPLE_LINES)
+                delimiter = _delimiter([line for _, line in head])
+        lines = chain(head, lines)
+        if delimiter is not None:
+            rows = self._csv_rows(lines, delimiter)
+            first = next(rows)
+            self.kind, self.width = "csv", len(first[1])
+            self._rest = self._of_one_width(chain([first], rows), skip=skip_invalid)
+        elif "\t" in line:
+            self.kind, self.width = "tsv", line.count("\t") + 1
+            rows = ((number, line.split("\t")) for number, line in lines if line)
+            self._rest = self._of_one_width(rows, skip=skip_invalid)
+        else:
+            self.kind, self.width = "lines", 1
+            self._rest = ((number, [line]) for number, line in lines)
+
+    def _of_one_width(self, rows, *, skip):
+        for number, cells in rows:
+            if len(cells) == self.width:
+                yield number, cells
+            elif skip:
+                self.skipped += 1
+            else:
+                raise self.error(
+                    number,
+                    f"{counted(len(cells), 'column')}, but the first line has {self.width}; every "
+                    f"line of {self.format} needs the same number of columns.",
+                )
+
+    def _csv_rows(self, lines, delimiter):
+        """Yields (the line where it begins, cells) of every row; a cell may have several lines."""
+        reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+        begin = 1
+        try:
+            for cells in reader:
+                if cells:
+                    yield begin, cells
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise self.error(begin, f"not CSV ({error}).") from None
+
+
+csv.field_size_limit(_LONGEST_LINE)
+
+
+def _cells(line, delimiter):
+    """The cells of a line, in lower case, without spaces around them."""
+    return [cell.strip().casefold() for cell in next(csv.reader([line], delimiter=delimiter), ())]
+
+
+def _delimiter(lines):
+    """The delimiter by which nearly all rows have as many cells as the first; None without one."""
+    widths = {}
+    for delimiter in ",;\t":
+        rows = [row for row in csv.reader((f"{x}\n" for x in lines), delimiter=delimiter) if row]
+        same = sum(len(row) == len(rows[0]) for row in rows)
+        if same >= _LEAST_OF_ONE_WIDTH * len(rows):  # the others are errors, with their lines
+            widths[delimiter] = len(rows[0])
+    best = max(widths, key=widths.get, default=None)
+    return best if best is not None and widths[best] > 1 else None
+
+
+_FEATURES = "features.json"
+_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
+
+
+class TfdsRecords(Records):
+    """The records of a prepared TensorFlow Dataset, `tfds:NAME/CONFIG:SPLIT`.
+
+    Its folder of TFRecord shards is read from disk: nothing is downloaded, and tensorflow-datasets
+    need not be installed.
+
+    A record is a dictionary by the feature's name (`answers/text` of a feature inside another). A
+    text is a str, a number an int or a float, a class its label's name (None where it is unknown),
+    and a sequence a list of these. A location is the number of the record, from 1.
+    """
+
+    kind = "tfds"
+    location = "record"
+    calls_columns = "features"
+
+    def __init__(self, name):
+        self.name = name
+        dataset = parse_tfds_name(name)
+        version = dataset.version or latest_version(_prepared_versions(dataset.folder))
+        if version is None:
+            raise not_prepared(name, dataset.folder)
+        folder = Path(dataset.folder) / version
+        if not (folder / INFO).exists():
+            raise not_prepared(name, dataset.folder)
+        info = read_json(folder / INFO)
+        paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
+        for path in paths:
+            if not os.path.exists(path):
+                raise InputError(f"{path} is missing; prepare the dataset {name} again.")
+        features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
+        self._rest = self._read(paths, dict(_feature_readers(features, folder)))
+        self.sample = list(islice(self._rest, 1))
+        if not self.sample:
+            raise InputError(f"{name} has no records.")
+
+    def _read(self, paths, readers):
+        import tensorflow as tf
+
+        number = 0
+        try:
+            for record in tf.data.TFRecordDataset(paths).as_numpy_iterator():
+                number += 1
+                features = tf.train.Example.FromString(record).features.feature
+                yield number, {name: read(features[name]) for name, read in readers.items()}
+        except (tf.errors.OpError, ValueError) as error:
+            reason = str(getattr(error, "message", error)).splitlines()[0][:200]
+            raise InputError(f"{self.name}, after record {number}: damaged ({reason}).") from None
+
+
+def _feature_readers(features, folder, *, prefix="", in_list=False):
+    """Yields (name, function from a `tf.train.Feature` to its value) for every leaf.
+
+    `features` are those of `features.json`; a feature inside another has both names.
+    """
+    for name, about in features.items():
+        full = f"{prefix}{name}"
+        sequence = about.get("sequence")
+        inner = sequence["feature"] if sequence else about
+        is_list = in_list or bool(sequence)
+        nested = inner.get("featuresDict")
+        if nested is not None:
+            yield from _feature_readers(
+                nested["features"], folder, prefix=f"{full}/", in_list=is_list
+            )
+            continue
+        labels = None
+        if "classLabel" in inner or str(inner.get("pythonClassName", "")).endswith("ClassLabel"):
+            path = folder / f"{full.replace('/', '-')}.labels.txt"
+            labels = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
+        yield full, _feature_reader(labels, is_list=is_list)
+
+
+def _feature_reader(labels, *, is_list):
+    def plain(value):
+        if isinstance(value, bytes):
+            return value.decode("utf-8", errors="replace")
+        if value == _UNKNOWN_LABEL and labels is not None:
+            return None
+        return labels[value] if labels is not None and 0 <= value < len(labels) else value
+
+    def read(feature):
+        kind = feature.WhichOneof("kind")
+        values = [plain(value) for value in getattr(feature, kind).value] if kind else []
+        return values if is_list else (values[0] if values else None)
+
+    return read
+
+
+def _prepared_versions(folder):
+    try:
+        return [version.name for version in Path(folder).iterdir() if (version / INFO).exists()]
+    except OSError:
+        return []
+
+
+def records_of_columns(columns):
+    """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
+    lists = list(columns.values())
+    if not all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists):
+        return None
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+class ExampleSource:
+    """One pass over the examples of `Records`, in order; each type of example has a subclass.
+
+    A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, or a
+    sequence. Examples of files are read when they are reached, and raise their InputErrors then.
+    Those of a sequence are read at opening, and may be iterated again; an item of another type
+    raises ValueError. Settings of columns are for files only.
+
+    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user on how a
+    file is read.
+    """
+
+    description = ""
+
+    def __init__(self, records):
+        self._records = records
+        self.name, self.kind = records.name, records.kind
+
+    def __iter__(self):
+        return iter(self._examples)
+
+    def error(self, line, message):
+        """The InputError that names a location in the source."""
+        return self._records.error(line, message)
+
+    def notes(self):
+        """Lines for the user about the examples read so far."""
+        return []
+
+    def _set_examples(self, examples):
+        self._examples = list(examples) if self.kind in ("given", "table") else examples
+
+    def _text(self, line, record, key):
+        """The text of a dictionary under a key; InputError where there is none."""
+        text = record.get(key)
+        if not isinstance(text, str):
+            raise self.error(line, f'no text under "{key}"; a string is needed there.')
+        if not is_text(text):
+            raise self.error(line, f'"{key}" contains a NUL or half a surrogate pair.')
+        return text
+
+
+class Example:
+    """What examples have in common; each has a `line`, where it is in its `source`."""
+
+    __slots__ = ()
+
+    def error(self, message):
+        """The InputError that names the location of the example."""
+        return self.source.error(self.line, message)
+
+
+def first_location(examples):
+    """The source and location of the first of some examples, and whether there are more."""
+    first = examples[0]
+    where = f"line {first.line}" if isinstance(first.line, int) else first.line
+    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")

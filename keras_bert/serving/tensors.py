@@ -1,0 +1,305 @@
+"""Tensors in requests and responses: TensorFlow Serving's JSON and protos, and their checks.
+
+By rows, a request has `instances`, a list of examples, and the response `predictions`, a list of
+the same length; by columns, `inputs` and `outputs`, an object of whole tensors. The name of a
+single input or output is left out. Bytes are {"b64": "…"}
+(github.com/tensorflow/serving/blob/master/tensorflow_serving/g3doc/api_rest.md).
+"""
+
+import base64
+import json
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.serving.errors import RequestError
+
+ROWS, COLUMNS = "instances", "inputs"
+_RESPONSES = {ROWS: "predictions", COLUMNS: "outputs"}
+_KEYS = {ROWS, COLUMNS, "signature_name"}
+_MOST_AXES = 64  # of NumPy's arrays
+
+
+def check_names(names, infos):
+    """Raises `RequestError` unless `names` are those of the `TensorInfo`s."""
+    expected = ", ".join(sorted(infos))
+    for name in sorted(set(names) - set(infos)):
+        raise RequestError(f"Unknown input {name!r}. Expected: {expected}.")
+    for name in sorted(set(infos) - set(names)):
+        raise RequestError(f"Missing input {name!r}. Expected: {expected}.")
+
+
+def check_inputs(arrays, infos, *, max_batch):
+    """Raises `RequestError` unless arrays have the types and shapes that a signature takes.
+
+    Args:
+        arrays: NumPy arrays by name.
+        infos: `TensorInfo` by name.
+        max_batch: the largest number of examples in a request.
+    """
+    check_names(arrays, infos)
+    for name, array in arrays.items():
+        dtype = _numpy_type(infos[name])
+        if array.dtype != dtype:
+            raise RequestError(
+                f"Input {name!r} must be {_type_name(dtype)}. Received: {_type_name(array.dtype)}."
+            )
+        shape = infos[name].tensor_shape
+        sizes = [dim.size for dim in shape.dim]
+        if not shape.unknown_rank and (
+            array.ndim != len(sizes)
+            or any(size not in (-1, n) for size, n in zip(sizes, array.shape, strict=True))
+        ):
+            expected = ", ".join("any" if size == -1 else str(size) for size in sizes)
+            raise RequestError(
+                f"Input {name!r} must have the shape [{expected}]. Received: {list(array.shape)}."
+            )
+    counts = sorted({len(array) for array in arrays.values() if array.ndim})
+    if len(counts) > 1:
+        raise RequestError(
+            f"The inputs {', '.join(sorted(arrays))} must have the same number of examples. "
+            f"Received: {' and '.join(map(str, counts))}."
+        )
+    if counts and counts[0] > max_batch:
+        raise RequestError(
+            f"The request has {counts[0]:,} examples, more than the {max_batch:,} that this server "
+            "accepts. Send several requests."
+        )
+
+
+def array_of_proto(name, proto, *, max_values):
+    """The array of a `TensorProto`. Raises `RequestError` if it is not valid.
+
+    A few bytes can hold a billion equal values or an empty shape of a billion rows: `max_values`
+    bounds what is made of it.
+    """
+    sizes = [dim.size for dim in proto.tensor_shape.dim]
+    if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0:
+        raise RequestError(f"The tensor {name!r} must have a fully defined shape.")
+    if math.prod(sizes) > max_values:
+        raise RequestError(f"The tensor {name!r} has too many values. Received the shape {sizes}.")
+    try:
+        return tf.make_ndarray(proto)
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise RequestError(f"The tensor {name!r} cannot be read: {error}") from None
+
+
+def read_object(body):
+    """The object in a request's body; `RequestError` if it is not one.
+
+    Starlette's `Request.json` fails on deep nesting and on numbers of thousands of digits.
+    """
+    try:
+        request = parse_json(body)
+    except NotJson as error:
+        where = "" if error.line is None else f" on line {error.line}"
+        raise RequestError(f"JSON Parse error{where}: {error}") from None
+    if not isinstance(request, dict):
+        raise RequestError(f"The body must be an object. Received: {_json_name(request)}.")
+    return request
+
+
+def read_signature(request):
+    """The name of the signature in a request; "" is the default one."""
+    for key in sorted(set(request) - _KEYS):
+        raise RequestError(f"Unknown key {key!r}. Expected: {', '.join(sorted(_KEYS))}.")
+    name = request.get("signature_name", "")
+    if not isinstance(name, str):
+        raise RequestError(f"signature_name must be a string. Received: {_json_name(name)}.")
+    return name
+
+
+def read_inputs(request, infos):
+    """(ROWS or COLUMNS, the arrays by name) of a request, for `TensorInfo` by name."""
+    if (ROWS in request) == (COLUMNS in request):
+        raise RequestError("Pass either 'instances', a list of examples, or 'inputs'.")
+    form = ROWS if ROWS in request else COLUMNS
+    columns = (_columns_of_rows if form == ROWS else _columns)(request[form], infos)
+    return form, {name: _array(name, value, infos[name]) for name, value in columns.items()}
+
+
+def write_outputs(outputs, form):
+    """The bytes of a response, of arrays by name; `RequestError` if they are not batches.
+
+    Row by row: an encoder returns millions of numbers, each of which takes a hundred bytes until it
+    is text, and `json.dumps` blocks the other threads.
+    """
+    outputs = dict(sorted(outputs.items()))
+    is_one = len(outputs) == 1
+    if form == COLUMNS:
+        columns = [
+            _list(_rows(name, array)) if array.ndim else _dumped(json_values(name, array))
+            for name, array in outputs.items()
+        ]
+        response = columns[0] if is_one else _object(outputs, columns)
+    else:
+        counts = {len(array) if array.ndim else None for array in outputs.values()}
+        if len(counts) != 1 or None in counts:
+            raise RequestError(
+                "The outputs do not have one row per example. Send the request by columns, with "
+                "'inputs'."
+            )
+        rows = zip(*(_rows(name, array) for name, array in outputs.items()), strict=True)
+        response = _list(row[0] if is_one else _object(outputs, row) for row in rows)
+    return _object([_RESPONSES[form]], [response]).encode("utf-8")
+
+
+def _rows(name, array):
+    """Yields the JSON of each row."""
+    for row in range(len(array)):
+        yield _dumped(json_values(name, array[row : row + 1])[0])
+
+
+def _list(texts):
+    return f"[{', '.join(texts)}]"
+
+
+def _object(names, texts):
+    pairs = zip(map(_dumped, names), texts, strict=True)
+    return f"{{{', '.join(f'{name}: {text}' for name, text in pairs)}}}"
+
+
+def _dumped(value):
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _columns(value, infos):
+    if _is_named(value):
+        check_names(value, infos)
+        return value
+    return {_only(infos): value}
+
+
+def _columns_of_rows(rows, infos):
+    if not isinstance(rows, list):
+        raise RequestError(f"'instances' must be a list. Received: {_json_name(rows)}.")
+    if not rows:
+        return {name: [] for name in infos}
+    named = set(map(_is_named, rows))
+    if named == {False}:
+        return {_only(infos): rows}
+    if named != {True}:
+        raise RequestError("Either all instances must be objects or none.")
+    for row in rows:
+        check_names(row, infos)
+    return {name: [row[name] for row in rows] for name in infos}
+
+
+def _only(infos):
+    if len(infos) != 1:
+        raise RequestError(f"Pass an object with the inputs {', '.join(sorted(infos))}.")
+    return next(iter(infos))
+
+
+def _array(name, value, info):
+    """Nested lists as an array. Raises `RequestError` for uneven lists and other types."""
+    shape, level = [], [value]
+    while any(isinstance(item, list) for item in level):
+        if len(shape) == _MOST_AXES:
+            raise RequestError(f"The lists of input {name!r} are nested too deep.")
+        sizes = {len(item) if isinstance(item, list) else None for item in level}
+        if len(sizes) != 1:
+            raise RequestError(f"The lists of input {name!r} must have equal lengths.")
+        shape.append(sizes.pop())
+        level = [inner for item in level for inner in item]
+    if not level:  # without examples the lists do not show the rank
+        shape += [0] * (len(info.tensor_shape.dim) - len(shape))
+    dtype = _numpy_type(info)
+    array = np.empty(len(level), dtype)
+    array[:] = [_value(name, item, dtype) for item in level]
+    return array.reshape(shape)
+
+
+def _value(name, value, dtype):
+    """A value of JSON as a value of an array."""
+    if dtype.kind == "O":
+        if isinstance(value, str):
+            return utf8_of(name, value)
+        if _is_bytes(value):
+            try:
+                return bytes_of(value["b64"])
+            except ValueError:
+                raise RequestError(f"A 'b64' of input {name!r} is not base64.") from None
+    elif dtype.kind == "b":
+        if isinstance(value, bool):
+            return value
+    elif type(value) is int or (type(value) is float and dtype.kind == "f"):
+        if _fits(value, dtype):
+            return value
+        raise RequestError(f"A number of input {name!r} is not {dtype.name}.")
+    raise RequestError(
+        f"Input {name!r} must be {_type_name(dtype)}. Received: {_json_name(value)}."
+    )
+
+
+def _fits(number, dtype):
+    """Whether a number is in the range of a type; Python's integers have no limit."""
+    if type(number) is float and not math.isfinite(number):
+        return True
+    if dtype.kind == "f":
+        return abs(number) <= float(np.finfo(dtype).max)
+    return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+
+
+def utf8_of(name, text):
+    """A string of an input in UTF-8. Raises `RequestError` for half of a surrogate pair."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise RequestError(f"A string of input {name!r} has half of a surrogate pair.") from None
+
+
+def bytes_of(text):
+    """The bytes of base64, which as in TensorFlow Serving may have white space and no padding."""
+    text = "".join(text.split())
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+
+
+def _is_bytes(value):
+    return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
+
+
+def _is_named(value):
+    return isinstance(value, dict) and not _is_bytes(value)
+
+
+def json_values(name, array):
+    """An array as nested lists of JSON values; outputs named `…_bytes` are bytes, others text.
+
+    NaN and the infinities, which JSON does not have, are null. TensorFlow Serving writes their
+    names, which only some programs read.
+    """
+    if array.dtype.kind == "O":
+        write = _b64 if name.endswith("_bytes") else _text
+        array = np.frompyfunc(write, 1, 1)(array)
+    elif array.dtype.kind in "fV":  # V: bfloat16, whose kind NumPy does not know
+        array = array.astype(np.float32) if array.dtype.kind == "V" else array
+        # The shortest digits that are this number in its own type, not in a wider one.
+        array = array.astype(str).astype(np.float64)
+        if not np.isfinite(array).all():
+            array = np.where(np.isfinite(array), array.astype(object), None)
+    return array.tolist() if isinstance(array, np.ndarray) else array
+
+
+def _text(value):
+    return value.decode("utf-8", errors="replace")
+
+
+def _b64(value):
+    return {"b64": base64.b64encode(value).decode("ascii")}
+
+
+def _numpy_type(info):
+    """The NumPy type of a `TensorInfo`; strings are objects."""
+    return np.dtype(tf.dtypes.as_dtype(info.dtype).as_numpy_dtype)
+
+
+def _type_name(dtype):
+    return "string" if dtype.kind == "O" else dtype.name
+
+
+def _json_name(value):
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+    return names.get(type(value), "null" if value is None else "a number")

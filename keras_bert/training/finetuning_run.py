@@ -1,0 +1,390 @@
+"""One fine-tuning run: reads the examples, builds the task, trains it and writes its folder."""
+
+import dataclasses
+import math
+from functools import partial
+
+import keras
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.inference.predict import Inference
+from keras_bert.inputs.framing import check_max_length
+from keras_bert.tasks import settings_class, task_class
+from keras_bert.tasks.global_mean import means_over
+from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.training.checkpoint import best_record, restore_best
+from keras_bert.training.finetuning_examples import LabelledExamples, compute_once, freeze
+from keras_bert.training.loop import train
+from keras_bert.training.monitoring.tensorboard import WeightHistograms
+from keras_bert.training.optimizers.optimizer import (
+    HEAD_LEARNING_RATE,
+    LEARNING_RATE,
+    depths,
+    layers_to_train,
+    make_optimizer,
+    train_last_layers,
+)
+from keras_bert.training.plan import plan_epochs
+from keras_bert.training.starting_point import StartingPoint
+from keras_bert.training.strategies.devices import Devices, out_of_scope
+from keras_bert.training.strategies.strategy import run_of
+
+
+class Finetuning:
+    """The examples and the starting point of one or more runs, read and tokenized once.
+
+    Args:
+        settings: the settings of the (first) run, of `finetune_settings`.
+        report: called with each line about the files.
+        given: the caller's arguments by name. A model of the same task and labels keeps its own
+            options where none are given.
+
+    Attributes: `kind` (the task class), `train_examples` and `dev_examples` (`TokenizedExamples`),
+    `inputs` (fingerprints of everything that the result depends on except the settings).
+
+    Raises:
+        InputError: a file or the starting point is invalid, or the dev examples do not match the
+            training examples.
+    """
+
+    def __init__(self, settings, report, *, given):
+        self.kind = task_class(settings.task)
+        self._frozen_examples = {}
+        self._earlier = None
+        names = ("model", "architecture", "vocab", "cased")
+        self._start = StartingPoint(
+            **{name: getattr(settings, name) for name in names}, dtype=settings.dtype
+        )
+        earlier, why_new = self._start.earlier_task(self.kind)
+        kept = {} if earlier is None else _not_given(earlier.options, settings, given)
+        # How files are read depends on the kind alone: their labels are not known yet.
+        self._kept_options = {name: v for name, v in kept.items() if name in settings.columns}
+        encoder, tokenizer = self._draw(settings)
+        usual = settings_class(settings.task).MAX_LENGTH
+        longest = settings.max_length or encoder.default_max_length(usual)
+        check_max_length(longest, encoder.config, tokenizer)
+        layers_to_train(encoder, last=settings.train_layers)  # checks the number
+        *splits, self._inferred_arguments = _read(self.kind, self.resolved(settings), report)
+        report(self._start.description)
+        if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
+            why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
+        if why_new is None:
+            self._earlier, self._kept_options = earlier, kept
+        else:
+            report(f"The head is new: {why_new} {_dropped(earlier, self._kept_options)}")
+        settings = self.resolved(settings)
+        self._max_length = settings.max_length or encoder.default_max_length(usual)
+        task = self._task(encoder, tokenizer, settings, report)
+        self._first = settings.seed, task
+        self.train_examples, self.dev_examples = (
+            task.features(split, labelled=True) for split in splits
+        )
+        for examples, which in ((self.train_examples, "training"), (self.dev_examples, "dev")):
+            if note := note_on_unknown(*examples.unknown, which=which):
+                report(note)
+            _report_unfit(examples, which, report)
+        if self.train_examples.fingerprint == self.dev_examples.fingerprint:
+            report(
+                "Note: the dev examples are the training examples; metrics on them do not show how "
+                "the model does on new text."
+            )
+        self.inputs = {
+            "model": self._start.fingerprint,
+            "train": self.train_examples.fingerprint,
+            "dev": self.dev_examples.fingerprint,
+            "inferred_arguments": self._inferred_arguments,
+        }
+
+    def _continues(self, earlier, arguments):
+        """Whether the examples have the labels of an earlier task, whose order is kept then."""
+        labels = self._inferred_arguments.get("labels", ())
+        if earlier.labels and earlier.has_labels(labels):
+            self._inferred_arguments = {**self._inferred_arguments, "labels": list(earlier.labels)}
+        return earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments))
+
+    def resolved(self, settings):
+        """The settings, with the model's own options where none are given."""
+        return dataclasses.replace(settings, **self._kept_options)
+
+    def run(self, settings, report):
+        """Trains in the folder `settings.output`, or resumes there; returns the metrics.
+
+        The settings are `resolved`; starting point, task and files are those of the constructor.
+        """
+        plan = self._plan(settings)
+        with run_of(settings, command="finetune", inputs=self.inputs) as run:
+            if run.finished:
+                report(f"The run in {settings.output} is finished already. These are its results.")
+                return run.read_metrics()
+            task = self._new_task(settings, report)
+            model, computed = task, None
+            if settings.freeze_encoder:
+                features, model = freeze(task)
+                folder = run.checkpoints if Devices().is_chief else None
+                computed = partial(self._computed, features, model, settings, folder)
+            examples_per_batch = len(self.train_examples) // plan.evaluate_every
+            Devices().check_batch_size(min(examples_per_batch, len(self.dev_examples)))
+            _compile(model, task, settings, plan)
+            source = LabelledExamples(
+                model,
+                task,
+                self.train_examples,
+                self.dev_examples,
+                plan=plan,
+                settings=settings,
+                computed=computed,
+            )
+            return _train(run, source, report)
+
+    def _plan(self, settings):
+        count = len(self.train_examples)
+        plan = plan_epochs(
+            settings.epochs,
+            examples=count,
+            batch_size=settings.batch_size,
+            checkpoint_every=settings.checkpoint_every,
+            steps_per_execution=settings.steps_per_execution,
+        )
+        if plan.evaluate_every > count:
+            raise InputError(
+                f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
+                f"`steps_per_execution`, for {counted(count, 'example')}. Use a smaller "
+                "`steps_per_execution`."
+            )
+        return plan
+
+    def _new_task(self, settings, report):
+        """A task with weights of the seed; that of the constructor, where it is the same."""
+        (seed, task), self._first = self._first, (None, None)
+        if seed == settings.seed:
+            return task
+        return self._task(*self._draw(settings), settings, report)
+
+    def _computed(self, features, head, settings, folder):
+        """The `FrozenExamples` of both files, computed once for all runs with the same encoder.
+
+        Per batch size: sums over other batches differ by rounding.
+        """
+        key = settings.seed if settings.model is None else None, settings.batch_size
+        if key not in self._frozen_examples:
+            self._frozen_examples[key] = compute_once(
+                (self.train_examples, self.dev_examples),
+                features,
+                head,
+                batch_size=settings.batch_size,
+                folder=folder,
+            )
+        return self._frozen_examples[key]
+
+    def _draw(self, settings):
+        """-> (encoder, tokenizer); new weights are drawn from the seed."""
+        keras.utils.set_random_seed(settings.seed)
+        if settings.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        return self._start.build()
+
+    def _task(self, encoder, tokenizer, settings, report):
+        arguments = {
+            **self._inferred_arguments,
+            **settings.arguments,
+            "max_length": self._max_length,
+        }
+        if settings.scalar_mix:
+            epsilon = encoder.config.head_layer_norm_eps
+            if self._earlier is not None:
+                epsilon = self._earlier.layer_norm_eps(epsilon)
+            epsilon = epsilon if settings.scalar_mix_layer_norm else None
+            arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
+        if encoder.lacks_head_transform(self.kind.KIND):
+            if self.kind.reads_first_token(**settings.arguments):
+                report("The model has no pooler; the head reads [CLS] through a new one.")
+                encoder = encoder.with_head_transform(self.kind.KIND)
+            elif arguments.get("pooling") is None:
+                report("The model has no pooler; the head reads the tokens instead of [CLS].")
+        task = self.kind(encoder, tokenizer, **arguments)
+        if self._earlier is not None:
+            report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
+        if not settings.freeze_encoder:
+            epochs = settings.epochs if settings.gradual_unfreezing else None
+            layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
+            above = len(task.encoder.layer_groups) - 1  # the embeddings
+            if layers <= above:
+                train_last_layers(task, layers)
+                report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
+        return task
+
+
+def _not_given(options, settings, given):
+    """Those options of an earlier task that the caller does not give."""
+    names = {name for name, value in given.items() if value is not None}
+    if "scalar_mix" in names and not settings.scalar_mix:
+        names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _continued(settings, options, new, lost):
+    """A line on what a run keeps of an earlier task, and what not."""
+    now = {name: getattr(settings, name) for name in options}
+    parts = [f"Continuing with its head ({_described(now) or 'no options'})."]
+    changed = [
+        f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
+    ]
+    if changed:
+        parts.append(f"Changed: {'; '.join(changed)}.")
+    for text, heads in (("New, from random weights", new), ("Not kept", lost)):
+        if heads:
+            parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
+    return " ".join(parts)
+
+
+def _dropped(earlier, kept_options):
+    """A line on what a run does not keep of a fine-tuned model whose head it cannot use."""
+    if earlier is None:
+        return "Its own head and options are not kept."
+    left = {name: value for name, value in earlier.options.items() if name not in kept_options}
+    line = f"Its own head is not kept ({_described(left) or 'no options'})."
+    options = _described(kept_options)
+    return f"{line} Its options for reading files are kept: {options}." if options else line
+
+
+def _described(options):
+    shown = ((name, value) for name, value in options.items() if value not in (None, False))
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
+
+
+def _read(kind, settings, report):
+    """-> (training examples, dev examples, arguments of the task inferred from the former)."""
+
+    def examples_of(file):
+        report(file.description)
+        examples = list(file)
+        if not examples:
+            raise InputError(f"{file.name} contains no examples.")
+        for note in kind.notes(examples):
+            report(f"Note: {note}")
+        return examples
+
+    train_file = kind.read(settings.train, **settings.columns)
+    train_examples = examples_of(train_file)
+    inferred_arguments = kind.infer_arguments(train_examples)
+    dev_examples = examples_of(
+        kind.read(
+            settings.dev,
+            inferred_arguments=inferred_arguments,
+            schema=train_file,
+            **settings.columns,
+        )
+    )
+    report(kind.summary(train_examples, dev_examples, inferred_arguments))
+    return train_examples, dev_examples, inferred_arguments
+
+
+def _report_unfit(examples, which, report):
+    """Reports how many of the training or dev examples the task cannot use."""
+    count, reason = examples.unfit
+    if count and which == "training" and count == len(examples.examples):
+        raise InputError(f"No training example can be used: {reason}.")
+    if count:
+        what = "left out" if which == "training" else "counted as wrong"
+        report(f"Note: {counted(count, f'{which} example')} {what}: {reason}.")
+
+
+def _compile(model, task, settings, plan):
+    """Compiles the model that is trained, the task or its head alone."""
+    depth = depths(task, model.trainable_variables)
+    unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
+    optimizer = make_optimizer(
+        model,
+        learning_rate=settings.learning_rate
+        or (HEAD_LEARNING_RATE if settings.freeze_encoder else LEARNING_RATE),
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        steps=plan.steps,
+        schedule=settings.schedule,
+        fractions=[settings.layer_decay**below for below in depth],
+        first_steps=[unfreeze_every * below for below in depth],
+        measures_gradients=model is task,
+    )
+    model.compile(
+        optimizer=optimizer,
+        loss=task.compiled_losses(),
+        loss_weights=task.default_loss_weights(),
+        weighted_metrics=task.default_metrics(),
+        jit_compile=False,  # XLA would compile again for every batch length
+        steps_per_execution=settings.steps_per_execution,
+    )
+
+
+def _train(run, source, report):
+    """Trains, writes the model that is kept and returns the metrics."""
+    task, settings, plan = source.task, source.settings, source.plan
+    is_chief = Devices().is_chief
+    best = run.best if is_chief and settings.keep == "best" else None
+    histograms = [WeightHistograms(run.logs, plan)] if is_chief and settings.histograms else []
+    totals = source.train_examples.weight_totals
+    with means_over(source.model, totals, steps=plan.evaluate_every):
+        records = train(
+            source.model,
+            run,
+            source,
+            plan,
+            task=task,
+            best=best,
+            patience=settings.patience,
+            keep_checkpoints=settings.keep_checkpoints,
+            callbacks=histograms,
+            report=report,
+        )
+    if records[-1]["step"] < plan.steps:
+        epochs = counted(settings.patience, "epoch")
+        report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
+    kept = _restore_kept(source, records, best, report)
+    outputs = source.outputs_at(kept["step"])
+    if not is_chief:
+        return run.finish()
+    if settings.dtype != "float32":
+        task, outputs = out_of_scope(_in_float32, run, source)
+    task.tune_threshold(outputs, source.dev_examples)
+    save_folder(task, task.tokenizer, run.model, overwrite=True)
+    predictions = task.decode(outputs, source.dev_examples)
+    metrics = {
+        "kept": kept,
+        "best_metric": task.METRIC,
+        "dev": task.official_metrics(predictions, source.dev_examples.examples),
+        **task.inferred_arguments,
+        "steps": records[-1]["step"],
+        "parameters": task.count_params(),
+        "trainable_parameters": sum(math.prod(w.shape) for w in source.model.trainable_weights),
+        "seconds": records[-1]["seconds"],
+        "history": records,
+    }
+    if (mix := task.scalar_mix) is not None:
+        weights = [round(float(weight), 6) for weight in mix.layer_weights]
+        metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
+    return run.finish(metrics)
+
+
+def _restore_kept(source, records, best, report):
+    """Restores the weights that are kept; returns what metrics.json says of them."""
+    which, record = source.settings.keep, records[-1]
+    if which == "best":
+        record = best_record(records, source.task.METRIC)
+    if best is not None:
+        restore_best(source.task, best)
+    epoch = record["step"] // source.plan.evaluate_every
+    report(
+        f"Kept the model of epoch {epoch} of {source.settings.epochs}, the {which} one"
+        f"{' on the dev data' if which == 'best' else ''}."
+    )
+    return {"which": which, "epoch": epoch, "step": record["step"]}
+
+
+def _in_float32(run, source):
+    """-> (the task as loaded from its folder, its outputs on dev), as `evaluate` has them."""
+    save_folder(source.task, source.task.tokenizer, run.model, overwrite=True)
+    task = load_task(run.model)
+    inference = Inference(task, batch_size=source.settings.batch_size)
+    return task, inference.outputs(source.dev_examples)

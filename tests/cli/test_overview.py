@@ -1,0 +1,144 @@
+"""`keras-bert` alone, `doctor` and `completion`."""
+
+import configparser
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import keras
+import pytest
+from packaging.requirements import Requirement
+
+from keras_bert.cli import doctor, overview
+from keras_bert.cli.main import COMMANDS, SHELLS, completion_script, main, parse
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+def printed_in(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main([]) == 0
+    return capsys.readouterr().out
+
+
+def next_in(folder, monkeypatch, capsys):
+    """The next step that is printed."""
+    printed = printed_in(folder, monkeypatch, capsys)
+    (line,) = [line for line in printed.splitlines() if line.startswith("Next: ")]
+    return line.removeprefix("Next: ")
+
+
+def make(path, text="{}"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_each_step_leads_to_the_next_one(tmp_path, monkeypatch, capsys):
+    assert next_in(tmp_path, monkeypatch, capsys).startswith("keras-bert vocab --input")
+    make(tmp_path / "words" / "vocab.txt")
+    printed = next_in(tmp_path, monkeypatch, capsys)
+    assert (
+        printed.startswith("keras-bert pretraining-data") and "--vocab words/vocab.txt" in printed
+    )
+    make(tmp_path / "data" / "dataset_card.json")
+    make(tmp_path / "data" / "vocab.txt")  # a part of this data folder
+    printed = next_in(tmp_path, monkeypatch, capsys)
+    assert printed == "run keras-bert pretraining-data for data again, it was interrupted"
+    make(tmp_path / "data" / "COMPLETED")
+    assert "pretrain --data data" in next_in(tmp_path, monkeypatch, capsys)
+    make(tmp_path / "runs" / "a" / "run.json", json.dumps({"command": "pretrain"}))
+    printed = next_in(tmp_path, monkeypatch, capsys)
+    assert printed.startswith("keras-bert pretrain --settings runs/a/run.json --output runs/a")
+    make(tmp_path / "runs" / "a" / "metrics.json")
+    assert "--model runs/a " in next_in(tmp_path, monkeypatch, capsys)
+    make(tmp_path / "runs" / "b" / "run.json", json.dumps({"command": "sweep"}))
+    make(tmp_path / "runs" / "b" / "metrics.json")
+    assert "export --model runs/b" in next_in(tmp_path, monkeypatch, capsys)
+    make(tmp_path / "savedmodels" / "b" / "3" / "saved_model.pb")
+    assert "keras-bert serve --models savedmodels/b" in next_in(tmp_path, monkeypatch, capsys)
+
+
+def test_every_command_of_the_pipeline_parses():
+    names = {step.command: step.output for step in overview.PIPELINE}
+    for step in overview.PIPELINE:
+        line = step.arguments.format(**names).replace("'", "")
+        assert parse([step.command, *line.split()]).command == step.command
+    assert set(names) <= set(COMMANDS)
+
+
+def test_files_that_cannot_be_read_are_skipped(tmp_path, monkeypatch, capsys):
+    make(tmp_path / "runs" / "a" / "run.json", "[" * 10_000)
+    make(tmp_path / "b" / "run.json", '{"command": ["x"]}')
+    make(tmp_path / "model" / "vocab.txt")
+    make(tmp_path / "model" / "config.json")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert next_in(tmp_path, monkeypatch, capsys).startswith("keras-bert vocab")
+
+
+def test_the_doctor_lists_every_extra_and_how_to_install_it(monkeypatch, capsys):
+    setup = configparser.ConfigParser()
+    setup.read(REPOSITORY / "setup.cfg")
+    extras = set(setup["options.extras_require"]) - {"test", "benchmarks"}
+    assert set(doctor.EXTRAS) == extras
+    needed = [("tensorflow>=2.21,<2.22", None), ("huggingface_hub>=2.4", "hub")]
+    needed = [(Requirement(text), extra) for text, extra in needed]
+    monkeypatch.setattr(doctor, "_requirements", lambda: needed)
+    monkeypatch.setattr(doctor, "_version", lambda name: None if "hub" in name else "1.0")
+    monkeypatch.setattr(doctor, "_devices", lambda problems: [("tensorflow", "a device")])
+    with pytest.raises(SystemExit) as stopped:  # TensorFlow 1.0 is not supported
+        main(["doctor"])
+    printed = capsys.readouterr().out
+    assert stopped.value.code == 1
+    assert "(pip install 'keras-bert-toolkit[hub]')" in printed
+    assert "tensorflow is 1.0, and <2.22,>=2.21 is needed: pip install 'tensorflow" in printed
+    assert "has the same import name: pip uninstall keras-bert" in printed
+
+
+def test_the_doctor_reports_the_backend_of_keras_and_what_cannot_be_loaded(monkeypatch):
+    def broken():
+        raise ValueError("no such library")
+
+    monkeypatch.setattr(doctor, "_of_tensorflow", lambda: "a device")
+    monkeypatch.setattr(doctor, "_of_jax", broken)
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    problems = []
+    printed = dict(doctor._devices(problems))
+    assert printed["Keras backend"] == f"{keras.config.backend()} (from keras.json)"
+    assert printed["tensorflow"] == "a device" and printed["jax"] == "cannot be loaded"
+    assert problems == ["jax cannot be loaded: ValueError: no such library"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completion_script_has_every_command(shell):
+    script = completion_script(shell)
+    assert all(command in script for command in COMMANDS)
+
+
+def test_bash_completes_a_flag_and_a_file(tmp_path):
+    (tmp_path / "texts.txt").touch()
+    (tmp_path / "script").write_text(completion_script("bash"))
+    for words, wanted in [
+        (("keras-bert", "pretr"), {"pretrain", "pretraining-data"}),
+        (("keras-bert", "export", "--mod"), {"--model"}),
+        (("keras-bert", "export", "--model", "tex"), {"texts.txt"}),
+    ]:
+        ask = (
+            f"source {tmp_path}/script; COMP_WORDS=({' '.join(words)}); "
+            f"COMP_CWORD={len(words) - 1}; _shtab_keras_bert keras-bert '{words[-1]}' "
+            f"'{words[-2]}'; echo ${{COMPREPLY[@]}}"
+        )
+        printed = subprocess.run(
+            ["bash", "-c", ask], capture_output=True, text=True, cwd=tmp_path, env=os.environ
+        )
+        assert set(printed.stdout.split()) == wanted, printed
+
+
+def test_the_next_step_is_a_command_for_folders_with_spaces_too(tmp_path, monkeypatch, capsys):
+    make(tmp_path / "my runs" / "a" / "run.json", json.dumps({"command": "pretrain"}))
+    printed = next_in(tmp_path, monkeypatch, capsys).removesuffix(" (which resumes)")
+    assert shlex.split(printed)[2:] == ["--settings", "my runs/a/run.json", "--output", "my runs/a"]
+    make(tmp_path / "my runs" / "a" / "metrics.json")
+    printed = next_in(tmp_path, monkeypatch, capsys)
+    assert "my runs/a" in shlex.split(printed)

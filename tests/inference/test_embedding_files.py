@@ -1,0 +1,262 @@
+"""The files: what is read back equals what was embedded, and nothing else is touched."""
+
+import functools
+import json
+import os
+import resource
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from keras_bert.base.errors import InputError
+from keras_bert.cli.main import main
+from keras_bert.inference import embed_to_file as module
+from keras_bert.inference.embed import TextEmbedding
+from keras_bert.inference.embed_to_file import NpzFile, ParquetFile, embed_to_file
+from tests.kill_points import kill_at_every_call
+
+WIDTH = 3
+SETTINGS = {"layers": "last", "width": WIDTH}
+TEXTS = [
+    "the bank of the river",
+    "",
+    "  Ünïcödé,\tnaïve!  ",
+    "x" * 300 + " y",
+    "好 bank 好",
+    "a\ud800b",
+]
+
+
+def embedding(line, text):
+    """Random numbers for every word between blanks."""
+    rng = np.random.default_rng(line)
+    words = text.split()
+    starts = np.array([text.index(word) for word in words], np.int32)
+    return TextEmbedding(
+        line=line,
+        text=text,
+        starts=starts,
+        ends=starts + np.array([len(word) for word in words], np.int32),
+        vectors=rng.normal(size=(len(words), WIDTH)).astype("float32"),
+        cls=rng.normal(size=WIDTH).astype("float32"),
+        mean=rng.normal(size=WIDTH).astype("float32"),
+    )
+
+
+EXPECTED = [embedding(2 * number, text) for number, text in enumerate(TEXTS)]
+
+
+def write(make, path):
+    with make(path, width=WIDTH, settings=SETTINGS) as file:
+        for one in EXPECTED:
+            file.write(one)
+
+
+@pytest.mark.parametrize("numbers", [1, 20, 10_000])
+def test_parquet(numbers, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_bert.inference.embed_to_file._NUMBERS_PER_GROUP", numbers)
+    path = tmp_path / "vectors.parquet"
+    write(ParquetFile, path)
+    file = parquet.ParquetFile(path)
+    groups = {1: len(TEXTS), 20: 3, 10_000: 1}
+    assert file.num_row_groups == groups[numbers]
+    assert json.loads(file.schema_arrow.metadata[b"keras_bert"]) == SETTINGS
+    for row, one in zip(file.read().to_pylist(), EXPECTED, strict=True):
+        # Half of a surrogate pair has no UTF-8; one character stands for it.
+        assert (row["line"], row["text"]) == (one.line, one.text.replace("\ud800", "?"))
+        assert row["tokens"] == [token.replace("\ud800", "?") for token in one.tokens]
+        assert row["starts"] == one.starts.tolist() and row["ends"] == one.ends.tolist()
+        vectors = np.array(row["vectors"], np.float32).reshape(-1, WIDTH)
+        np.testing.assert_array_equal(vectors, one.vectors)
+        np.testing.assert_array_equal(np.array(row["cls"], np.float32), one.cls)
+        np.testing.assert_array_equal(np.array(row["mean"], np.float32), one.mean)
+
+
+def test_npz(tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_bert.inference.embed_to_file._TOKENS_TOGETHER", 3)
+    path = tmp_path / "vectors.npz"
+    write(NpzFile, path)
+    assert os.listdir(tmp_path) == ["vectors.npz"]
+    arrays = np.load(path)
+    assert json.loads(str(arrays["settings"])) == SETTINGS
+    splits = arrays["row_splits"]
+    assert len(splits) == len(TEXTS) + 1
+    for number, one in enumerate(EXPECTED):
+        own = slice(splits[number], splits[number + 1])
+        assert arrays["lines"][number] == one.line
+        tokens = [token[:64].replace("\ud800", "?") for token in one.tokens]
+        assert arrays["tokens"][own].tolist() == tokens
+        for name in ("starts", "ends", "vectors"):
+            np.testing.assert_array_equal(arrays[name][own], getattr(one, name))
+        for name in ("cls", "mean"):
+            np.testing.assert_array_equal(arrays[name][number], getattr(one, name))
+
+
+@pytest.mark.parametrize("make, ending", [(NpzFile, "npz"), (ParquetFile, "parquet")])
+def test_texts_without_any_token(make, ending, tmp_path):
+    with make(tmp_path / f"vectors.{ending}", width=WIDTH, settings=SETTINGS) as file:
+        file.write(embedding(1, ""))
+    if ending == "npz":
+        assert np.load(tmp_path / "vectors.npz")["vectors"].shape == (0, WIDTH)
+    else:
+        assert parquet.read_table(tmp_path / "vectors.parquet")["tokens"].to_pylist() == [[]]
+
+
+@pytest.fixture
+def embedded(monkeypatch):
+    """`embed_to_file` with the vectors at hand instead of a model: what is left is the file."""
+
+    class Embedded:
+        width = WIDTH
+        tokens = unknown = 0
+
+        def __call__(self, texts):
+            return iter(EXPECTED)
+
+    monkeypatch.setattr(module, "open_embedder", lambda model, **settings: Embedded())
+    return functools.partial(embed_to_file, model=None, data=TEXTS)
+
+
+@pytest.fixture(params=["npz", "parquet"])
+def ending(request):
+    return request.param
+
+
+@pytest.mark.usefixtures("eager")
+def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, tokenizer, tmp_path):
+    path = tmp_path / f"vectors.{ending}"
+
+    def run(**options):
+        return embed_to_file(
+            model=(encoder, tokenizer), data=["a bank", "b"], output=path, layers="first", **options
+        )
+
+    path.write_text("mine", encoding="utf-8")
+    for force in (False, True):
+        with pytest.raises(InputError, match="a file that this command did not write"):
+            run(force=force)
+    assert path.read_text(encoding="utf-8") == "mine"
+    path.unlink()
+    assert run() == run(force=True) == {"texts": 2, "tokens": 3, "width": 16}
+    with pytest.raises(InputError, match="is there already"):
+        run()
+    assert os.listdir(tmp_path) == [path.name]
+    if ending == "npz":
+        assert np.load(path)["tokens"].tolist() == ["a", "bank", "b"]
+    else:
+        assert parquet.read_table(path)["tokens"].to_pylist() == [["a", "bank"], ["b"]]
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_same_command_again_is_finished_and_another_is_rejected(
+    ending, model_folder, tmp_path, capsys
+):
+    data, output = tmp_path / "texts.txt", tmp_path / f"v.{ending}"
+    data.write_text("a bank\n\nb\n", encoding="utf-8")
+    command = ["embed", f"--model={model_folder}", f"--data={data}", f"--output={output}"]
+    assert main(command) == 0
+    first, written = capsys.readouterr().out, output.stat().st_mtime_ns
+    assert main(command) == 0
+    again = capsys.readouterr()
+    assert again.out == first and f"{output} is finished already" in again.err
+    assert main([*command, "--layers=first"]) == 2
+    data.write_text("a bank\n\nc\n", encoding="utf-8")
+    assert main(command) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert output.stat().st_mtime_ns == written
+
+
+def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
+    data = tmp_path / "texts.txt"
+    data.write_bytes(b"good\nbad \xff\n")
+    output = tmp_path / "out" / "vectors.parquet"
+    with pytest.raises(InputError, match="no folder"):
+        embed_to_file(model=model_folder, data=data, output=output)
+    output.parent.mkdir()
+    with pytest.raises(InputError, match="line 2: byte 5 is not UTF-8"):
+        embed_to_file(model=model_folder, data=data, output=output)
+    with pytest.raises(InputError, match="should end in .npz or .parquet"):
+        embed_to_file(model=model_folder, data=data, output=output.with_suffix(".csv"))
+    assert list(output.parent.iterdir()) == []
+
+
+def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_path):
+    path = tmp_path / f"v.{ending}"
+    foreign = [f"v.{ending}.part", f".v.{ending}.part"]
+    for name in foreign:
+        (tmp_path / name).write_text("mine")
+    embedded(output=path, layers="first")
+    old = path.read_bytes()
+    embedded(output=path, force=True)
+    new = path.read_bytes()
+    assert old != new  # the choice of layers is in the file
+
+    def check(killed):
+        assert path.read_bytes() in (old, new)
+        embedded(output=path, force=True)
+        assert path.read_bytes() == new
+        assert sorted(os.listdir(tmp_path)) == sorted([path.name, *foreign])
+        assert all((tmp_path / name).read_text() == "mine" for name in foreign)
+
+    kills = kill_at_every_call(
+        tmp_path,
+        prepare=lambda: path.write_bytes(old),
+        action=lambda: embedded(output=path, force=True),
+        check=check,
+    )
+    assert kills > 8
+
+
+@pytest.mark.parametrize("room", [0, 50, 600])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_path, room):
+    """A limit on the size of files stands in for it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(InputError, match=rf"v\.{ending} cannot be written: [A-Z][a-z ]+$"):
+            embedded(output=tmp_path / f"v.{ending}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a\n", 1), ("a\nb", 2), ("a\n\n", 2)])
+def test_the_bar_counts_every_line(text, lines, tmp_path):
+    (tmp_path / "texts").write_text(text)
+    assert module._count_lines(str(tmp_path / "texts")) == lines
+
+
+def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
+    with pytest.raises(InputError, match="`text` is called `data` now"):
+        embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")
+    arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.npz")]
+    assert main(arguments) == 2
+    assert "--data is needed: one text per line" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_command_writes_what_the_call_writes(model_folder, tmp_path, capsys):
+    data = tmp_path / "texts.tsv"
+    data.write_text("id\ttext\n1\tthe bank\n2\tof the river\n", encoding="utf-8")
+    made = tmp_path / "made.parquet"
+    settings = {"text_column": "text", "layers": "first", "header": True}
+    embed_to_file(model=model_folder, data=data, output=made, **settings)
+    output = tmp_path / "vectors.parquet"
+    arguments = [
+        "embed",
+        "--model",
+        str(model_folder),
+        "--data",
+        str(data),
+        "--output",
+        str(output),
+    ]
+    assert main([*arguments, "--text-column", "text", "--layers", "first", "--header", "yes"]) == 0
+    assert output.read_bytes() == made.read_bytes()
+    said = capsys.readouterr()
+    assert "2 texts, 5 tokens, vectors of size 16" in said.out and "TSV with a header" in said.err
+    assert "[UNK]" not in said.err
+    data.write_text("text\n" + "the bank\n" * 3 + "x" * 300 + "\n", encoding="utf-8")
+    assert main([*arguments, "--force"]) == 0
+    assert "% of the tokens are [UNK]" in capsys.readouterr().err

@@ -1,0 +1,159 @@
+"""Tensors as JSON and back, and whatever else may stand in a body."""
+
+import base64
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
+
+from keras_bert.serving import tensors
+from keras_bert.serving.errors import RequestError
+from keras_bert.serving.tensors import check_inputs
+
+
+def info(dtype, *shape):
+    made = TensorInfo(dtype=dtype.as_datatype_enum)
+    made.tensor_shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    return made
+
+
+INFOS = {
+    "text": info(tf.string, None),
+    "raw_bytes": info(tf.string, None, None),
+    "ids": info(tf.int32, None, None),
+    "shares": info(tf.float32, None, 2),
+    "flags": info(tf.bool, None),
+}
+
+
+def arrays(rng, rows):
+    width = int(rng.integers(1, 4))
+    return {
+        "text": np.array([f"é{'🎉' * n}\0".encode() for n in range(rows)], object),
+        "raw_bytes": np.array([[rng.bytes(4)] * width for _ in range(rows)], object).reshape(
+            rows, width if rows else 0
+        ),
+        "ids": rng.integers(-(2**31), 2**31, (rows, width if rows else 0)).astype(np.int32),
+        "shares": rng.normal(size=(rows, 2)).astype(np.float32) * 10 ** rng.uniform(-30, 30),
+        "flags": rng.random(rows) < 0.5,
+    }
+
+
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+def test_written_outputs_can_be_read_as_inputs(form):
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 7):
+        given = arrays(rng, rows)
+        (value,) = json.loads(tensors.write_outputs(given, form)).values()
+        found_form, found = tensors.read_inputs({form: value}, INFOS)
+        assert found_form == form
+        check_inputs(found, INFOS, max_batch=7)
+        for name, array in given.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+def test_a_request_without_examples_is_valid(form):
+    value = [] if form == tensors.ROWS else {name: [] for name in INFOS if name != "shares"}
+    infos = {name: INFOS[name] for name in INFOS if name != "shares"}
+    _, found = tensors.read_inputs({form: value}, infos)
+    check_inputs(found, infos, max_batch=1)
+    assert {len(array) for array in found.values()} == {0}
+
+
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype])
+def test_numbers_that_are_not_finite_are_null(form, dtype):
+    """Bare words, as TensorFlow Serving writes them, are not JSON for JavaScript, Go or jq."""
+    scores = np.array([[0.5, np.nan], [np.inf, -np.inf]], dtype)
+    written = tensors.write_outputs({"scores": scores, "ids": np.array([1, 2])}, form)
+
+    def reject(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    (found,) = json.loads(written, parse_constant=reject).values()
+    rows = found["scores"] if form == tensors.COLUMNS else [row["scores"] for row in found]
+    assert rows == [[0.5, None], [None, None]]
+    one = tensors.write_outputs({"score": np.array(np.nan, dtype)}, tensors.COLUMNS)
+    assert one == b'{"outputs": null}'
+
+
+def test_numbers_have_the_digits_that_they_need():
+    outputs = {"score": np.array([0.1, 1 / 3], np.float32)}
+    assert tensors.write_outputs(outputs, tensors.ROWS) == b'{"predictions": [0.1, 0.33333334]}'
+
+
+@pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
+def test_writing_takes_no_more_memory_than_the_answer_and_a_row(form):
+    """On the way to text a number is one of 128 bytes; of an encoder there may be millions."""
+    vectors = np.random.default_rng(2).normal(size=(64, 512)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        written = tensors.write_outputs({"a": vectors, "b": vectors[:, 0]}, form)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * len(written)
+
+
+def test_bytes_that_are_not_text_are_still_json():
+    outputs = {"answer": np.array([b"a\xff"], object)}
+    assert json.loads(tensors.write_outputs(outputs, tensors.ROWS)) == {"predictions": ["a\ufffd"]}
+
+
+def test_base64_may_have_white_space_and_no_padding():
+    """Of lines as `base64` writes them, and without "=": TensorFlow Serving takes both."""
+    given = bytes(range(100))
+    lines = base64.encodebytes(given).decode()
+    for text in (lines, lines.replace("\n", ""), lines.replace("\n", "").rstrip("=")):
+        _, found = tensors.read_inputs({"inputs": [{"b64": text}]}, {"text": INFOS["text"]})
+        assert found["text"].tolist() == [given]
+
+
+@pytest.mark.parametrize(
+    "dtype, value",
+    [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
+)
+def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
+    with pytest.raises(RequestError, match="is not (u?int64|float32)"):
+        tensors.read_inputs({"inputs": [value]}, {"number": info(dtype, None)})
+
+
+def test_lists_with_too_many_axes_are_rejected():
+    deep = "a"
+    for _ in range(65):
+        deep = [deep]
+    with pytest.raises(RequestError, match="nested too deep"):
+        tensors.read_inputs({"inputs": deep}, {"text": INFOS["text"]})
+
+
+def test_any_body_is_read_or_rejected():
+    """Bodies that are nearly right, with bytes changed, left out, and put twice."""
+    rng = np.random.default_rng(1)
+    good = [
+        (b'{"instances": ["a", {"b64": "AAH/"}, "\\ud83c\\udf89"]}', ["text"]),
+        (b'{"inputs": {"text": ["a"], "ids": [[1, -2]]}}', ["text", "ids"]),
+        (b'{"instances": [{"text": "a", "flags": null}]}', ["text", "flags"]),
+        (b'{"inputs": {"shares": [[1e30, NaN], [1, -Infinity]]}}', ["shares"]),
+    ]
+    read = 0
+    for _ in range(4000):
+        start, names = good[rng.integers(len(good))]
+        body, infos = bytearray(start), {name: INFOS[name] for name in names}
+        for _ in range(rng.integers(0, 4)):
+            place, size = rng.integers(len(body)), rng.integers(1, 4)
+            token = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
+            body[place : place + size] = token[rng.integers(len(token))]
+        try:
+            asked = tensors.read_object(bytes(body))
+            tensors.read_signature(asked)
+            _, found = tensors.read_inputs(asked, infos)
+            check_inputs(found, infos, max_batch=100)
+            read += 1
+        except RequestError as request_error:
+            assert request_error.code == "INVALID_ARGUMENT" and request_error.message
+    assert read > 200, "hardly anything was read"
