@@ -1,5 +1,8 @@
 """OpenAI GPT and GPT-2 against `transformers`, with random weights."""
 
+import functools
+
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -7,6 +10,7 @@ from keras import ops
 import keras_bert as kb
 from keras_bert.checkpoints import load, load_task
 from keras_bert.encoders import new_encoder, read_config
+from keras_bert.encoders.encoder import Encoder
 
 transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
 torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
@@ -86,11 +90,26 @@ def test_a_step_at_a_time_is_the_whole_sequence(theirs, batch):
     for step in range(9 + 2):
         index = np.clip(step - delays, 0, 8)
         x, new = encoder.step(batch["input_ids"][np.arange(3), index], cache, ops.array(index))
-        cache = ops.where((step >= delays)[None, None, :, None, None, None], new, cache)
+        begun = (step >= delays)[:, None, None, None]
+        kept = functools.partial(ops.where, begun)
+        cache = keras.tree.map_structure(kept, new, cache)
         for row in range(3):
             if 0 <= step - delays[row] < 9:
                 found[row, step - delays[row]] = np.asarray(x)[row]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_prefill_is_as_many_steps(theirs, batch):
+    _, folder = theirs
+    encoder, _ = load(folder)
+    states, cache = encoder.prefill(batch, 12)
+    by_steps, cache_by_steps = Encoder.prefill(encoder, batch, 12)
+    last = batch["input_mask"].sum(axis=1)
+    for row, length in enumerate(last):
+        np.testing.assert_allclose(states[row, :length], by_steps[row, :length], atol=1e-5)
+    ids = ops.array([3, 4, 5])
+    (one, _), (other, _) = (encoder.step(ids, each, last) for each in (cache, cache_by_steps))
+    np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_gradients(theirs, batch):

@@ -154,6 +154,7 @@ class OpenAIGptConfig(GptConfig):
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gpt-tiny": _sizes(128, layers=2, heads=4, positions=512),
         "gpt-mini": _sizes(256, layers=4, heads=4, positions=512),
+        "gpt-small": _sizes(512, layers=4, heads=8, positions=512),
         "gpt": _sizes(768, layers=12, heads=12, positions=512),
     }
 
@@ -179,6 +180,7 @@ class Gpt2Config(GptConfig):
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gpt2-tiny": _sizes(128, layers=2, heads=4, positions=512),
         "gpt2-mini": _sizes(256, layers=4, heads=4, positions=512),
+        "gpt2-small": _sizes(512, layers=4, heads=8, positions=512),
         "gpt2": _sizes(768, layers=12, heads=12, positions=1024),
     }
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {

@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from keras_bert.encoders import read_config
-from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.gpt import tensor_names
 from keras_bert.encoders.gpt.config import GptConfig
+from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
@@ -20,7 +20,7 @@ from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class GptEncoder(Encoder):
+class GptEncoder(TransformerEncoder):
     """A causal Transformer; an `OpenAIGptConfig` has the norms after sub-layers, GPT-2's before.
 
     It takes `input_ids` and `input_mask`, or with `sequence_ids` in place of `input_mask` packed
@@ -143,53 +143,8 @@ class GptEncoder(Encoder):
         table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
         return x + table[: ops.shape(ids)[1]]  # (S, D) to each
 
-    # One token at a time.
-
-    def initial_cache(self, batch_size, max_length):
-        """Keys and values of no token yet: zeros (L, 2, B, N, `max_length`, H)."""
-        config = self.config
-        head_size = config.hidden_size // config.n_head
-        shape = (config.n_layer, 2, batch_size, config.n_head, max_length, head_size)
-        return ops.zeros(shape, dtype=self.compute_dtype)
-
-    def step(self, ids, cache, index):
-        """The next token of each sequence.
-
-        Args:
-            ids: int (B,), the tokens.
-            cache: as `initial_cache` or the last step gave it.
-            index: int (B,), the tokens' positions.
-
-        Returns:
-            `sequence_output` (B, D) at these tokens, and the cache with them in it.
-        """
-        x = self._embed(ids[:, None], index[:, None])[:, 0]  # (B, D)
-        index = ops.cast(index, "int32")
-        positions = ops.arange(cache.shape[4], dtype="int32")[None, :]  # (1, M)
-        here = (positions == index[:, None])[:, None, :, None]  # (B, 1, M, 1)
-        seen = (positions <= index[:, None])[:, None, :]  # (B, 1, M)
-        states = []
-        for number, block in enumerate(self.blocks):
-            attention, first = block.attention, block.norm_first
-            given = block.attention_norm(x) if first else x
-            batch, heads = ops.shape(x)[0], attention.num_heads
-            split = ops.reshape(attention.query_key_value(given), (batch, 3, heads, -1))
-            query, key, value = split[:, 0], split[:, 1], split[:, 2]  # (B, N, H)
-            keys = ops.where(here, key[:, :, None], cache[number, 0])  # (B, N, M, H)
-            values = ops.where(here, value[:, :, None], cache[number, 1])
-            states.append(ops.stack([keys, values]))
-            scores = ops.einsum("bnh,bnmh->bnm", query, keys) / math.sqrt(attention.head_size)
-            scores = ops.where(seen, scores, ops.cast(-1e9, scores.dtype))
-            context = ops.einsum("bnm,bnmh->bnh", ops.softmax(scores, axis=-1), values)
-            x = x + attention.projection(ops.reshape(context, (batch, -1)))
-            if not first:
-                x = block.attention_norm(x)
-            x = x + block.feed_forward(block.feed_forward_norm(x) if first else x)
-            if not first:
-                x = block.feed_forward_norm(x)
-        if self.last_norm is not None:
-            x = self.last_norm(x)
-        return x, ops.stack(states)
+    def embed_step(self, ids, index):
+        return self._embed(ids, index)
 
     # The contract.
 
