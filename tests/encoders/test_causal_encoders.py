@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 import keras_bert as kb
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_kinds
