@@ -458,8 +458,9 @@ class LabelledRunSettings(RunSettings):
             ("train_layers", None),
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
+            ("lm_loss_weight", 0.0),
         ):
-            if self.freeze_encoder and getattr(self, name) != default:
+            if self.freeze_encoder and getattr(self, name, default) != default:
                 raise InputError(
                     f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
                     "of them out."

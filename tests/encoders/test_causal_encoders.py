@@ -1,5 +1,6 @@
 """GPT and GPT-2 from `--architecture` to an export: every kind of task, each by one of the two."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,6 +9,7 @@ from safetensors.numpy import load_file
 import keras_bert as kb
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
+from keras_bert.encoders import new_encoder, read_config
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
@@ -16,8 +18,9 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
-from tests.export.answers import CHECKS
+from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
+from tests.small_model import make_encoder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 TYPES = ("openai-gpt", "gpt2")
@@ -28,8 +31,8 @@ ROWS = [
     ("classifier", "gpt2", {"freeze_encoder": True}),
     ("pair-classifier", "gpt2", {"layer_decay": 0.5}),
     ("regression", "openai-gpt", {"gradual_unfreezing": True}),
-    ("multiple-choice", "openai-gpt", {}),
-    ("tagger", "gpt2", {}),
+    ("multiple-choice", "openai-gpt", {"lm_loss_weight": 0.5}),
+    ("tagger", "gpt2", {"lm_loss_weight": 0.5}),
     ("question-answering", "gpt2", {"layer_decay": 0.5}),
     ("span-classifier", "openai-gpt", {"freeze_encoder": True}),
     ("relation-classifier", "gpt2", {}),
@@ -152,3 +155,57 @@ def test_the_command_takes_a_preset(data, tmp_path, capsys):
     wrong = [*given, "--architecture", "gpt-tiny", "--objective", "mlm-nsp"]
     assert main(["pretrain", *wrong, "--output", str(tmp_path / "other")]) == 2
     assert "A openai-gpt encoder cannot be pre-trained" in capsys.readouterr().err
+
+
+def a_classifier(**options):
+    keras.utils.set_random_seed(3)
+    tokenizer = kb.Tokenizer.from_vocab(VOCABULARY)
+    config = read_config(
+        {"model_type": "gpt2", "vocab_size": len(VOCABULARY), **SIZES, "resid_pdrop": 0.0}
+        | {"embd_pdrop": 0.0, "attn_pdrop": 0.0},
+        source="x",
+    )
+    given = {"labels": ["a", "b"], "dropout": 0.0, **options}
+    return kb.Classifier(new_encoder(config), tokenizer, **given)
+
+
+def test_the_next_token_loss_is_added_with_its_weight():
+    """And so is its gradient: against the two losses one by one."""
+    ids = np.array([[5, 6, 7, 8], [9, 10, 0, 0]], "int32")
+    inputs = {"input_ids": ids, "input_mask": (ids > 0).astype("int32")}
+    labels = {"logits": np.array([0, 1])}
+    plain, added = a_classifier(), a_classifier(lm_loss_weight=0.5)
+    assert [w.path.split("/", 1)[1] for w in plain.weights] == [
+        w.path.split("/", 1)[1] for w in added.weights
+    ]
+    gradients = []
+    for task in (plain, added):
+        task.compile_defaults()
+        with tf.GradientTape(persistent=True) as tape:
+            outputs = task(inputs, training=True)
+            loss = task.compute_loss(inputs, labels, outputs)
+            lm = kb.CausalLM(task.encoder)(inputs, training=True)["causal_lm"]
+            nats = tf.nn.sparse_softmax_cross_entropy_with_logits(ids[:, 1:], lm)
+            lm_loss = tf.reduce_mean(nats[ids[:, 1:] > 0])
+        weights = [w.value for w in task.encoder.trainable_weights]
+        none = tf.UnconnectedGradients.ZERO
+        of_both, of_lm = (tape.gradient(x, weights, none) for x in (loss, lm_loss))
+        gradients.append((float(loss), float(lm_loss), of_both, of_lm))
+    (loss, lm_loss, of_task, of_lm), (both, _, of_both, _) = gradients
+    assert both == pytest.approx(loss + 0.5 * lm_loss, rel=1e-5)
+    for one, other, total in zip(of_task, of_lm, of_both, strict=True):
+        np.testing.assert_allclose(total, one + 0.5 * other, atol=1e-5)
+    outputs = [task(inputs, training=False)["logits"] for task in (plain, added)]
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_the_next_token_loss_is_for_causal_encoders_that_train(pretrained, tmp_path):
+    encoder = make_encoder(kb.Tokenizer.from_vocab(VOCABULARY))
+    with pytest.raises(kb.InputError, match="`lm_loss_weight` needs a causal encoder"):
+        kb.Classifier(encoder, labels=["a", "b"], lm_loss_weight=0.5)
+    file = write_examples(tmp_path / "file", "classifier", ["w1 w2 w3 w4"] * 4)
+    with pytest.raises(kb.InputError, match="`lm_loss_weight` trains layers of the encoder, and"):
+        finetune(
+            **{"task": "classifier", "train": file, "dev": file, "model": tmp_path},
+            **{"freeze_encoder": True, "lm_loss_weight": 0.5, "output": tmp_path / "run"},
+        )
