@@ -158,7 +158,7 @@ class NextTokenLoss(Layer):
         self.weight = weight
         self.positions = NextTokenPositions(name="positions")
 
-    def build(self, hidden_shape, ids_shape=None, mask_shape=None):
+    def build(self, hidden_shape, input_ids_shape=None, input_mask_shape=None):
         if not self.lm_head.built:
             self.lm_head.build(hidden_shape)
         self.built = True
@@ -171,5 +171,5 @@ class NextTokenLoss(Layer):
             self.add_loss(self.weight * ops.divide_no_nan(ops.sum(nats * counts), ops.sum(counts)))
         return hidden
 
-    def compute_output_shape(self, hidden_shape, ids_shape, mask_shape):
+    def compute_output_shape(self, hidden_shape, input_ids_shape, input_mask_shape):
         return hidden_shape

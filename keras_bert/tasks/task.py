@@ -49,7 +49,7 @@ class Task(keras.Model):
     Every task may have a learned mix of the encoder's layers and a BiLSTM over the tokens between
     encoder and head; both are weights of the head. `set_encoder` takes `layer_mix` (None, or the
     arguments `layer_norm_eps` and `l2` of a `ScalarMix`) and `bilstm` (None, or the units of a
-    `BiLstm`), and over a causal encoder `lm_loss_weight` (see `NextTokenLoss`), which is not stored.
+    `BiLstm`), and over a causal encoder `lm_loss_weight` (see `NextTokenLoss`; not stored).
 
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids

@@ -29,8 +29,9 @@ SIZES = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}
 ROWS = [
     ("classifier", "openai-gpt", {}),
     ("classifier", "gpt2", {"freeze_encoder": True}),
-    ("pair-classifier", "gpt2", {"layer_decay": 0.5}),
-    ("regression", "openai-gpt", {"gradual_unfreezing": True}),
+    ("pair-classifier", "gpt2", {"layer_decay": 0.5, "both_orders": True}),
+    ("pair-classifier", "openai-gpt", {"freeze_encoder": True, "both_orders": True}),
+    ("regression", "openai-gpt", {"gradual_unfreezing": True, "both_orders": True}),
     ("multiple-choice", "openai-gpt", {"lm_loss_weight": 0.5}),
     ("tagger", "gpt2", {"lm_loss_weight": 0.5}),
     ("question-answering", "gpt2", {"layer_decay": 0.5}),
@@ -209,3 +210,23 @@ def test_the_next_token_loss_is_for_causal_encoders_that_train(pretrained, tmp_p
             **{"task": "classifier", "train": file, "dev": file, "model": tmp_path},
             **{"freeze_encoder": True, "lm_loss_weight": 0.5, "output": tmp_path / "run"},
         )
+
+
+def test_a_pair_in_both_orders_has_no_order():
+    keras.utils.set_random_seed(3)
+    tokenizer = kb.Tokenizer.from_vocab(VOCABULARY)
+    config = {"model_type": "openai-gpt", "vocab_size": len(VOCABULARY), **SIZES}
+    encoder = new_encoder(read_config({**config, "initializer_range": 0.3}, source="x"))
+    task = kb.Regressor(encoder, tokenizer, both_orders=True)
+    pairs = [("w1 w2", "w3"), ("w3", "w1 w2")]
+    one, other = predict(model=task, text_a=[a for a, _ in pairs], text_b=[b for _, b in pairs])
+    assert one["score"] == pytest.approx(other["score"], abs=1e-5)
+    plain = kb.Regressor(encoder, tokenizer)
+    plain.scorer.set_weights([task.scorer.kernel, np.zeros(1)])
+    sums = sum(
+        answer["score"]
+        for answer in predict(model=plain, text_a=["w1 w2", "w3"], text_b=["w3", "w1 w2"])
+    )
+    assert one["score"] == pytest.approx(sums + float(task.scorer.bias[0]), abs=1e-5)
+    with pytest.raises(kb.InputError, match="`both_orders` is for pairs of texts. Leave it out."):
+        kb.Regressor(encoder, one_text=True, both_orders=True)
