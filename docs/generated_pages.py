@@ -34,7 +34,10 @@ API = {
         pretraining_data inspect""",
     ),
     "training": ("Training", "pretrain finetune sweep evaluate quickstart"),
-    "use": ("Using a model", "predict show_predictions embed embed_to_file fill_mask"),
+    "use": (
+        "Using a model",
+        "predict show_predictions embed embed_to_file fill_mask generate next_tokens log_probability",
+    ),
     "pictures": (
         "Pictures",
         "draw_run draw_attention draw_contexts draw_similarity",

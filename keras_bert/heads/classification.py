@@ -1,6 +1,9 @@
-"""Heads with one logit per label, and the next-sentence head (Devlin et al. 2018, section 3.1)."""
+"""Heads with one logit per label, the next-sentence head (Devlin et al. 2018, section 3.1), and
+examples of several sequences.
+"""
 
 import keras
+from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
@@ -57,3 +60,25 @@ class NextSentenceHead(Layer):
 
     def call(self, pooled):
         return self.dense(pooled)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class FlattenChoices(keras.layers.Layer):
+    """One axis of all sequences of examples, such as choices. Shapes: (B, n, …) -> (B n, …)."""
+
+    def call(self, x):
+        return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+    def compute_output_shape(self, shape):
+        return (None, *shape[2:])
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GroupChoices(keras.layers.Layer):
+    """Undoes `FlattenChoices`. Shapes: (B n, …) and any tensor (B, n, …) -> (B, n, …)."""
+
+    def call(self, x, grouped):
+        return ops.reshape(x, (*ops.shape(grouped)[:2], *ops.shape(x)[1:]))
+
+    def compute_output_shape(self, x_shape, grouped_shape):
+        return (*grouped_shape[:2], *x_shape[1:])

@@ -19,6 +19,7 @@ from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.global_mean import global_means, means_over
@@ -48,7 +49,7 @@ class Task(keras.Model):
     Every task may have a learned mix of the encoder's layers and a BiLSTM over the tokens between
     encoder and head; both are weights of the head. `set_encoder` takes `layer_mix` (None, or the
     arguments `layer_norm_eps` and `l2` of a `ScalarMix`) and `bilstm` (None, or the units of a
-    `BiLstm`).
+    `BiLstm`), and over a causal encoder `lm_loss_weight` (see `NextTokenLoss`; not stored).
 
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
@@ -108,7 +109,9 @@ class Task(keras.Model):
             )
         return super().__new__(cls)
 
-    def set_encoder(self, encoder, *, max_length=None, layer_mix=None, bilstm=None):
+    def set_encoder(
+        self, encoder, *, max_length=None, layer_mix=None, bilstm=None, lm_loss_weight=0.0
+    ):
         """Sets the encoder and `max_length`, and makes the layers between encoder and head."""
         self.encoder = encoder
         if self.SETTINGS is not None:
@@ -124,6 +127,15 @@ class Task(keras.Model):
             )
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
+        if lm_loss_weight:
+            if not encoder.config.is_causal:
+                raise InputError(
+                    "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
+                    "tokens before it. Leave it out."
+                )
+            self.next_token_loss = NextTokenLoss(
+                lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
+            )
 
     def __init__(self, tokenizer=None, *, name):
         encoder = self.encoder
@@ -139,6 +151,8 @@ class Task(keras.Model):
         inputs = {**features, **self.head_inputs()}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
         encoded = encoder(sequences, outputs=self.encoder_outputs)
+        if self.next_token_loss is not None:
+            encoded = self._with_next_token_loss(encoded, sequences)
         super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
@@ -183,7 +197,17 @@ class Task(keras.Model):
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = None
+    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
+
+    def _with_next_token_loss(self, encoded, inputs):
+        """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
+        mask = inputs["input_mask"]
+        if "hidden_states" in encoded:
+            *states, last = encoded["hidden_states"]
+            last = self.next_token_loss(last, inputs["input_ids"], mask)
+            return {**encoded, "hidden_states": (*states, last)}
+        hidden = self.next_token_loss(encoded["sequence_output"], inputs["input_ids"], mask)
+        return {**encoded, "sequence_output": hidden}
 
     @property
     def encoder_outputs(self):

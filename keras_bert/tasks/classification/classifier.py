@@ -303,11 +303,17 @@ def _labels_of(example):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class PairClassifier(Classifier):
-    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head."""
+    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head.
+
+    With `both_orders` it reads each pair in both orders (see `TextTask`).
+    """
 
     KIND = "pair-classifier"
     SETTINGS = PairClassifierSettings
     text_names = PAIR
 
-    def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
+    def __init__(
+        self, encoder, tokenizer=None, *, both_orders=False, name="pair_classifier", **options
+    ):
+        self.set_both_orders(both_orders)
         super().__init__(encoder, tokenizer, name=name, **options)
