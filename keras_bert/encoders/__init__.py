@@ -20,7 +20,12 @@ _BERT = Home(
     "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
 )
 
-ENCODERS = {"bert": _BERT, "roberta": _BERT}
+_AWD_LSTM = Home(
+    "keras_bert.encoders.lstm.config:AwdLstmConfig",
+    "keras_bert.encoders.lstm.encoder:AwdLstmEncoder",
+)
+
+ENCODERS = {"bert": _BERT, "roberta": _BERT, "awd-lstm": _AWD_LSTM}
 
 
 def config_class(model_type):

@@ -1,0 +1,162 @@
+"""The AWD-LSTM: LSTMs that are regularized by dropout of everything (Merity et al. 2017)."""
+
+import keras
+from keras import ops
+
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.lstm import tensor_names
+from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.layers.dropout import Dropout, VariationalDropout
+from keras_bert.layers.embeddings import embedded
+from keras_bert.layers.kernels.gathering import look_up
+from keras_bert.layers.lstm import Lstm
+
+_EMBEDDING_RANGE = 0.1  # of Merity et al. 2017, section 5: uniform from -0.1 to 0.1
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class AwdLstmEncoder(Encoder):
+    """LSTM layers from left to right, the encoder of ULMFiT (Howard and Ruder 2018).
+
+    It takes `input_ids` and `input_mask`. See `Encoder` for its outputs; its layers have
+    `lstm_size` units and the last one `hidden_size`, which are the sizes of `hidden_states`. In
+    training
+
+    - the embeddings of some tokens of the vocabulary are zero in the whole batch,
+    - the embedded tokens and the outputs of each layer have variational dropout: one mask for all
+      positions of a sequence,
+    - some recurrent weights of each layer are zero in the whole batch (DropConnect).
+
+    States are zero where a sequence begins. The paper carries them from one batch to the next, and
+    it penalizes activations (AR, TAR) and averages weights (NT-ASGD), which is not done here.
+
+    Args:
+        config: an `AwdLstmConfig`.
+        dtype: a dtype or policy for all layers; None is Keras's own setting.
+
+    Attributes: `token_embedding`, `lstms` (the layers).
+    """
+
+    CONFIG = AwdLstmConfig
+    OBJECTIVES = ("causal-lm",)
+    LIMITS = {
+        "attention-probabilities": "An awd-lstm encoder has no attention to show.",
+        "layer-mix": "The layers of an awd-lstm encoder cannot be mixed: they differ in size. Use "
+        "the last one.",
+    }
+
+    def __init__(self, config, *, dtype=None, name="awd_lstm_encoder", **kwargs):
+        super().__init__(config, dtype=dtype, name=name, **kwargs)
+        policy = self.dtype_policy
+
+        def dropout(kind, rate, name):
+            return kind(rate=rate, name=name, dtype=policy)
+
+        self._token_embedding = keras.layers.Embedding(
+            config.vocab_size,
+            config.hidden_size,
+            embeddings_initializer=_uniform(_EMBEDDING_RANGE),
+            name="token_embedding",
+            dtype=policy,
+        )
+        self._token_embedding.build()
+        self.embedding_dropout = dropout(Dropout, config.embedding_dropout, "embedding_dropout")
+        self.input_dropout = dropout(VariationalDropout, config.input_dropout, "input_dropout")
+        self.lstms, self.weight_dropouts, self.output_dropouts = [], [], []
+        last, given = config.num_hidden_layers - 1, config.hidden_size
+        for number, units in enumerate(config.layer_sizes):
+            rate = config.output_dropout if number == last else config.hidden_dropout
+            self.lstms.append(Lstm(units=units, name=f"lstm_{number}", dtype=policy))
+            self.weight_dropouts.append(
+                dropout(Dropout, config.weight_dropout, f"weight_dropout_{number}")
+            )
+            self.output_dropouts.append(
+                dropout(VariationalDropout, rate, f"output_dropout_{number}")
+            )
+            self.lstms[-1].build((None, None, given))
+            given = units
+        self.built = True
+
+    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+        inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
+        if "attention_probabilities" in outputs:
+            self.require("attention-probabilities")
+        if causal is False:
+            raise ValueError("An awd-lstm encoder is causal. Received: causal=False")
+        # Padding is at the end of a sequence, where no token sees it.
+        x = self.input_dropout(self._embed(inputs["input_ids"], training), training=training)
+        states = [x]
+        for lstm, of_weights, of_outputs in self._layers_with_dropouts():
+            kernel = of_weights(lstm.recurrent_kernel, training=training)
+            x = of_outputs(lstm(x, recurrent_kernel=kernel), training=training)  # (B, S, H)
+            states.append(x)
+        found = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": tuple(states)}
+        return {name: found[name] for name in outputs}
+
+    def _layers_with_dropouts(self):
+        return zip(self.lstms, self.weight_dropouts, self.output_dropouts, strict=True)
+
+    def _embed(self, ids, training=None):
+        """Ids (B, S) -> (B, S, D), 0 for the dropped tokens, others scaled."""
+        x = embedded(self._token_embedding, ids, dtype=self.compute_dtype)
+        if not training:
+            return x
+        kept = ops.ones((self.config.vocab_size, 1), dtype=self.compute_dtype)
+        return x * look_up(self.embedding_dropout(kept, training=True), ids)  # (B, S, 1)
+
+    def compute_output_spec(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+        specs = super().compute_output_spec(inputs, outputs, causal, training)
+        if "hidden_states" in specs:
+            sizes = (self.config.hidden_size, *self.config.layer_sizes)
+            specs["hidden_states"] = tuple(
+                keras.KerasTensor((*state.shape[:2], size), dtype=state.dtype)
+                for state, size in zip(specs["hidden_states"], sizes, strict=True)
+            )
+        return specs
+
+    # One token at a time.
+
+    def initial_cache(self, batch_size, max_length):
+        """The states of the layers before the first token, for any `max_length`: see `step`."""
+        return tuple(lstm.initial_state(batch_size) for lstm in self.lstms)
+
+    def step(self, ids, cache, index):
+        """The next token of each sequence.
+
+        Args:
+            ids: int (B,), the tokens.
+            cache: for each layer its output and its cell (B, H), from `initial_cache` or the last
+                step.
+            index: int (B,), the tokens' positions, on which an LSTM does not depend.
+
+        Returns:
+            `sequence_output` (B, D) at these tokens, and the cache after them.
+        """
+        x, states = self._embed(ids[:, None])[:, 0], []
+        for lstm, state in zip(self.lstms, cache, strict=True):
+            x, state = lstm.step(x, state)
+            states.append(state)
+        return x, tuple(states)
+
+    # The contract.
+
+    @property
+    def layer_groups(self):
+        return [[self._token_embedding], *([lstm] for lstm in self.lstms)]
+
+    @property
+    def token_embedding(self):
+        return self._token_embedding
+
+    @property
+    def default_pooling(self):
+        """Howard and Ruder 2018, section 3.3."""
+        return "last+max+mean"
+
+    @classmethod
+    def tensor_names(cls, config):
+        return tensor_names.of(config)
+
+
+def _uniform(limit):
+    return keras.initializers.RandomUniform(-limit, limit)
