@@ -185,8 +185,7 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights: tiny, mini, small, medium, base, large (BERT), "
-        "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
+        help="start from random weights: tiny, mini, small, medium, base, large, or a config.json",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -249,8 +248,7 @@ class PretrainSettings(RunSettings):
         None,
         help="the objective of the data folder, or causal-lm, which predicts the next token on the "
         "sequences of any folder",
-        default_help="the data folder's own, or causal-lm for an encoder that supports nothing "
-        "else",
+        default_help="the data folder's own",
         choices=(*OBJECTIVES, CAUSAL_LM),
     )
     causal_fraction: float = setting(
@@ -362,8 +360,8 @@ class LabelledRunSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
-        "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
+        help="start from random weights instead: tiny, mini, small, medium, base, large, or a "
+        "config.json",
         unit="NAME|FILE",
         default_help="as the model",
         instead_of="model",
