@@ -20,12 +20,17 @@ _BERT = Home(
     "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
 )
 
-_AWD_LSTM = Home(
-    "keras_bert.encoders.lstm.config:AwdLstmConfig",
-    "keras_bert.encoders.lstm.encoder:AwdLstmEncoder",
-)
+_GPT = "keras_bert.encoders.gpt"
+_LSTM = "keras_bert.encoders.lstm"
 
-ENCODERS = {"bert": _BERT, "roberta": _BERT, "awd-lstm": _AWD_LSTM}
+# By `model_type`, as `config.json` has it.
+ENCODERS = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "openai-gpt": Home(f"{_GPT}.config:OpenAIGptConfig", f"{_GPT}.encoder:GptEncoder"),
+    "gpt2": Home(f"{_GPT}.config:Gpt2Config", f"{_GPT}.encoder:GptEncoder"),
+    "awd-lstm": Home(f"{_LSTM}.config:AwdLstmConfig", f"{_LSTM}.encoder:AwdLstmEncoder"),
+}
 
 
 def config_class(model_type):

@@ -8,10 +8,7 @@ from keras_bert.encoders.lstm import tensor_names
 from keras_bert.encoders.lstm.config import AwdLstmConfig
 from keras_bert.layers.dropout import Dropout, VariationalDropout
 from keras_bert.layers.embeddings import embedded
-from keras_bert.layers.kernels.gathering import look_up
 from keras_bert.layers.lstm import Lstm
-
-_EMBEDDING_RANGE = 0.1  # of Merity et al. 2017, section 5: uniform from -0.1 to 0.1
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -27,7 +24,8 @@ class AwdLstmEncoder(Encoder):
       positions of a sequence,
     - some recurrent weights of each layer are zero in the whole batch (DropConnect).
 
-    States are zero where a sequence begins. The paper carries them from one batch to the next, and
+    New embeddings are uniform from -0.1 to 0.1, as in the paper, and new kernels those of `Lstm`,
+    of nearly the same range. States are zero where a sequence begins. The paper carries them from one batch to the next, and
     it penalizes activations (AR, TAR) and averages weights (NT-ASGD), which is not done here.
 
     Args:
@@ -55,7 +53,7 @@ class AwdLstmEncoder(Encoder):
         self._token_embedding = keras.layers.Embedding(
             config.vocab_size,
             config.hidden_size,
-            embeddings_initializer=_uniform(_EMBEDDING_RANGE),
+            embeddings_initializer=keras.initializers.RandomUniform(-0.1, 0.1),
             name="token_embedding",
             dtype=policy,
         )
@@ -63,18 +61,25 @@ class AwdLstmEncoder(Encoder):
         self.embedding_dropout = dropout(Dropout, config.embedding_dropout, "embedding_dropout")
         self.input_dropout = dropout(VariationalDropout, config.input_dropout, "input_dropout")
         self.lstms, self.weight_dropouts, self.output_dropouts = [], [], []
-        last, given = config.num_hidden_layers - 1, config.hidden_size
-        for number, units in enumerate(config.layer_sizes):
-            rate = config.output_dropout if number == last else config.hidden_dropout
-            self.lstms.append(Lstm(units=units, name=f"lstm_{number}", dtype=policy))
+        last, inputs = config.num_hidden_layers - 1, config.hidden_size
+        for i, units in enumerate(config.layer_sizes):
+            rate = config.output_dropout if i == last else config.hidden_dropout
+            lstm = Lstm(
+                units=units,
+                projection_size=None,
+                cell_clip=None,
+                projection_clip=None,
+                backward=False,
+                name=f"lstm_{i}",
+                dtype=policy,
+            )
+            lstm.build((None, None, inputs))
+            inputs = units
+            self.lstms.append(lstm)
             self.weight_dropouts.append(
-                dropout(Dropout, config.weight_dropout, f"weight_dropout_{number}")
+                dropout(Dropout, config.weight_dropout, f"weight_dropout_{i}")
             )
-            self.output_dropouts.append(
-                dropout(VariationalDropout, rate, f"output_dropout_{number}")
-            )
-            self.lstms[-1].build((None, None, given))
-            given = units
+            self.output_dropouts.append(dropout(VariationalDropout, rate, f"output_dropout_{i}"))
         self.built = True
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
@@ -84,25 +89,28 @@ class AwdLstmEncoder(Encoder):
         if causal is False:
             raise ValueError("An awd-lstm encoder is causal. Received: causal=False")
         # Padding is at the end of a sequence, where no token sees it.
-        x = self.input_dropout(self._embed(inputs["input_ids"], training), training=training)
+        x = self._embed(inputs["input_ids"], training=training)
+        x = self.input_dropout(x, training=training)  # (B, S, D)
         states = [x]
-        for lstm, of_weights, of_outputs in self._layers_with_dropouts():
-            kernel = of_weights(lstm.recurrent_kernel, training=training)
-            x = of_outputs(lstm(x, recurrent_kernel=kernel), training=training)  # (B, S, H)
+        for lstm, drop_weights, drop_outputs in self._layers_and_dropouts():
+            kernel = ops.cast(lstm.recurrent_kernel, self.compute_dtype)
+            kernel = drop_weights(kernel, training=training)
+            x = lstm(x, recurrent_kernel=kernel, training=training)
+            x = drop_outputs(x, training=training)  # (B, S, H)
             states.append(x)
         found = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": tuple(states)}
         return {name: found[name] for name in outputs}
 
-    def _layers_with_dropouts(self):
+    def _layers_and_dropouts(self):
         return zip(self.lstms, self.weight_dropouts, self.output_dropouts, strict=True)
 
     def _embed(self, ids, training=None):
-        """Ids (B, S) -> (B, S, D), 0 for the dropped tokens, others scaled."""
+        """Ids (…) -> (…, D); in training 0 for the dropped tokens, and the others scaled."""
         x = embedded(self._token_embedding, ids, dtype=self.compute_dtype)
         if not training:
             return x
-        kept = ops.ones((self.config.vocab_size, 1), dtype=self.compute_dtype)
-        return x * look_up(self.embedding_dropout(kept, training=True), ids)  # (B, S, 1)
+        scales = ops.ones((self.config.vocab_size, 1), dtype=self.compute_dtype)
+        return x * ops.take(self.embedding_dropout(scales, training=True), ids, axis=0)
 
     def compute_output_spec(self, inputs, outputs=("sequence_output",), causal=None, training=None):
         specs = super().compute_output_spec(inputs, outputs, causal, training)
@@ -117,26 +125,17 @@ class AwdLstmEncoder(Encoder):
     # One token at a time.
 
     def initial_cache(self, batch_size, max_length):
-        """The states of the layers before the first token, for any `max_length`: see `step`."""
-        return tuple(lstm.initial_state(batch_size) for lstm in self.lstms)
+        """The state of each layer, its output and its cell (B, H): zeros, for any `max_length`."""
+        zeros = [ops.zeros((batch_size, lstm.units), self.compute_dtype) for lstm in self.lstms]
+        return tuple((state, state) for state in zeros)
 
     def step(self, ids, cache, index):
-        """The next token of each sequence.
-
-        Args:
-            ids: int (B,), the tokens.
-            cache: for each layer its output and its cell (B, H), from `initial_cache` or the last
-                step.
-            index: int (B,), the tokens' positions, on which an LSTM does not depend.
-
-        Returns:
-            `sequence_output` (B, D) at these tokens, and the cache after them.
-        """
-        x, states = self._embed(ids[:, None])[:, 0], []
+        """See `Encoder.step`; an LSTM does not depend on `index`."""
+        x, states = self._embed(ids[:, None]), []  # (B, 1, D)
         for lstm, state in zip(self.lstms, cache, strict=True):
-            x, state = lstm.step(x, state)
-            states.append(state)
-        return x, tuple(states)
+            x, state = lstm(x, state=state, return_state=True)
+            states.append(tuple(state))
+        return x[:, 0], tuple(states)
 
     # The contract.
 
@@ -157,6 +156,3 @@ class AwdLstmEncoder(Encoder):
     def tensor_names(cls, config):
         return tensor_names.of(config)
 
-
-def _uniform(limit):
-    return keras.initializers.RandomUniform(-limit, limit)

@@ -162,6 +162,9 @@ def _scan(step, state, inputs, sizes, *, reverse=False):
     """
     if keras.backend.backend() != "tensorflow":
         return ops.scan(step, state, inputs, reverse=reverse)
+    if inputs[0].shape[0] == 1:  # one token at a time
+        state, outputs = step(state, [x[0] for x in inputs])
+        return state, tuple(y[None] for y in outputs)
     import tensorflow as tf
 
     steps, batch = tf.shape(inputs[0])[0], inputs[0].shape[1]
