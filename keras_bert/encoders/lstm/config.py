@@ -108,8 +108,7 @@ class AwdLstmConfig(EncoderConfig):
     def _kernel_count(self):
         inputs = [self.hidden_size, *self.layer_sizes]
         return sum(
-            4 * size * (given + size)
-            for given, size in zip(inputs, self.layer_sizes, strict=False)
+            4 * size * (given + size) for given, size in zip(inputs, self.layer_sizes, strict=False)
         )
 
     @property

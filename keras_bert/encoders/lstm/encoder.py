@@ -25,8 +25,9 @@ class AwdLstmEncoder(Encoder):
     - some recurrent weights of each layer are zero in the whole batch (DropConnect).
 
     New embeddings are uniform from -0.1 to 0.1, as in the paper, and new kernels those of `Lstm`,
-    of nearly the same range. States are zero where a sequence begins. The paper carries them from one batch to the next, and
-    it penalizes activations (AR, TAR) and averages weights (NT-ASGD), which is not done here.
+    of nearly the paper's range. States are zero where a sequence begins. The paper carries them
+    from one batch to the next, and it penalizes activations (AR, TAR) and averages weights
+    (NT-ASGD), which is not done here.
 
     Args:
         config: an `AwdLstmConfig`.
@@ -155,4 +156,3 @@ class AwdLstmEncoder(Encoder):
     @classmethod
     def tensor_names(cls, config):
         return tensor_names.of(config)
-
