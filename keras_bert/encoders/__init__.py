@@ -20,7 +20,15 @@ _BERT = Home(
     "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
 )
 
-ENCODERS = {"bert": _BERT, "roberta": _BERT}
+_GPT = "keras_bert.encoders.gpt"
+
+# By `model_type`, as `config.json` has it.
+ENCODERS = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "openai-gpt": Home(f"{_GPT}.config:OpenAIGptConfig", f"{_GPT}.encoder:GptEncoder"),
+    "gpt2": Home(f"{_GPT}.config:Gpt2Config", f"{_GPT}.encoder:GptEncoder"),
+}
 
 
 def config_class(model_type):

@@ -185,7 +185,8 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights: tiny, mini, small, medium, base, large, or a config.json",
+        help="start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-tiny, "
+        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a config.json",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -248,7 +249,8 @@ class PretrainSettings(RunSettings):
         None,
         help="the objective of the data folder, or causal-lm, which predicts the next token on the "
         "sequences of any folder",
-        default_help="the data folder's own",
+        default_help="the data folder's own, or causal-lm for an encoder that supports nothing "
+        "else",
         choices=(*OBJECTIVES, CAUSAL_LM),
     )
     causal_fraction: float = setting(
@@ -360,7 +362,8 @@ class LabelledRunSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights instead: tiny, mini, small, medium, base, large, or a "
+        help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
+        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a "
         "config.json",
         unit="NAME|FILE",
         default_help="as the model",

@@ -17,7 +17,7 @@ from keras_bert.checkpoints.model_folder import (
     holds_head,
 )
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
@@ -55,7 +55,7 @@ def read_architecture(architecture, vocabulary):
     smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
     """
     name = os.fspath(architecture)
-    if not name.endswith(".json") and os.sep not in name:
+    if _is_name(name):
         known = presets()
         if name not in known:
             raise InputError(
@@ -83,6 +83,11 @@ def read_architecture(architecture, vocabulary):
         )
     config.report_extra_keys(source=architecture)
     return config
+
+
+def _is_name(architecture):
+    """Whether an architecture is one of `presets`, and not a path."""
+    return not architecture.endswith(".json") and os.sep not in architecture
 
 
 def _memory():
@@ -258,7 +263,8 @@ def pretraining_task_class(folder, settings):
     trained = _TASKS[objective]
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
-    if settings.objective == CAUSAL_LM:
+    chosen = settings.objective or _default_objective(objective, settings)
+    if chosen == CAUSAL_LM:
         trained = CausalLM
     elif settings.objective not in (None, objective):
         raise InputError(
@@ -277,7 +283,7 @@ def pretraining_task_class(folder, settings):
         unused.append("span_boundary_weight")
     if unused and trained is not SpanPretrainer:
         why = f"{folder.path} was made for the objective {objective}"
-        if objective == "span" and settings.objective == CAUSAL_LM:
+        if objective == "span" and chosen == CAUSAL_LM:
             why = "`objective` is causal-lm"
         elif objective == "span":
             why = "`span_boundary_weight` is 0"
@@ -286,6 +292,22 @@ def pretraining_task_class(folder, settings):
             "it out."
         )
     return trained
+
+
+def _default_objective(own, settings):
+    """That of the data, or the first of an encoder that does not support it."""
+    architecture = os.fspath(settings.architecture or "tiny")
+    if settings.model is not None:
+        path = find_model_folder(settings.model) / CONFIG
+        model_type = read_config(read_json(path), source=str(path)).model_type
+    elif not _is_name(architecture):
+        model_type = read_config(read_json(architecture), source=architecture).model_type
+    elif architecture in presets():
+        model_type = presets()[architecture].MODEL_TYPES[0]
+    else:
+        return own  # `read_architecture` raises the error
+    supported = encoder_class(model_type).OBJECTIVES
+    return own if own in supported else supported[0]
 
 
 def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
