@@ -319,10 +319,10 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
         return _from_folder(task_class, folders, tokenizer, settings, report)
     architecture = settings.architecture or "tiny"
     config = read_architecture(architecture, tokenizer.vocabulary)
+    _check_objective(config, task_class)
     for folder in folders:
         check_sequences_fit(folder, config, task_class, source=architecture)
     start = {"architecture": fingerprint(config.to_dict())}
-    _check_objective(config, task_class)
     config = config.for_pretraining(task_class.KIND, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
@@ -349,10 +349,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
             f"model in {path}. Make the data with the model's own."
         )
+    _check_objective(encoder.config, task_class)
     for folder in folders:
         check_sequences_fit(folder, encoder.config, task_class, source=path)
     lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
-    _check_objective(encoder.config, task_class)
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
