@@ -61,7 +61,7 @@ def no_retracing_warnings():
 def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Pre-trains an encoder, or resumes an interrupted run.
 
-    The objective is that of the data, if the encoder supports it: "mlm-nsp" trains masked tokens and next sentences (a
+    The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a
     `Pretrainer`, whose folder is a BertForPreTraining), "mlm-sop" masked tokens and the order of
     sentences (a `SentenceOrderPretrainer`, a BertForPreTraining for other programs), "mlm" masked
     tokens alone (a `FillMask`, whose folder is a BertForMaskedLM, without a pooler if it starts
@@ -69,8 +69,8 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
-    The default of an encoder that does not support the data's objective is its first one: "causal-lm"
-    for an AWD-LSTM, and "bidirectional-lm" (a `BidirectionalLM`) for an encoder such as "elmo".
+    The default for an encoder that does not support the data's objective is its first one:
+    "causal-lm" for "awd-lstm", and "bidirectional-lm" (a `BidirectionalLM`) for "elmo".
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
