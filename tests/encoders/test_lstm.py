@@ -20,6 +20,7 @@ from keras_bert.export.saved_model import export
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.inference.embed import layers_model
 from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.generate import generate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
@@ -391,6 +392,29 @@ def test_the_second_stage_continues_with_the_first(general, continued):
     assert metrics["eval"]["causal_lm_loss"] < metrics["eval_at_start"]["causal_lm_loss"]
     assert 0 < np.abs(second - first).max()
     assert load_task(continued[0]).lm_head.bias is not None
+
+
+def test_the_language_model_generates_and_so_does_its_export(continued, tmp_path):
+    prompts = ["w1 w2 w3", "w7"]
+    task = load_task(continued[0])
+    bias = np.array(task.lm_head.bias)
+    bias[VOCABULARY.sep_id] = -10.0  # so that no text ends at once
+    task.lm_head.bias.assign(bias)
+    task.save(tmp_path / "model")
+    texts = generate(model=tmp_path / "model", prompt=prompts, max_tokens=6)
+    for prompt, text in zip(prompts, texts, strict=True):
+        ids = [VOCABULARY.cls_id, *map(VOCABULARY.id, prompt.split())]
+        expected = []
+        while len(expected) < 6:
+            row = np.array([[*ids, *expected, 0]], "int32")  # the last one is only predicted
+            logits = task({"input_ids": row, "input_mask": np.ones_like(row)})["causal_lm"]
+            expected.append(int(np.argmax(logits[0, -1])))
+        assert text.text.split() == [VOCABULARY.token(id) for id in expected]
+    version = export(model=tmp_path / "model", output=tmp_path / "served")
+    signature = tf.saved_model.load(str(version)).signatures["serving_default"]
+    found = signature(prompt=tf.constant(prompts))["text"].numpy()
+    longer = generate(model=tmp_path / "model", prompt=prompts, max_tokens=32)
+    assert [text.decode() for text in found] == [text.text for text in longer]
 
 
 def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, tmp_path):
