@@ -1,4 +1,4 @@
-"""The speed of LSTMs in training beside Keras's and PyTorch's, alone and in a whole ELMo.
+"""The speed of LSTMs in training beside Keras's and PyTorch's, alone and in whole models.
 
 Alone, a step is forward and backward over random inputs of full length. A layer of ours
 (keras_bert/layers/lstm.py) has the input's product outside its loop and its gradient written out;
@@ -7,6 +7,9 @@ Keras's is `keras.layers.LSTM`, as it is and unrolled, which has no projection; 
 
 ELMo is a whole pre-training step: two directions of two layers over token embeddings, residuals,
 one softmax, clipping and AdamW, with dropout, the same sizes and tokens in both programs.
+
+AWD-LSTM is a whole pre-training step, too: PyTorch's layers are `torch.nn.LSTM` with the dropped
+recurrent kernel in place of their own, with the same dropouts and the tied softmax.
 
 All contenders take turns in one process, so that the ratios hold on a busy machine; a number is the
 median of its turns, in milliseconds.
@@ -35,8 +38,11 @@ from torch import nn
 
 from keras_bert.encoders.bilm.config import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
+from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.layers.lstm import Lstm
 from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.training.optimizers.optimizer import make_optimizer
 
 RATE, DECAY, NORM = 5e-4, 0.01, 1.0
@@ -63,6 +69,12 @@ LAYERS = [
 ]
 # (hidden size, units, tokens in the vocabulary) of an ELMo.
 ELMOS = [(128, 256, 8000), (256, 512, 8000)]
+# Name, and rows and tokens of a batch.
+AWD_LSTMS = [
+    ("awd-lstm-tiny", 32, 128),
+    ("awd-lstm-mini", 32, 128),
+    ("awd-lstm", 32, 70),
+]
 QUICK = Shape(2, 8, 6, 8, 4)
 
 
@@ -114,6 +126,34 @@ def _inputs(shape):
     return rng.normal(size=(shape.batch, shape.length, shape.inputs)).astype("float32")
 
 
+# A whole step: what ELMo and the AWD-LSTM share.
+
+
+def _our_optimizer(task):
+    return make_optimizer(
+        task,
+        optimizer="adamw",
+        learning_rate=RATE,
+        warmup=0.0,
+        schedule="constant",
+        weight_decay=DECAY,
+        clip_norm=NORM,
+        steps=None,
+    )
+
+
+def _torch_step(model, loss):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=True)
+
+    def step():
+        optimizer.zero_grad()
+        loss().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), NORM)
+        optimizer.step()
+
+    return step
+
+
 # A whole step of ELMo.
 
 
@@ -129,17 +169,7 @@ def our_elmo(hidden, units, vocabulary, ids):
         )
     )
     task = BidirectionalLM(encoder)
-    optimizer = make_optimizer(
-        task,
-        optimizer="adamw",
-        learning_rate=RATE,
-        warmup=0.0,
-        schedule="constant",
-        weight_decay=DECAY,
-        clip_norm=NORM,
-        steps=None,
-    )
-    task.compile_defaults(optimizer)
+    task.compile_defaults(_our_optimizer(task))
     x = {"input_ids": ids, "input_mask": np.ones_like(ids)}
     y = {"forward_lm": ids[:, 1:], "backward_lm": ids[:, :-1]}
     weights = {name: np.ones(ids[:, 1:].shape, "float32") for name in y}
@@ -172,20 +202,63 @@ class TorchElmo(nn.Module):
 
 def torch_elmo(hidden, units, vocabulary, ids):
     model = TorchElmo(hidden, units, vocabulary).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=True)
     ids = torch.tensor(ids).long()
     loss = nn.CrossEntropyLoss()
 
-    def step():
-        optimizer.zero_grad()
+    def losses():
         forward, backward = model(ids)
         total = loss(forward.flatten(0, 1), ids[:, 1:].flatten())
-        total = (total + loss(backward.flatten(0, 1), ids[:, :-1].flatten())) / 2
-        total.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), NORM)
-        optimizer.step()
+        return (total + loss(backward.flatten(0, 1), ids[:, :-1].flatten())) / 2
 
-    return step
+    return _torch_step(model, losses)
+
+
+# A whole step of an AWD-LSTM.
+
+
+def our_awd_lstm(config, ids):
+    task = CausalLM(AwdLstmEncoder(config))
+    task.compile_defaults(_our_optimizer(task))
+    x = {"input_ids": ids, "input_mask": np.ones_like(ids)}
+    y = {"causal_lm": ids[:, 1:]}
+    weights = {"causal_lm": np.ones(ids[:, 1:].shape, "float32")}
+    return lambda: task.train_on_batch(x, y, weights)
+
+
+class TorchAwdLstm(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        sizes = [config.hidden_size, *config.layer_sizes]
+        self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.lstms = nn.ModuleList(
+            nn.LSTM(inputs, units, batch_first=True)
+            for inputs, units in zip(sizes[:-1], sizes[1:], strict=True)
+        )
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, ids):
+        config, dropout = self.config, nn.functional.dropout
+
+        def for_all_positions(x, rate):
+            return x * dropout(torch.ones_like(x[:, :1]), rate)
+
+        kept = dropout(torch.ones(config.vocab_size, 1), config.embedding_dropout)
+        x = for_all_positions(self.embedding(ids) * kept[ids], config.input_dropout)
+        for lstm in self.lstms:
+            weights = dict(lstm.named_parameters())
+            weights["weight_hh_l0"] = dropout(weights["weight_hh_l0"], config.weight_dropout)
+            x, _ = torch.func.functional_call(lstm, weights, x)
+            is_last = lstm is self.lstms[-1]
+            x = for_all_positions(x, config.output_dropout if is_last else config.hidden_dropout)
+        return nn.functional.linear(x[:, :-1], self.embedding.weight, self.bias)
+
+
+def torch_awd_lstm(config, ids):
+    model = TorchAwdLstm(config).train()
+    ids = torch.tensor(ids).long()
+    loss = nn.CrossEntropyLoss()
+    return _torch_step(model, lambda: loss(model(ids).flatten(0, 1), ids[:, 1:].flatten()))
 
 
 # Turns.
@@ -213,13 +286,13 @@ def row(what, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=("layers", "elmo"))
+    parser.add_argument("--only", choices=("layers", "elmo", "awd-lstm"))
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--quick", action="store_true", help="one small layer and ELMo")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
     given = parser.parse_args()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     rounds = 1 if given.quick else given.rounds
-    if given.only != "elmo":
+    if given.only in (None, "layers"):
         print(
             "| batch, length, inputs, units, projection | ours | Keras | Keras unrolled "
             "| PyTorch | fastest other / ours |\n|---|---|---|---|---|---|"
@@ -233,7 +306,7 @@ def main():
             }
             what = ", ".join("none" if size is None else str(size) for size in shape)
             print(row(what, measure(contenders, rounds)), flush=True)
-    if given.only != "layers":
+    if given.only in (None, "elmo"):
         print(
             "\n| ELMo: hidden size, units, vocabulary | ours | PyTorch | PyTorch / ours |"
             "\n|---|---|---|---|"
@@ -243,6 +316,14 @@ def main():
             ids = np.random.default_rng(1).integers(0, sizes[2], (batch, length)).astype("int32")
             contenders = {"ours": our_elmo(*sizes, ids), "torch": torch_elmo(*sizes, ids)}
             print(row(", ".join(map(str, sizes)), measure(contenders, rounds)), flush=True)
+
+    if given.only in (None, "awd-lstm"):
+        print("\n| AWD-LSTM, batch, length | ours | PyTorch | PyTorch / ours |\n|---|---|---|---|")
+        for name, batch, length in [("awd-lstm-tiny", 2, 8)] if given.quick else AWD_LSTMS:
+            config = AwdLstmConfig.preset(name, vocab_size=8000)
+            ids = np.random.default_rng(1).integers(0, 8000, (batch, length)).astype("int32")
+            contenders = {"ours": our_awd_lstm(config, ids), "torch": torch_awd_lstm(config, ids)}
+            print(row(f"{name}, {batch}, {length}", measure(contenders, rounds)), flush=True)
 
 
 if __name__ == "__main__":
