@@ -16,7 +16,7 @@ from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.lstm.config import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.inference.embed import layers_model
 from keras_bert.inference.evaluate import evaluate
@@ -28,7 +28,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
-from tests.export.answers import CHECKS
+from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
