@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import held_names, reject_input_as_output, same_files, scratch_folder
 from keras_bert.base.settings import takes
+from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.model_folder import build_task, find_model_folder
@@ -55,10 +56,15 @@ def convert(
     found, model, tokenizer, left_out = read_model(source)
     if to != "huggingface" and getattr(model, "layer_mix", None) is not None:
         raise InputError(f"{input} has a learned layer mix, which the format {to} cannot express.")
-    if to == "keras-nlp" and not isinstance(model, Encoder):
+    if to in ("keras-nlp", "allennlp") and not isinstance(model, Encoder):
         left_out = [*left_out, model.architecture]
         model = model.encoder
-    save = {"huggingface": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
+    save = {
+        "huggingface": save_folder,
+        "google": save_google,
+        "keras-nlp": save_keras_nlp,
+        "allennlp": save_allennlp,
+    }[to]
     if settings.force or not _is_there(save, model, tokenizer, output):
         save(model, tokenizer, output, overwrite=settings.force)
     elif report is not None:
@@ -79,7 +85,8 @@ def _is_there(save, model, tokenizer, output):
 
 def read_model(source):
     """A model in any format -> (the format's name, model, tokenizer, what is left out)."""
-    if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
+    is_foreign = is_google(source) or is_keras_nlp(source) or is_allennlp(source)
+    if is_foreign or not (source / CONFIG).exists():
         return *read_foreign(source), []
     checkpoint = PretrainedCheckpoint(source)
     task = build_task(checkpoint) if checkpoint.holds_task else None

@@ -149,9 +149,12 @@ def _is_hugging_face(folder):
 
 def read_foreign(source):
     """A model in another format than Hugging Face's -> (the format's name, model, tokenizer)."""
+    from keras_bert.checkpoints.allennlp import is_allennlp, load_allennlp
     from keras_bert.checkpoints.google import is_google, load_google
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
 
+    if is_allennlp(source):
+        return "allennlp", *load_allennlp(source)
     if is_google(source):
         return "google", *load_google(source)
     if is_keras_nlp(source):
@@ -162,7 +165,8 @@ def read_foreign(source):
         )
     raise InputError(
         f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
-        "(config.json), a Google checkpoint (bert_config.json) or a keras-hub preset."
+        "(config.json), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
+        "AllenNLP (options.json and weights.hdf5)."
     )
 
 

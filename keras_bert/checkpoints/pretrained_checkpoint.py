@@ -156,6 +156,8 @@ class PretrainedCheckpoint:
         """The encoder with the folder's weights."""
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
+        if self.tokenizer is not None:
+            encoder.set_vocabulary(self.tokenizer.vocabulary)
         return encoder
 
     def check_copies(self):

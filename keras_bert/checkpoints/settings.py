@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.base.settings import Settings, setting
 
-FORMATS = ("huggingface", "google", "keras-nlp")
+FORMATS = ("huggingface", "google", "keras-nlp", "allennlp")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -13,15 +13,16 @@ class ConvertSettings(Settings):
 
     input: str = setting(
         help="a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp "
-        "preset, hf://owner/name",
+        "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
+        "hf://owner/name",
         unit="PATH",
         is_path=True,
     )
     output: str = setting(help="the folder to write", unit="PATH", is_path=True)
     to: str = setting(
         "huggingface",
-        help="the format to write; every command here reads huggingface, and keras-nlp contains "
-        "the encoder only",
+        help="the format to write; every command here reads huggingface, and keras-nlp and "
+        "allennlp contain the encoder only",
         choices=FORMATS,
     )
     force: bool = setting(False, help="replace an output that this command wrote before")

@@ -22,11 +22,18 @@ _TENSORFLOW = ("tensorflow",)
 _ACCURACIES = {
     "masked_lm_accuracy": "masked tokens",
     "causal_lm_accuracy": "next tokens",
+    "forward_lm_accuracy": "next tokens",
+    "backward_lm_accuracy": "previous tokens",
     "span_boundary_accuracy": "span boundaries",
     "next_sentence_accuracy": "next sentences",
     "sentence_order_accuracy": "sentence order",
 }
-_LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
+_LOSSES = {
+    "masked_lm_loss": "masked-token",
+    "causal_lm_loss": "next-token",
+    "forward_lm_loss": "next-token",
+    "backward_lm_loss": "previous-token",
+}
 
 
 @command(

@@ -172,6 +172,15 @@ class Encoder(keras.Model):
         """
         return config
 
+    def set_vocabulary(self, vocabulary):
+        """Tells the encoder the tokens of its ids, such as for reading their characters.
+
+        A task with a tokenizer calls it, and a folder that is loaded. Does nothing by default.
+
+        Args:
+            vocabulary: the `Vocabulary`.
+        """
+
     def initialize_local_attention(self):
         """Initializes some attention heads of a new encoder to look at the neighbouring tokens.
 

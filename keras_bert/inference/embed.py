@@ -226,6 +226,8 @@ def layers_model(encoder, choice):
     too few layers for the choice.
     """
     needed, layers = LAYERS[choice][0] or 0, encoder.config.num_hidden_states - 1
+    if LAYERS[choice][0] != 1 and LAYERS[choice][1] in ("sum", "mean"):
+        encoder.require("layer-mix")
     if needed > layers:
         raise InputError(
             f"`layers` is {choice}, which needs a model of at least {needed} layers. "

@@ -32,11 +32,14 @@ _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their ord
 _NAMES = {
     "masked_lm": "masked tokens",
     "causal_lm": "next tokens",
+    "forward_lm": "next tokens",
+    "backward_lm": "previous tokens",
     "span_boundary": "from the boundaries",
     "next_sentence": "next sentences",
     "sentence_order": "order of sentences",
 }
-_OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
+# Whose loss the unigram entropy bounds.
+_OF_TOKENS = ("masked_lm", "causal_lm", "forward_lm", "backward_lm", "span_boundary")
 _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
     "input_wait": lambda fraction, _: percent(fraction),

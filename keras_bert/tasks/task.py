@@ -140,6 +140,8 @@ class Task(keras.Model):
     def __init__(self, tokenizer=None, *, name):
         encoder = self.encoder
         encoder.require(*self.REQUIRES)
+        if tokenizer is not None:
+            encoder.set_vocabulary(tokenizer.vocabulary)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
             raise InputError(
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "

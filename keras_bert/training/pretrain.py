@@ -69,6 +69,8 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    The default for an encoder that does not support the data's objective is its first one:
+    "causal-lm" for "awd-lstm", and "bidirectional-lm" (a `BidirectionalLM`) for "elmo".
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
@@ -202,7 +204,8 @@ def _train(model, run, folders, settings, *, steps, report):
     )
     callbacks = []
     if Devices().is_chief:
-        callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
+        if model.encoder.token_embedding is not None:
+            callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
         if source.window_batches is not None:
             callbacks.append(StoreWindowBatches(run, source, plan))
         if settings.histograms:

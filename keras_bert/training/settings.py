@@ -8,7 +8,7 @@ from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import Settings, about, setting, together
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
@@ -186,7 +186,8 @@ class PretrainSettings(RunSettings):
     architecture: str | None = setting(
         None,
         help="start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-tiny, "
-        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a config.json",
+        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, "
+        "elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -247,11 +248,11 @@ class PretrainSettings(RunSettings):
     )
     objective: str | None = setting(
         None,
-        help="the objective of the data folder, or causal-lm, which predicts the next token on the "
-        "sequences of any folder",
-        default_help="the data folder's own, or causal-lm for an encoder that supports nothing "
-        "else",
-        choices=(*OBJECTIVES, CAUSAL_LM),
+        help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
+        "predicts the next token, or bidirectional-lm, which predicts the next and the previous "
+        "token (ELMo)",
+        default_help="the data folder's own, or the first that the encoder supports",
+        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM),
     )
     causal_fraction: float = setting(
         0.0,
@@ -363,7 +364,8 @@ class LabelledRunSettings(RunSettings):
     architecture: str | None = setting(
         None,
         help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
-        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a "
+        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
+        "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a "
         "config.json",
         unit="NAME|FILE",
         default_help="as the model",

@@ -8,7 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import CAUSAL_LM
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
@@ -20,6 +20,7 @@ from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.pretrainer import (
@@ -40,6 +41,8 @@ _TASKS = {
     "mlm": FillMask,
     "span": SpanPretrainer,
 }
+# Those that train on the texts of any objective.
+_TASKS_OF_TEXTS = {CAUSAL_LM: CausalLM, BIDIRECTIONAL_LM: BidirectionalLM}
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
@@ -264,12 +267,12 @@ def pretraining_task_class(folder, settings):
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
     chosen = settings.objective or _default_objective(objective, settings)
-    if chosen == CAUSAL_LM:
-        trained = CausalLM
+    if chosen in _TASKS_OF_TEXTS:
+        trained = _TASKS_OF_TEXTS[chosen]
     elif settings.objective not in (None, objective):
         raise InputError(
             f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
-            f"Expected {objective} or {CAUSAL_LM}, or make the data again."
+            f"Expected {objective}, {' or '.join(_TASKS_OF_TEXTS)}, or make the data again."
         )
     elif settings.causal_fraction:
         if objective != "mlm":
@@ -283,8 +286,8 @@ def pretraining_task_class(folder, settings):
         unused.append("span_boundary_weight")
     if unused and trained is not SpanPretrainer:
         why = f"{folder.path} was made for the objective {objective}"
-        if objective == "span" and chosen == CAUSAL_LM:
-            why = "`objective` is causal-lm"
+        if objective == "span" and chosen in _TASKS_OF_TEXTS:
+            why = f"`objective` is {chosen}"
         elif objective == "span":
             why = "`span_boundary_weight` is 0"
         raise InputError(
@@ -316,10 +319,10 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
         return _from_folder(task_class, folders, tokenizer, settings, report)
     architecture = settings.architecture or "tiny"
     config = read_architecture(architecture, tokenizer.vocabulary)
-    for folder in folders:
-        check_sequences_fit(folder, config, source=architecture)
-    start = {"architecture": fingerprint(config.to_dict())}
     _check_objective(config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, config, task_class, source=architecture)
+    start = {"architecture": fingerprint(config.to_dict())}
     config = config.for_pretraining(task_class.KIND, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
@@ -346,10 +349,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
             f"model in {path}. Make the data with the model's own."
         )
-    for folder in folders:
-        check_sequences_fit(folder, encoder.config, source=path)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     _check_objective(encoder.config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, encoder.config, task_class, source=path)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
@@ -393,7 +396,8 @@ def _check_objective(config, task_class):
     """Raises InputError where an encoder does not support the objective of a task."""
     supported = encoder_class(config.model_type).OBJECTIVES
     names = {trained: name for name, trained in _TASKS.items()}
-    objective = {**names, CausalLM: CAUSAL_LM, MaskedCausalLM: "mlm"}[task_class]
+    names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
+    objective = {**names, MaskedCausalLM: "mlm"}[task_class]
     if objective not in supported:
         raise InputError(
             f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "

@@ -27,11 +27,32 @@ def look_up(table, ids):
     def rows(table):
         def gradient(upstream):
             flat = ops.reshape(upstream, (-1, table.shape[1]))
-            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=table.shape[0])
+            rows = ops.shape(table)[0]
+            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=rows)
 
         return ops.take(table, ids, axis=0), gradient
 
     return rows(tf.convert_to_tensor(table))
+
+
+def at_distinct(function, ids):
+    """A function of ids (N,) -> (N, D) at ids (…) -> (…, D).
+
+    Where shapes may vary, each id of a batch is computed once, however often it occurs.
+    """
+    flat = ops.reshape(ids, (-1,))
+
+    def of_each():
+        return function(flat)
+
+    def of_distinct():
+        import tensorflow as tf
+
+        distinct, index = tf.unique(flat)
+        return look_up(function(distinct), index)
+
+    found = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
+    return ops.reshape(found, (*ops.shape(ids), found.shape[-1]))
 
 
 def at_positions(hidden, positions):

@@ -10,10 +10,10 @@ as an example of that length can have):
 - sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
 A task gets those that it has inputs and outputs for. A task with an output `causal_lm` gets
-examples without masks, with the labels (B, S - 1), the token after each position. If it predicts
-masked tokens as well, these examples are `causal_input_ids` and `causal_input_mask`: in training
-the first of the batch, a fraction `causal_fraction`, while the others are masked; in evaluation
-every example is both.
+examples without masks, with the labels (B, S - 1), the token after each position; `forward_lm` is
+the same, and `backward_lm` the token before each position. If it predicts masked tokens as well,
+these examples are `causal_input_ids` and `causal_input_mask`: in training the first of the batch, a
+fraction `causal_fraction`, while the others are masked; in evaluation every example is both.
 
 All epochs are one endless stream, and batch k has its examples k * B to (k + 1) * B. The order
 within an epoch is a function of (seed, epoch) alone, so the position in the data is a function of
@@ -48,6 +48,8 @@ _PER_PREDICTION = (
     *SPAN_FEATURES,
     *("masked_lm_weights", "masked_lm", "span_boundary"),
 )
+# The labels (B, S - 1) of neighbouring tokens, which any example has.
+_OF_NEIGHBOURS = ("causal_lm", "forward_lm", "backward_lm")
 # The label of examples with two segments.
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
@@ -185,14 +187,17 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
 def labels_of(folder):
     """The names of the labels that the examples of a `DataFolder` have."""
     objective = folder.card.objective
-    names = ["masked_lm", "causal_lm"]
+    names = ["masked_lm", *_OF_NEIGHBOURS]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
     return [*names, "span_boundary"] if objective == "span" else names
 
 
-def check_sequences_fit(folder, config, *, source):
-    """Raises `InputError` if a model of `config`, which came from `source`, is too small."""
+def check_sequences_fit(folder, config, task_class, *, source):
+    """Raises `InputError` if a model of `config`, which came from `source`, is too small.
+
+    Masked tokens of pairs need two segments; a `task_class` without them reads pairs as one.
+    """
     longest = folder.card.max_length
     if config.max_length is not None and longest > config.max_length:
         raise InputError(
@@ -200,7 +205,7 @@ def check_sequences_fit(folder, config, *, source):
             f"{config.max_length} positions. Make shorter examples, or use an architecture with "
             "more positions."
         )
-    if folder.card.has_pairs and not config.num_segments and not config.is_causal:
+    if folder.card.has_pairs and not config.num_segments and task_class.MASKED_OUTPUTS:
         raise InputError(
             f"The examples of {folder.path} have two segments, but {source} has one "
             '(type_vocab_size 1). Make the data with `objective="mlm"`, or use an architecture '
@@ -307,7 +312,7 @@ class _Reader:
                 f"A {type(task).__name__} needs {missing[0].replace('_', '-')} labels, but "
                 f"{folder.path} was made for the objective {card.objective}."
             )
-        self.is_causal = "causal_lm" in outputs
+        self.is_causal = any(name in outputs for name in _OF_NEIGHBOURS)
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
@@ -361,7 +366,9 @@ class _Reader:
         x = {name: batch[name] for name in ("input_mask", "segment_ids")}
         x["input_ids"] = batch["input_ids"] if self.masker is not None else _unmasked(batch)
         counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * sequence_weights[:, None]
-        return x, {"causal_lm": x["input_ids"][:, 1:]}, {"causal_lm": counts}
+        following, before = x["input_ids"][:, 1:], x["input_ids"][:, :-1]
+        y = {"causal_lm": following, "forward_lm": following, "backward_lm": before}
+        return x, y, dict.fromkeys(y, counts)
 
     def _masked(self, batch, epochs, sequence_weights):
         """(x, y, sample_weight) of masked examples, with the other labels of their objective."""
@@ -434,7 +441,7 @@ def _in_range(ids, size):
 def _narrowed(part, width, predictions):
     """The first `width` columns of what has one value per position, or `predictions` of others."""
     widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
-    widths["causal_lm"] = width - 1
+    widths |= dict.fromkeys(_OF_NEIGHBOURS, width - 1)
     widths |= dict.fromkeys(_PER_PREDICTION, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 

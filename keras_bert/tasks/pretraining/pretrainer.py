@@ -35,11 +35,13 @@ class PretrainingTask(Task):
     Class attributes, in addition to those of `Task`:
         TOKEN_OUTPUTS: the outputs that predict tokens.
         MASKED_OUTPUTS: those of them that predict one at each masked position.
+        PERPLEXITIES: the outputs whose metrics include the perplexity.
         OPTIONS: the settings of its arguments, which a model folder stores.
     """
 
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
+    PERPLEXITIES = ()
     OPTIONS = Settings
 
     _output_metrics = None
@@ -58,6 +60,7 @@ class PretrainingTask(Task):
         self._output_metrics = Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
+            perplexities=self.PERPLEXITIES,
             mask_id=None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id,
             counts_finite=counts_finite,
         )

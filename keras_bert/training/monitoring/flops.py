@@ -37,6 +37,8 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
         fraction = causal_fraction if "masked_lm" in outputs else 1.0
         forward = forward + fraction * task.lm_head.forward_flops(length - 1)
         masked = (1 - fraction) * masked
+    if "forward_lm" in outputs:
+        forward = forward + 2 * task.lm_head.forward_flops(length - 1)
     if "masked_lm" in outputs:
         forward = forward + task.lm_head.forward_flops(masked)
     if "span_boundary" in outputs:
