@@ -1,11 +1,11 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
 
 from keras_bert.layers.lstm import Lstm
 from tests.layer_checks import check_layer
+
+torch = pytest.importorskip("torch", reason="NOT TESTED against PyTorch: not installed")
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(3, 6, 5)).astype("float32")
@@ -87,8 +87,11 @@ def test_is_the_formula_in_both_directions(options, backward, training):
         np.testing.assert_allclose(y[:length], expected, atol=2e-6)
 
 
+@pytest.mark.only_tensorflow
 @pytest.mark.parametrize("projection_size", [SIZE, None])
 def test_values_and_gradients_are_those_of_pytorch(projection_size):
+    import tensorflow as tf
+
     layer = built(projection_size=projection_size)
     theirs = torch.nn.LSTM(5, UNITS, proj_size=projection_size or 0, batch_first=True)
     with torch.no_grad():
@@ -122,7 +125,10 @@ def test_values_and_gradients_are_those_of_pytorch(projection_size):
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
+@pytest.mark.only_tensorflow
 def test_the_gradient_is_the_derived_one_where_values_are_clipped():
+    import tensorflow as tf
+
     layer = built(cell_clip=0.4, projection_clip=0.3, backward=True)
     found = []
     for training in (True, False):  # without training the gradient is derived
@@ -142,7 +148,10 @@ def test_a_state_continues_a_sequence():
     np.testing.assert_allclose(np.concatenate([first, rest], axis=1), whole, atol=1e-6)
 
 
+@pytest.mark.only_tensorflow
 def test_another_recurrent_kernel_is_used_and_has_the_gradient():
+    import tensorflow as tf
+
     layer = built()
     other = tf.constant(RNG.normal(size=layer.recurrent_kernel.shape), tf.float32)
     with tf.GradientTape() as tape:
@@ -155,7 +164,10 @@ def test_another_recurrent_kernel_is_used_and_has_the_gradient():
     np.testing.assert_array_equal(layer(X, training=True), y)
 
 
+@pytest.mark.only_tensorflow
 def test_a_compiled_graph_of_any_length_gives_the_same():
+    import tensorflow as tf
+
     layer = built(backward=True, cell_clip=1.0)
     signature = [tf.TensorSpec((None, None, 5)), tf.TensorSpec((None, None), tf.int32)]
     run = tf.function(lambda x, mask: layer(x, mask, training=True), input_signature=signature)
@@ -165,6 +177,8 @@ def test_a_compiled_graph_of_any_length_gives_the_same():
 
 
 def make_loss(layer, x):
+    import tensorflow as tf
+
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(layer(x, MASK, training=True) ** 2)
     return tf.linalg.norm(tape.gradient(loss, layer.recurrent_kernel.value))

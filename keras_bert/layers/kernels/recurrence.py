@@ -46,12 +46,13 @@ def lstm(gates, recurrent_kernel, projection, state, *, cell_clip, projection_cl
 
     @ops.custom_gradient
     def run(*arguments):
-        outputs, cells, activated = _forward(*arguments, **clips, keeps=True)
+        outputs, cells, sigmoids, g = _forward(*arguments, **clips, keeps=True)
 
         def gradient(*upstream):
             # Of JAX the gradients of all results are one tuple.
             d_outputs, d_cell = upstream[0] if len(upstream) == 1 else upstream
-            return _backward(arguments, outputs, cells, activated, d_outputs, d_cell, **clips)
+            kept = outputs, cells, sigmoids, g
+            return _backward(arguments, *kept, d_outputs, d_cell, **clips)
 
         return (outputs, cells[-1]), gradient
 
@@ -60,67 +61,89 @@ def lstm(gates, recurrent_kernel, projection, state, *, cell_clip, projection_cl
 
 
 def _forward(gates, kernel, r, c, projection=None, *, cell_clip, projection_clip, keeps):
-    """-> (r of every step, the last c), or with `keeps` (r, c, activated gates) of every step."""
-    projected = projection is not None
+    """-> (r of every step, the last c), or with `keeps` of every step r, c, σ(gates), tanh(g)."""
+    units, size = c.shape[-1], r.shape[-1]
 
     def step(state, inputs):
         r, c = state
-        i, f, g, o = ops.split(inputs[0] + ops.matmul(r, kernel), 4, axis=-1)  # (B, U) each
-        i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+        x = inputs[0] + ops.matmul(r, kernel)  # (B, 4 U)
+        g = ops.tanh(x[:, 2 * units : 3 * units])
+        sigmoids = ops.sigmoid(x)  # of g for nothing, but in one operation
+        i, f, _, o = ops.split(sigmoids, 4, axis=-1)  # (B, U) each
         c = _clipped(i * g + f * c, cell_clip)
         h = o * ops.tanh(c)
-        r = _clipped(ops.matmul(h, projection), projection_clip) if projected else h
-        kept = (r, c, ops.concatenate([i, f, g, o], axis=-1)) if keeps else (r,)
-        return (r, c), kept
+        r = h if projection is None else _clipped(ops.matmul(h, projection), projection_clip)
+        return (r, c), (r, c, sigmoids, g) if keeps else (r,)
 
-    units, size = c.shape[-1], r.shape[-1]
-    (_, c), kept = _scan(step, (r, c), (gates,), (size, units, 4 * units)[: 3 if keeps else 1])
+    sizes = (size, units, 4 * units, units) if keeps else (size,)
+    (_, c), kept = _scan(step, (r, c), (gates,), sizes)
     return kept if keeps else (*kept, c)
 
 
-def _backward(arguments, outputs, cells, activated, d_outputs, d_cell, **clips):
-    """The gradients of the arguments."""
+def _backward(
+    arguments,
+    outputs,
+    cells,
+    sigmoids,
+    g,
+    d_outputs,
+    d_cell,
+    *,
+    cell_clip,
+    projection_clip,
+):
+    """The gradients of the arguments.
+
+    What the gradients of a step are multiplied by is computed for all steps at once: small
+    operations in a loop take longer than their arithmetic.
+    """
     _, kernel, first_r, first_c, *projection = arguments
-    cell_clip, projection_clip = clips["cell_clip"], clips["projection_clip"]
+    i, f, _, o = ops.split(sigmoids, 4, axis=-1)  # (S, B, U) each
+    tanh_c = ops.tanh(cells)
+    # What a change of c[t], and for o of h[t], changes in each gate's argument.
+    of_gates = ops.concatenate(
+        [
+            g * i * (1 - i),
+            _shifted(cells, first_c) * f * (1 - f),
+            i * (1 - g * g),
+            tanh_c * o * (1 - o),
+        ],
+        axis=-1,
+    )  # (S, B, 4 U)
+    of_cell = o * (1 - tanh_c * tanh_c)  # how h[t] depends on c[t]
+    of_state = f  # how c[t] depends on c[t-1]
+    if cell_clip is not None:
+        passes = _unclipped(cells, cell_clip)
+        of_cell = of_cell * passes
+        of_state = f * _shifted(passes, ops.ones_like(first_c))
+        d_cell = d_cell * passes[-1]
+    inputs = [d_outputs, of_gates, of_cell, of_state]
+    sizes = [4 * first_c.shape[-1]]
     kernel_transposed = ops.transpose(kernel)
-    projected = bool(projection)
-    if projected:
+    if projection:
         projection_transposed = ops.transpose(projection[0])
+        sizes.append(first_r.shape[-1])
+    if projection and projection_clip is not None:
+        inputs.append(_unclipped(outputs, projection_clip))
 
     def step(state, inputs):
-        d_r, d_c = state  # of this step's outputs, from the step after it
-        r, c, before, gates, d_output = inputs
-        i, f, g, o = ops.split(gates, 4, axis=-1)
+        d_r, d_c = state  # what the steps after this one contribute
+        d_output, of_gates, of_cell, of_state, *passes = inputs
         d_h = d_r = d_r + d_output
-        if projected:
-            d_r = _where_unclipped(d_r, r, projection_clip)
+        if passes:
+            d_r = d_r * passes[0]
+        if projection:
             d_h = ops.matmul(d_r, projection_transposed)
-        tanh_c = ops.tanh(c)
-        d_c = _where_unclipped(d_c + d_h * o * (1 - tanh_c * tanh_c), c, cell_clip)
-        d_gates = ops.concatenate(
-            [
-                d_c * g * i * (1 - i),
-                d_c * before * f * (1 - f),
-                d_c * i * (1 - g * g),
-                d_h * tanh_c * o * (1 - o),
-            ],
-            axis=-1,
-        )
-        kept = (d_gates, d_r) if projected else (d_gates,)
-        return (ops.matmul(d_gates, kernel_transposed), d_c * f), kept
+        d_c = d_c + d_h * of_cell
+        d_gates = ops.concatenate([d_c, d_c, d_c, d_h], axis=-1) * of_gates
+        kept = (d_gates, d_r)[: len(sizes)]
+        return (ops.matmul(d_gates, kernel_transposed), d_c * of_state), kept
 
-    units, size = first_c.shape[-1], first_r.shape[-1]
-    (d_r, d_c), kept = _scan(
-        step,
-        (ops.zeros_like(first_r), d_cell),
-        (outputs, cells, _shifted(cells, first_c), activated, d_outputs),
-        (4 * units, size)[: 2 if projected else 1],
-        reverse=True,
-    )
+    begin = (ops.zeros_like(first_r), d_cell)
+    (d_r, d_c), kept = _scan(step, begin, inputs, sizes, reverse=True)
     gradients = [kept[0], _product(_shifted(outputs, first_r), kept[0]), d_r, d_c]
-    if projected:
-        h = activated[..., 3 * units :] * ops.tanh(cells)
-        gradients.append(_product(h, kept[1]))
+    if projection:
+        gradients.append(_product(o * tanh_c, kept[1]))
     return tuple(gradients)
 
 
@@ -138,9 +161,9 @@ def _clipped(x, limit):
     return x if limit is None else ops.clip(x, -limit, limit)
 
 
-def _where_unclipped(gradient, x, limit):
-    """The gradient before a value was clipped to x."""
-    return gradient if limit is None else ops.where(ops.abs(x) < limit, gradient, 0.0)
+def _unclipped(x, limit):
+    """1 where a clipped value passes its gradient on, and 0 at the limit."""
+    return ops.cast(ops.abs(x) < limit, x.dtype)
 
 
 def _shifted(x, first):
