@@ -7,3 +7,5 @@ PAIRED = ("mlm-nsp", "mlm-sop")
 MASKINGS = ("static", "dynamic")
 # The one that trains on the texts of any examples.
 CAUSAL_LM = "causal-lm"
+# Those that train static vectors on the same texts.
+STATIC_VECTORS = ("skip-gram", "cbow")

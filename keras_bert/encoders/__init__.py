@@ -20,7 +20,12 @@ _BERT = Home(
     "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
 )
 
-ENCODERS = {"bert": _BERT, "roberta": _BERT}
+_STATIC = Home(
+    "keras_bert.encoders.static.config:StaticConfig",
+    "keras_bert.encoders.static.encoder:StaticEncoder",
+)
+
+ENCODERS = {"bert": _BERT, "roberta": _BERT, "static": _STATIC}
 
 
 def config_class(model_type):

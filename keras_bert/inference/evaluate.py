@@ -167,7 +167,7 @@ def _check(task, folder, *, model):
             f"The examples of {folder.path} have the form {folder.card.template}, but the model "
             f"{model} expects {task.tokenizer.template}. {advice}"
         )
-    check_sequences_fit(folder, task.config, source=model)
+    check_sequences_fit(folder, task.config, type(task), source=model)
     reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
         raise InputError(

@@ -24,10 +24,12 @@ def _kind(task, settings=None):
 KINDS = {
     "pretrainer": _kind("pretraining.pretrainer:Pretrainer"),
     "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
-    "fill-mask": _kind("pretraining.fill_mask:FillMask"),
+    "fill-mask": _kind("pretraining.pretrainer:FillMask"),
     "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
     "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
+    "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
+    "cbow": _kind("pretraining.static_vectors:Cbow"),
     "classifier": _kind(
         "classification.classifier:Classifier", "classification.settings:ClassifierSettings"
     ),

@@ -69,6 +69,8 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    With the architecture "static" and `objective="skip-gram"` or "cbow" they train static vectors
+    (a `SkipGram` or `Cbow`).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
@@ -226,13 +228,13 @@ def _train(model, run, folders, settings, *, steps, report):
 def _compile(model, settings, *, steps):
     """Compiles the task for a run of so many steps; None is a constant learning rate."""
     below = depths(model, model.trainable_variables)
+    given = {name: getattr(settings, name) for name in model.RUN_DEFAULTS}
+    given = {name: value for name, value in given.items() if value is not None}
     optimizer = make_optimizer(
         model,
-        optimizer=settings.optimizer,
-        learning_rate=settings.learning_rate,
+        **{**model.RUN_DEFAULTS, **given},
         warmup=settings.warmup,
         schedule=settings.schedule,
-        weight_decay=settings.weight_decay,
         clip_norm=settings.clip_norm,
         gradient_accumulation_steps=settings.gradient_accumulation,
         steps=steps,

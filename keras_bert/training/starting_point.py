@@ -8,7 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import CAUSAL_LM
+from keras_bert.base.objectives import CAUSAL_LM, STATIC_VECTORS
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
@@ -29,6 +29,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
     SpanSettings,
 )
+from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
@@ -40,6 +41,8 @@ _TASKS = {
     "mlm": FillMask,
     "span": SpanPretrainer,
 }
+# Those that train on the texts of any objective.
+_TASKS_OF_TEXTS = {CAUSAL_LM: CausalLM, **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True))}
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
@@ -258,12 +261,12 @@ def pretraining_task_class(folder, settings):
     trained = _TASKS[objective]
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
-    if settings.objective == CAUSAL_LM:
-        trained = CausalLM
+    if settings.objective in _TASKS_OF_TEXTS:
+        trained = _TASKS_OF_TEXTS[settings.objective]
     elif settings.objective not in (None, objective):
         raise InputError(
             f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
-            f"Expected {objective} or {CAUSAL_LM}, or make the data again."
+            f"Expected {objective}, {' or '.join(_TASKS_OF_TEXTS)}, or make the data again."
         )
     elif settings.causal_fraction:
         if objective != "mlm":
@@ -277,14 +280,19 @@ def pretraining_task_class(folder, settings):
         unused.append("span_boundary_weight")
     if unused and trained is not SpanPretrainer:
         why = f"{folder.path} was made for the objective {objective}"
-        if objective == "span" and settings.objective == CAUSAL_LM:
-            why = "`objective` is causal-lm"
+        if objective == "span" and settings.objective in _TASKS_OF_TEXTS:
+            why = f"`objective` is {settings.objective}"
         elif objective == "span":
             why = "`span_boundary_weight` is 0"
         raise InputError(
             f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
             "it out."
         )
+    for name in StaticVectorSettings.names():
+        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
+            raise InputError(
+                f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
+            )
     return trained
 
 
@@ -294,10 +302,10 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
         return _from_folder(task_class, folders, tokenizer, settings, report)
     architecture = settings.architecture or "tiny"
     config = read_architecture(architecture, tokenizer.vocabulary)
-    for folder in folders:
-        check_sequences_fit(folder, config, source=architecture)
-    start = {"architecture": fingerprint(config.to_dict())}
     _check_objective(config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, config, task_class, source=architecture)
+    start = {"architecture": fingerprint(config.to_dict())}
     config = config.for_pretraining(task_class.KIND, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
@@ -324,10 +332,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
             f"model in {path}. Make the data with the model's own."
         )
-    for folder in folders:
-        check_sequences_fit(folder, encoder.config, source=path)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     _check_objective(encoder.config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, encoder.config, task_class, source=path)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
@@ -348,14 +356,17 @@ def _options(task_class, settings, source=None):
     """A task's arguments: those that are given, else those of the folder `source`."""
     if task_class is MaskedCausalLM:
         return {"causal_fraction": settings.causal_fraction}
-    if task_class is not SpanPretrainer:
-        return {}
     options = {
         name: getattr(settings, name)
-        for name in SpanSettings.defaults()
+        for name in task_class.OPTIONS.names()
         if getattr(settings, name) is not None
     }
     if source is None:
+        return options
+    if task_class.OPTIONS is StaticVectorSettings:
+        own = source.settings(task_class) if source.stored.get("task") == task_class.KIND else {}
+        return own | options
+    if task_class is not SpanPretrainer:
         return options
     if source.stored.get("task") == SpanPretrainer.KIND:
         own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
@@ -371,7 +382,8 @@ def _check_objective(config, task_class):
     """Raises InputError where an encoder does not support the objective of a task."""
     supported = encoder_class(config.model_type).OBJECTIVES
     names = {trained: name for name, trained in _TASKS.items()}
-    objective = {**names, CausalLM: CAUSAL_LM, MaskedCausalLM: "mlm"}[task_class]
+    names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
+    objective = {**names, MaskedCausalLM: "mlm"}[task_class]
     if objective not in supported:
         raise InputError(
             f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
