@@ -47,6 +47,8 @@ _HOMES = {
     "embed": "keras_bert.inference.embed",
     "embed_to_file": "keras_bert.inference.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
+    "nearest": "keras_bert.inference.nearest",
+    "WordVectors": "keras_bert.inference.word_vectors",
     "serve": "keras_bert.serving.serve",
     "ask": "keras_bert.serving.ask",
     "BackgroundServer": "keras_bert.serving.serve",

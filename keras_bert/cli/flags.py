@@ -31,7 +31,7 @@ _COMMON = frozenset(
     """task model architecture train dev data input output vocab epochs steps minutes batch_size
     learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
     context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue""".split()
+    layers tokens top_k glue word analogy analogies pairs""".split()
 )
 
 

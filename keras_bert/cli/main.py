@@ -86,6 +86,7 @@ GROUPS = {
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+        model_commands.nearest,
     ),
     "serve": (
         serving_commands.export,

@@ -128,7 +128,7 @@ class SkipGram(StaticVectorTask):
     """
 
     KIND = "skip-gram"
-    SHOWN = {"loss": "skip-gram loss", "skip_gram_loss": "skip-gram loss"}
+    SHOWN = {"skip_gram_loss": "skip-gram loss"}
 
     def __init__(self, encoder, tokenizer=None, *, name="skip_gram", **options):
         super().__init__(encoder, tokenizer, name=name, **options)
@@ -148,7 +148,7 @@ class Cbow(StaticVectorTask):
     """
 
     KIND = "cbow"
-    SHOWN = {"loss": "CBOW loss", "cbow_loss": "CBOW loss"}
+    SHOWN = {"cbow_loss": "CBOW loss"}
 
     def __init__(self, encoder, tokenizer=None, *, name="cbow", **options):
         super().__init__(encoder, tokenizer, name=name, **options)
