@@ -22,7 +22,8 @@ _GROUPS = {
         num_seeds train_layers gradual_unfreezing freeze_encoder seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm initialization
+    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+        freeze_static_vectors initialization
         bad_records bad_lines shard_bytes compression replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}

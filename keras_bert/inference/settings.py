@@ -74,11 +74,12 @@ class NearestSettings(Settings):
     word: str | None = setting(
         None, help="the word whose neighbours are wanted", unit="WORD", default_help="none"
     )
-    analogy: list[str] | None = setting(
+    analogy: str | None = setting(
         None,
         help="three words a b c: the words nearest to a - b + c, as king man woman",
         unit="WORD",
         default_help="none",
+        several=True,
     )
     top_k: int = setting(10, help="number of words", unit="N", at_least=1)
     analogies: str | None = setting(
@@ -104,10 +105,12 @@ class NearestSettings(Settings):
                 f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
                 f"{' and '.join(f'`{name}`' for name in given) or 'none'}"
             )
-        if self.analogy is not None and len(self.analogy) != 3:
-            raise InputError(
-                f"`analogy` needs three words, as king man woman. Received: {len(self.analogy)}"
-            )
+        if self.analogy is not None:
+            count = len(self.analogy) if isinstance(self.analogy, list) else 1
+            if count != 3:
+                raise InputError(
+                    f"`analogy` needs three words, as king man woman. Received: {count}"
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

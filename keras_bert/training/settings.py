@@ -444,6 +444,15 @@ class LabelledRunSettings(RunSettings):
     scalar_mix_layer_norm: bool = setting(
         False, help="normalize every layer before mixing", stored=True
     )
+    static_vectors: str | None = setting(
+        None,
+        help="a model folder of static vectors, or a file of word vectors, of the model's own "
+        "vocabulary: the head reads them concatenated with the encoder's output",
+        unit="FOLDER",
+        default_help="none",
+        is_path=True,
+    )
+    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
     train_layers: int | None = setting(
         None,
         help="train only the last layers, this many, and the head; freeze the rest",
@@ -486,6 +495,8 @@ class LabelledRunSettings(RunSettings):
         for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
             if getattr(self, name) and not self.scalar_mix:
                 raise InputError(f"`{name}` needs `scalar_mix`.")
+        if self.freeze_static_vectors and self.static_vectors is None:
+            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
         for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),

@@ -188,7 +188,7 @@ class EarlierTask:
     """A fine-tuned task with which a run of the same kind continues.
 
     Attributes: `labels`; `options`, its settings by the names of a run's, except those that are
-    tuned again.
+    tuned again; `static_vectors`, the config of its static vectors, or None.
 
     Args:
         task: the task. Only numbers are kept of it: a run builds its own.
@@ -204,6 +204,8 @@ class EarlierTask:
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        vectors = task.static_vectors_layer
+        self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)
         self._heads = {
             head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
@@ -249,7 +251,8 @@ def _reads(task):
     Heads can be exchanged between tasks for which this is equal.
     """
     mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
-    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None))
+    has_vectors = task.static_vectors_layer is not None
+    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None), has_vectors)
 
 
 def pretraining_task_class(folder, settings):

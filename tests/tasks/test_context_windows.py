@@ -63,7 +63,6 @@ def test_tokens_are_kept_with_the_probability_of_the_published_program():
     np.testing.assert_allclose(sampler.kept[3:], np.minimum(1, np.sqrt(ratio) + ratio))
     assert not sampler.kept[SPECIAL].any()
     ids = np.full((500, 40), 3, np.int32)
-    found = made(sampler, ids + np.arange(500)[:, None] // 1000, ids * 0, np.full(500, 40))
     # Equal examples have equal draws, so each has a different last token.
     ids[:, -1] = np.random.default_rng(0).integers(4, 7, 500)
     draws = [
@@ -72,7 +71,6 @@ def test_tokens_are_kept_with_the_probability_of_the_published_program():
     ]
     assert len(set(draws)) > 1
     assert np.mean(draws) / ids.size == pytest.approx(sampler.kept[3], abs=0.03)
-    assert found.sequence_ids.any()
 
 
 def test_negatives_have_the_unigram_distribution_to_the_power_of_three_quarters():
