@@ -27,6 +27,8 @@ _ACCURACIES = {
     "sentence_order_accuracy": "sentence order",
 }
 _LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
+# Those of static vectors, with which no baseline compares.
+_VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
 
 
 @command(

@@ -226,7 +226,7 @@ def layers_model(encoder, choice):
     too few layers for the choice.
     """
     needed, layers = LAYERS[choice][0] or 0, encoder.config.num_hidden_states - 1
-    if needed > layers:
+    if needed > max(layers, 1):  # the last of static vectors is the only one
         raise InputError(
             f"`layers` is {choice}, which needs a model of at least {needed} layers. "
             f"Received: a model with {layers}."

@@ -51,7 +51,7 @@ def special_tokens_of(config, *, source):
     if config.get("tokenizer_class") == "BertJapaneseTokenizer":
         raise InputError(
             f"{source} asks for a BertJapaneseTokenizer, which splits words by a dictionary of "
-            "Japanese (MeCab); this library splits them as BERT does."
+            "Japanese (MeCab). This library splits them as BERT does."
         )
     is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
     extra = config.get("extra_special_tokens")
@@ -88,22 +88,22 @@ def case_of(config, tokenizer, added=(), *, special_tokens, source):
         shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
         raise InputError(
             f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
-            "split into words; this tokenizer does not support that."
+            "split into words. This tokenizer does not support that."
         )
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
-            raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
+            raise InputError(f"{source}: {key} is {config[key]!r}. It should be true or false.")
     recorded = config.get("do_lower_case", bert.get("lowercase"))
     lowercase = recorded is not False
     strip_accents = config.get("strip_accents", bert.get("strip_accents"))
     if strip_accents not in (None, lowercase):
         raise InputError(
-            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}; this "
+            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}. This "
             "tokenizer drops accents exactly when it lowercases, as the original BERT does."
         )
     if not config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True)):
         raise InputError(
-            f"{source} asks for tokenize_chinese_chars=false; this tokenizer makes a word of every "
+            f"{source} asks for tokenize_chinese_chars=false. This tokenizer makes a word of every "
             "CJK character, as the original BERT does."
         )
     return None if recorded is None else bool(recorded)
@@ -118,7 +118,7 @@ def wordpiece_of(tokenizer, *, special_tokens, source):
     if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
         raise InputError(
             f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
-            f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
+            f"{prefix!r}. WordPiece with {CONTINUATION_PREFIX!r} was expected."
         )
     ids = _ids(tokenizer, source=source)
     tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
@@ -137,7 +137,7 @@ def check_tokens(vocabulary, tokenizer, *, source):
             ids = [f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)]
             raise InputError(
                 f"{source}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
-                "tokenizer.json; delete the file that is not this model's."
+                "tokenizer.json. Delete the file that is not this model's."
             )
 
 
@@ -361,7 +361,7 @@ def _check_steps(config, tokenizer, normalizers, *, source):
     steps = [*(part.get("type") for part in normalizers), splitter]
     if steps != ["BertNormalizer", "BertPreTokenizer"]:
         raise InputError(
-            f"{source_file} splits words by {', '.join(map(str, steps))}; this library splits them "
+            f"{source_file} splits words by {', '.join(map(str, steps))}. This library splits them "
             "as BERT does, by BertNormalizer, BertPreTokenizer."
         )
 

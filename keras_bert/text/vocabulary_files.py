@@ -84,7 +84,7 @@ def read_counts(path, vocabulary):
 
 def _counts_error(file, number, found):
     return InputError(
-        f"{file}, line {number} {found}: these are not the counts of that vocabulary; delete the "
+        f"{file}, line {number} {found}: these are not the counts of that vocabulary. Delete the "
         "file, or learn the vocabulary again."
     )
 
@@ -119,7 +119,7 @@ def open_folder(folder, *, lowercase=None):
         case = {True: "uncased", False: "cased"}
         raise InputError(
             f"The vocabulary in {folder} is {case[recorded]} according to its {CONFIG_FILE}, and "
-            f"not {case[lowercase]}; leave the case out, or give another vocabulary."
+            f"not {case[lowercase]}. Leave the case out, or give another vocabulary."
         )
     if recorded is None and lowercase is None and vocabulary.algorithm == "bpe":
         raise InputError(
@@ -140,7 +140,7 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
         return _read_folder(path)[0]
     if path.suffix == ".json" or path.name == MERGES_FILE:
         raise InputError(
-            f"{path} alone is not a vocabulary; give a {VOCAB_TXT}, or the folder of {path.name}."
+            f"{path} alone is not a vocabulary. Give a {VOCAB_TXT}, or the folder of {path.name}."
         )
     return _parse_wordpiece(_read_bytes(path), path)
 
@@ -159,7 +159,7 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     for name in BpeVocabulary.FILES:
         source = f"{folder}/{name}"
         if name not in contents:
-            raise InputError(f"The vocabulary {source} could not be read: there is no such file.")
+            raise InputError(f"The vocabulary {source} could not be read: it does not exist.")
         texts[source] = _decode(contents[name], source, expected=expected[name])
     return BpeVocabulary.from_texts(
         *texts.values(), sources=list(texts), special_tokens=special_tokens
@@ -236,7 +236,7 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
 def _read_folder(folder):
     """-> (`Vocabulary`, whether it is uncased, None where that is unknown, `Template`)."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; a folder with a {VOCAB_TXT} was expected.")
+        raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
     special = hugging_face.special_tokens_of(config, source=str(folder))
@@ -277,7 +277,7 @@ def _read_bytes(path):
         return files.read_small(path)
     except OSError as error:
         raise InputError(
-            f"The vocabulary {path} could not be read: {error.strerror}; give a "
+            f"The vocabulary {path} could not be read: {error.strerror}. Give a "
             f"{VOCAB_TXT}, or a folder with a vocabulary."
         ) from error
 
@@ -285,16 +285,16 @@ def _read_bytes(path):
 def _decode(data, path, *, expected):
     """The text of a vocabulary's file; `InputError` names file and line."""
     if not data:
-        raise InputError(f"The vocabulary {path} is empty; {expected} was expected.")
+        raise InputError(f"The vocabulary {path} is empty. Expected {expected}.")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InputError(
-            f"{path}, line 1 begins with a byte order mark; save the file as UTF-8 without one."
+            f"{path}, line 1 begins with a byte order mark. Save the file as UTF-8 without one."
         )
     if b"\r\n" in data:
         number = data[: data.index(b"\r\n")].count(b"\n") + 1
         raise InputError(
-            f"{path}, line {number} has a Windows line end; "
-            "save the file with Unix line ends (a newline only)."
+            f"{path}, line {number} has a Windows line end. "
+            "Save the file with Unix line ends (a newline only)."
         )
     try:
         return data.decode("utf-8")

@@ -41,7 +41,7 @@ class StaticVectorTask(PretrainingTask):
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ()
     HEADS = ("contexts",)
     OPTIONS = StaticVectorSettings
-    RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.05, "weight_decay": 0.0}
+    RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.1, "weight_decay": 0.0}
 
     def __init__(
         self,
