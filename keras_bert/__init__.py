@@ -48,7 +48,7 @@ _HOMES = {
     "embed_to_file": "keras_bert.inference.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
     "nearest": "keras_bert.inference.nearest",
-    "WordVectors": "keras_bert.inference.word_vectors",
+    "WordVectors": "keras_bert.inference.nearest",
     "export": "keras_bert.exports.saved_model",
     "convert": "keras_bert.checkpoints.convert",
     "serve": "keras_bert.serving.serve",

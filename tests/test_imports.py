@@ -63,6 +63,7 @@ LATE_IMPORTS = {
     ("tasks.tagging.tagger", "tasks.tagging.features"),
     ("tasks.tagging.tagger", "tasks.tagging.signatures"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
+    ("tasks.pretraining.static_vectors", "training.optimizers.optimizer"),
 }
 
 

@@ -306,9 +306,7 @@ def save_word_vectors(model, tokenizer, path, *, format, overwrite=False):
     table = embedding_table(encoder.embedding, dtype="float32")
     table = np.asarray(normalized(table) if encoder.config.normalize else table)
     words = tokenizer.vocabulary.tokens
-    blocks = (
-        (words[i : i + _BLOCK], table[i : i + _BLOCK]) for i in range(0, len(words), _BLOCK)
-    )
+    blocks = ((words[i : i + _BLOCK], table[i : i + _BLOCK]) for i in range(0, len(words), _BLOCK))
     _write(blocks, path, format=format, shape=(len(words), table.shape[1]), overwrite=overwrite)
 
 

@@ -46,7 +46,7 @@ class TextEmbedding:
 
 
 # Default maximum sequence length of encoders that take any.
-_ANY_LENGTH = 512
+ANY_LENGTH = 512
 # Numbers in the vectors that are held at once (256 MiB): the limit for texts that are processed
 # together, counted as if every character were a token.
 _NUMBERS_TOGETHER = 1 << 26
@@ -80,7 +80,7 @@ class Embedder:
 
     def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
-        max_length = settings.max_length or encoder.default_max_length(_ANY_LENGTH)
+        max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
             raise InputError(
                 f"`max_length` is {max_length}, but the model has {config.max_length} positions."

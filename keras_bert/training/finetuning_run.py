@@ -228,7 +228,6 @@ class Finetuning:
                 report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
 
-
     def _static_vectors(self, settings, tokenizer):
         """The encoder whose vectors are concatenated with the other's, or None.
 

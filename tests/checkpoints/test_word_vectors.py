@@ -128,7 +128,10 @@ BAD = [
     (b"", "line 1 is not a word and its numbers"),
     (b"some text\n", "line 1 is not a word and its numbers. Expected a word and its numbers"),
     (CUT, "file is too short|vector 2 is cut short"),
-    (binary_of(["a", "b\xff"], np.ones((2, 3))).replace(b"\xc3\xbf", b"\xff"), "in vector 2 is not"),
+    (
+        binary_of(["a", "b\xff"], np.ones((2, 3))).replace(b"\xc3\xbf", b"\xff"),
+        "in vector 2 is not",
+    ),
     (binary_of(["a"], np.full((1, 3), np.inf)), "vector 1 has a number that is not finite"),
     (binary_of(["a"], np.ones((1, 3))) + b"more", "more than the 1 words of its first line"),
     (gzip.compress(b"a 1 2\n" * 9000)[:-9], "the compressed file is cut short or damaged"),

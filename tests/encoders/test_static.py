@@ -19,7 +19,7 @@ from keras_bert.training.pretrain import pretrain
 from tests import small_model
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
-from tests.export.answers import CHECKS
+from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -115,8 +115,14 @@ def small_static(**changes):
 LIMITS = [
     (lambda e, t: kb.FillMask(e, t), "they cannot fill \\[MASK\\]. Use a model that was"),
     (lambda e, t: kb.CausalLM(e, t), "A causal LM needs a causal encoder"),
-    (lambda e, t: kb.Classifier(e, t, labels=["a", "b"], pooling="cls"), "its first and last token are"),
-    (lambda e, t: kb.Classifier(e, t, labels=["a", "b"], pooling="last"), "Choose the pooling mean or m"),
+    (
+        lambda e, t: kb.Classifier(e, t, labels=["a", "b"], pooling="cls"),
+        "its first and last token are",
+    ),
+    (
+        lambda e, t: kb.Classifier(e, t, labels=["a", "b"], pooling="last"),
+        "Choose the pooling mean or m",
+    ),
     (
         lambda e, t: kb.Tagger(e, t, labels=["O"], layer_mix={"layer_norm_eps": None, "l2": 0.0}),
         "Static vectors are a single layer",
@@ -184,16 +190,17 @@ def test_fit_trains_from_python(data):
     encoder = kb.StaticEncoder(kb.StaticConfig(vocab_size=len(VOCABULARY), hidden_size=8))
     tokenizer = kb.Tokenizer.from_vocab(data / "vocab.txt")
     task = kb.SkipGram(encoder, tokenizer, window=2, subsample=0.0)
-    from keras_bert.training.optimizers.adagrad import Adagrad
-
-    task.compile_defaults(Adagrad(0.2))
+    task.compile_defaults(learning_rate=0.2)
     history = task.fit(task.dataset(data), steps_per_epoch=20, epochs=2, verbose=0).history
     assert history["loss"][1] < history["loss"][0]
 
 
 NONE = {"window": None, "subsample": None}
 BAD = [
-    ({**NONE, "objective": None}, "A static encoder cannot be pre-trained with the objective mlm-nsp. Cho"),
+    (
+        {**NONE, "objective": None},
+        "A static encoder cannot be pre-trained with the objective mlm-nsp. Cho",
+    ),
     ({"architecture": "tiny"}, "A bert encoder cannot be pre-trained with the objective skip-gram"),
     ({**NONE, "objective": "causal-lm"}, "with the objective causal-lm"),
     ({"window": 0}, "`window` is 0"),
@@ -232,7 +239,11 @@ def run_of(kind, files, vectors, output, **changes):
     return finetune(**given)
 
 
-@pytest.mark.parametrize("kind", LINES)
+QUICK = ("classifier", "tagger")
+KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_under_every_kind_of_task_it_is_trained_exported_and_answers(
     kind, files, vectors, tmp_path
 ):
@@ -343,7 +354,9 @@ def test_static_vectors_of_another_kind_are_one_sentence(bert, vectors, files, t
     with pytest.raises(InputError, match="`freeze_static_vectors` needs `static_vectors`"):
         run_of("tagger", files, bert, tmp_path / "run", freeze_static_vectors=True)
     encoder, tokenizer = load(bert)
-    with pytest.raises(ValueError, match="`static_vectors` must be an encoder whose vectors do not"):
+    with pytest.raises(
+        ValueError, match="`static_vectors` must be an encoder whose vectors do not"
+    ):
         kb.Tagger(encoder, tokenizer, labels=["O"], static_vectors=encoder)
 
 

@@ -90,9 +90,10 @@ def test_draws_depend_on_content_seed_and_epoch_alone():
         np.testing.assert_array_equal(one, other)
     for change in ({"seed": 1}, {"epoch": 1}):
         other = made(sampler, ids, segments, lengths, **change)
-        assert other.negatives.shape != first.negatives.shape or (
-            other.negatives != first.negatives
-        ).any()
+        assert (
+            other.negatives.shape != first.negatives.shape
+            or (other.negatives != first.negatives).any()
+        )
     # What is kept of an example, and its windows, do not depend on the other examples.
     alone = made(sampler, ids[5:6], segments[5:6], lengths[5:6])
     kept = first.input_ids[:, W:-W][np.isin((first.sequence_ids[:, W:-W] - 1) // 2, [5])]

@@ -15,8 +15,7 @@ V, D, STEPS = 9, 4, 5
 def steps():
     rng = np.random.default_rng(0)
     return [
-        (rng.integers(0, V - 2, 6), rng.normal(size=(6, D)).astype("float32"))
-        for _ in range(STEPS)
+        (rng.integers(0, V - 2, 6), rng.normal(size=(6, D)).astype("float32")) for _ in range(STEPS)
     ]
 
 

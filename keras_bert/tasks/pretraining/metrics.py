@@ -176,9 +176,7 @@ class MeanNats:
     """In place of `Metrics`, for outputs that are nats: their means over what counts."""
 
     def __init__(self, outputs, *, counts_finite=False):
-        self._outputs = {
-            name: keras.metrics.Mean(name=f"{name}_cross_entropy") for name in outputs
-        }
+        self._outputs = {name: keras.metrics.Mean(name=f"{name}_cross_entropy") for name in outputs}
         self.finite = FiniteBatches() if counts_finite else None
 
     @property

@@ -87,6 +87,19 @@ class StaticVectorTask(PretrainingTask):
     def name_of_output(self):
         return self.KIND.replace("-", "_")
 
+    def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
+        """As `PretrainingTask.compile_defaults`; the default optimizer is that of `pretrain`.
+
+        It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
+        """
+        if optimizer is None:
+            from keras_bert.training.optimizers.optimizer import make_optimizer
+
+            given = {} if learning_rate is None else {"learning_rate": learning_rate}
+            given = {**self.RUN_DEFAULTS, **given}
+            optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
+        super().compile_defaults(optimizer, **options)
+
     def output_metrics(self, *, counts_finite):
         return MeanNats(self.output, counts_finite=counts_finite)
 

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
-from keras_bert.inference.word_vectors import WordVectors
+from keras_bert.inference.nearest import WordVectors
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
@@ -60,7 +60,9 @@ def test_neighbours_are_by_cosine_without_the_word_and_special_tokens(vectors):
 def test_a_word_of_several_tokens_has_their_mean(vectors):
     mean = vectors.table[[5, 11]].mean(axis=0)
     np.testing.assert_allclose(vectors.vector("kings"), mean / np.linalg.norm(mean), rtol=1e-6)
-    assert "king" not in dict(vectors.nearest("kings")) and "queen" in dict(vectors.nearest("kings"))
+    assert "king" not in dict(vectors.nearest("kings")) and "queen" in dict(
+        vectors.nearest("kings")
+    )
 
 
 def test_an_analogy_is_the_sum_of_unit_vectors(vectors):
@@ -92,7 +94,9 @@ def test_the_rank_correlation_is_scipys(separator, vectors, tmp_path):
     pairs = [("king", "queen", 8.5), ("man", "boy", 7), ("king", "girl", 1.5), ("king", "s", 9)]
     rows = [separator.join(map(str, pair)) for pair in pairs]
     header = separator.join(("Word 1", "Word 2", "Human") if separator != " " else ("a", "b", "c"))
-    path.write_text("\n".join([header, "# a comment", *rows, separator.join("xyz") + separator + "3"]))
+    path.write_text(
+        "\n".join([header, "# a comment", *rows, separator.join("xyz") + separator + "3"])
+    )
     found = vectors.evaluate_similarity(path)
     known = pairs[:3]
     cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in known]
