@@ -1,11 +1,11 @@
-"""Files of word vectors: word2vec's text and binary, GloVe's, and fastText's .vec, read and written.
+"""Files of word vectors, read and written: word2vec's text and binary, GloVe's, fastText's .vec.
 
 - "word2vec": a line with the number of words and the size D, then a line per word with D numbers.
   fastText's `.vec` is the same.
 - "word2vec-binary": the same first line, then each word, a space and D float32.
 - "glove": lines as of word2vec, without the first one.
 
-Files are read and written in blocks, compressed ones (gzip) too. A word may contain spaces: the
+Files are read and written in batches, compressed ones (gzip) too. A word may contain spaces: the
 last D fields of a line are the numbers.
 """
 
@@ -34,7 +34,7 @@ from keras_bert.text.vocabulary import (
     WordPieceVocabulary,
 )
 
-_BLOCK = 1024  # words
+_BATCH = 1024  # words
 _BYTES = 1 << 20  # that are read at a time
 _LONGEST = 1 << 20  # bytes of a line, or of a word in a binary file
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,6})[ \t\r]*\n")
@@ -60,13 +60,13 @@ def is_word_vectors(path):
 
 
 class WordVectorFile:
-    """A file of word vectors that is read in blocks.
+    """A file of word vectors that is read in batches.
 
     Args:
         path: the file; its format is detected from its beginning.
 
-    Attributes: `path`, `format` (of VECTOR_FORMATS), `size` (D), and `count`, the number of words that the
-    first line gives, or None.
+    Attributes: `path`, `format` (of VECTOR_FORMATS), `size` (D), and `count`, the number of words
+    that the first line gives, or None.
 
     Raises:
         InputError: it cannot be read, is empty, or begins with neither a header nor a word and its
@@ -95,7 +95,7 @@ class WordVectorFile:
             if self.size < 2:
                 raise self._error("line 1 is not a word and its numbers", first)
 
-    def blocks(self):
+    def batches(self):
         """Yields lists of words and their vectors, float32 (n, D), a thousand at a time.
 
         Raises InputError, which names the line, or in a binary file the number of the vector.
@@ -119,8 +119,8 @@ class WordVectorFile:
             return self.count
         lines, last = 0, b"\n"
         with self._reading() as file:
-            while block := file.read(_BYTES):
-                lines, last = lines + block.count(b"\n"), block
+            while some := file.read(_BYTES):
+                lines, last = lines + some.count(b"\n"), some
         return lines + (not last.endswith(b"\n"))
 
     def _text(self, file):
@@ -129,7 +129,7 @@ class WordVectorFile:
             lines = []
             for line in iter(lambda: file.readline(_LONGEST), b""):
                 lines.append(line)
-                if len(lines) == _BLOCK or len(line) == _LONGEST:
+                if len(lines) == _BATCH or len(line) == _LONGEST:
                     break
             if not lines:
                 return
@@ -179,7 +179,7 @@ class WordVectorFile:
                 vectors.append(np.frombuffer(data, "<f4", self.size, end + 1))
                 if not np.isfinite(vectors[-1]).all():
                     raise self._error(f"vector {number} has a number that is not finite")
-                if len(words) == _BLOCK:
+                if len(words) == _BATCH:
                     yield words, np.stack(vectors)
                     words, vectors = [], []
                 start = end + 1 + width
@@ -261,7 +261,7 @@ def load_word_vectors(path):
     special = [token for token in BERT_TOKENS.tokens]
     table = np.zeros((file.number_of_words() + len(special), file.size), np.float32)
     ids, duplicates, left_out = {}, 0, 0
-    for words, vectors in file.blocks():
+    for words, vectors in file.batches():
         for word, vector in zip(words, vectors, strict=True):
             if word in ids:
                 duplicates += 1
@@ -306,8 +306,8 @@ def save_word_vectors(model, tokenizer, path, *, format, overwrite=False):
     table = embedding_table(encoder.embedding, dtype="float32")
     table = np.asarray(normalized(table) if encoder.config.normalize else table)
     words = tokenizer.vocabulary.tokens
-    blocks = ((words[i : i + _BLOCK], table[i : i + _BLOCK]) for i in range(0, len(words), _BLOCK))
-    _write(blocks, path, format=format, shape=(len(words), table.shape[1]), overwrite=overwrite)
+    batches = ((words[i : i + _BATCH], table[i : i + _BATCH]) for i in range(0, len(words), _BATCH))
+    _write(batches, path, format=format, shape=(len(words), table.shape[1]), overwrite=overwrite)
 
 
 def convert_word_vectors(source, path, *, format, overwrite=False):
@@ -317,7 +317,7 @@ def convert_word_vectors(source, path, *, format, overwrite=False):
     """
     file = WordVectorFile(source)
     seen, is_first = set(), bytearray()
-    for words, _ in file.blocks():
+    for words, _ in file.batches():
         for word in words:
             is_first.append(word not in seen)
             seen.add(word)
@@ -325,24 +325,24 @@ def convert_word_vectors(source, path, *, format, overwrite=False):
     del seen
     _warn(source, len(is_first) - count, 0)
 
-    def blocks():
+    def batches():
         begin = 0
-        for words, vectors in file.blocks():
+        for words, vectors in file.batches():
             kept = np.frombuffer(is_first, bool, len(words), begin)
             begin += len(words)
             yield [word for word, keep in zip(words, kept, strict=True) if keep], vectors[kept]
 
-    _write(blocks(), path, format=format, shape=(count, file.size), overwrite=overwrite)
+    _write(batches(), path, format=format, shape=(count, file.size), overwrite=overwrite)
     return file.format
 
 
-def _write(blocks, path, *, format, shape, overwrite):
+def _write(batches, path, *, format, shape, overwrite):
     check_output_file(path, is_ours=is_word_vectors, force=overwrite)
     line = "%s " + " ".join(["%.9g"] * shape[1]) + "\n"
     with new_file(path) as temporary, open(temporary, "wb") as file:
         if format != "glove":
             file.write(b"%d %d\n" % shape)
-        for words, vectors in blocks:
+        for words, vectors in batches:
             if format != "word2vec-binary":
                 rows = zip(words, vectors.tolist(), strict=True)
                 file.write("".join([line % (word, *row) for word, row in rows]).encode())

@@ -57,8 +57,8 @@ class Task(keras.Model):
             only.
 
     Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix`,
-    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform` if the head reads it, or None), and
-    `max_length` of tasks with `SETTINGS`.
+    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
+    if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
         KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.

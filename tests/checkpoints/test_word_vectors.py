@@ -156,7 +156,7 @@ def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
         file.write("broken 0.5\n")
     tracemalloc.start()
     with pytest.raises(InputError, match="line 1000000 has 1 numbers. Expected a word and 2"):
-        for _ in WordVectorFile(path).blocks():
+        for _ in WordVectorFile(path).batches():
             pass
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -212,7 +212,7 @@ def test_a_binary_file_is_read_whatever_the_boundaries_of_what_is_read_at_once(
     path.write_bytes(binary_of(words, table, end=b"\n"))
     for size in (1, 7, 64, 1000):
         monkeypatch.setattr("keras_bert.checkpoints.word_vectors._BYTES", size)
-        found = list(WordVectorFile(path).blocks())
+        found = list(WordVectorFile(path).batches())
         assert list(itertools.chain(*(each for each, _ in found))) == words
         np.testing.assert_array_equal(np.concatenate([each for _, each in found]), table)
 

@@ -1,4 +1,4 @@
-"""Skip-gram and CBOW with negative sampling, against float64 sums over windows and their gradients."""
+"""Skip-gram and CBOW with negative sampling, against sums over windows in float64."""
 
 import keras
 import numpy as np
