@@ -53,3 +53,27 @@ def test_gradients_are_clipped_by_the_norm_of_rows_that_are_added_up():
         optimizer.apply([gradient], [variable])
     np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
     assert one.numpy()[2, 0] == pytest.approx(-0.5e-3, rel=1e-2)
+
+
+def test_a_program_of_xla_and_collected_batches_have_the_same_step(steps):
+    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    plain, compiled, collected = (keras.Variable(table) for _ in range(3))
+    variables = (plain, compiled, collected)
+    optimizers = [Adagrad(0.1), Adagrad(0.1), Adagrad(0.1, gradient_accumulation_steps=2)]
+    for optimizer, variable in zip(optimizers, variables, strict=True):
+        optimizer.build([variable])
+
+    def slices(ids, values):
+        return tf.IndexedSlices(values, ids, tf.constant([V, D]))
+
+    @tf.function(jit_compile=True)
+    def step(ids, values):
+        optimizers[1].apply([slices(ids, values)], [compiled])
+
+    for ids, values in steps:
+        optimizers[0].apply([slices(tf.constant(ids), tf.constant(values))], [plain])
+        step(tf.constant(ids), tf.constant(values))
+        for _ in range(2):
+            optimizers[2].apply([slices(tf.constant(ids), tf.constant(values))], [collected])
+    np.testing.assert_allclose(compiled.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(collected.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)

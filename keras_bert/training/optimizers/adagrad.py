@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert.layers.kernels.adagrad import names_rows, update_rows, with_unique_rows
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Adagrad(keras.optimizers.Optimizer):
@@ -34,13 +36,15 @@ class Adagrad(keras.optimizers.Optimizer):
         self._accumulators = self.add_optimizer_variables(variables, "accumulator")
 
     def apply(self, grads, trainable_variables=None):
-        super().apply([_added_up(gradient) for gradient in grads], trainable_variables)
+        collects = self.gradient_accumulation_steps is not None  # in tables
+        grads = [with_unique_rows(gradient, dense=collects) for gradient in grads]
+        super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         accumulator = self._accumulators[self._get_variable_index(variable)]
         rate = ops.cast(learning_rate, variable.dtype)
-        if _names_rows(gradient):
-            _update_rows(gradient, variable, accumulator, rate=rate, epsilon=self.epsilon)
+        if names_rows(gradient):
+            update_rows(gradient, variable, accumulator, rate=rate, epsilon=self.epsilon)
             return
         gradient = ops.cast(gradient, variable.dtype)
         self.assign_add(accumulator, ops.square(gradient))
@@ -48,34 +52,3 @@ class Adagrad(keras.optimizers.Optimizer):
 
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}
-
-
-def _names_rows(gradient):
-    """Whether a gradient is `tf.IndexedSlices`."""
-    return hasattr(gradient, "indices") and hasattr(gradient, "values")
-
-
-def _added_up(gradient):
-    """`tf.IndexedSlices` with every row once; any other gradient as it is."""
-    if not _names_rows(gradient):
-        return gradient
-    import tensorflow as tf
-
-    rows, number = tf.unique(gradient.indices)
-    values = tf.math.unsorted_segment_sum(gradient.values, number, tf.size(rows))
-    return tf.IndexedSlices(values, rows, gradient.dense_shape)
-
-
-def _update_rows(gradient, variable, accumulator, *, rate, epsilon):
-    import tensorflow as tf
-
-    if isinstance(variable, keras.Variable):  # some callers pass the tensor inside
-        variable = variable.value
-    tf.raw_ops.ResourceSparseApplyAdagradV2(
-        var=variable.handle,
-        accum=accumulator.value.handle,
-        lr=rate,
-        epsilon=tf.cast(epsilon, variable.dtype),
-        grad=tf.cast(gradient.values, variable.dtype),
-        indices=gradient.indices,
-    )
