@@ -15,6 +15,7 @@ from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.inference.nearest import Neighbour
 from keras_bert.inference.nearest import WordVectors as WordVectors
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance

@@ -21,12 +21,16 @@ class Adagrad(keras.optimizers.Optimizer):
     Args:
         learning_rate: η, a number or a schedule.
         epsilon: ε.
+        weight_decay: of all rows, in every step; None and 0 are none.
 
     Others are those of every Keras optimizer.
     """
 
-    def __init__(self, learning_rate, *, epsilon=1e-10, name="adagrad", **kwargs):
-        super().__init__(learning_rate, name=name, **kwargs)
+    def __init__(
+        self, learning_rate, *, epsilon=1e-10, weight_decay=None, name="adagrad", **kwargs
+    ):
+        # Keras would decay all rows by 0.
+        super().__init__(learning_rate, weight_decay=weight_decay or None, name=name, **kwargs)
         self.epsilon = epsilon
 
     def build(self, variables):
