@@ -294,9 +294,9 @@ class VocabularySettings(_JobSettings):
     )
     algorithm: str = setting(
         "wordpiece",
-        help="wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE "
-        "of GPT-2 and RoBERTa)",
-        choices=("wordpiece", "bpe"),
+        help="wordpiece, as in BERT, byte-pair encoding of characters (not the byte-level BPE "
+        "of GPT-2 and RoBERTa), or whole words, for static vectors",
+        choices=("wordpiece", "bpe", "words"),
     )
     cased: bool = setting(False, help="keep capitals and accents")
     min_frequency: int = setting(

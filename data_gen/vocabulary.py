@@ -32,7 +32,7 @@ from keras_bert.base.files import (
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
 from keras_bert.text import vocabulary_files
-from keras_bert.text.learners import learn_bpe, learn_wordpiece
+from keras_bert.text.learners import learn_bpe, learn_wordpiece, learn_words
 from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, BpeVocabulary, Vocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
@@ -204,8 +204,8 @@ def _exists(path, more=""):
 
 
 def _learn(counts, settings):
-    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe}[settings.algorithm]
-    return learn(
+    algorithms = {"wordpiece": learn_wordpiece, "bpe": learn_bpe, "words": learn_words}
+    return algorithms[settings.algorithm](
         counts,
         size=settings.size,
         min_frequency=settings.min_frequency,

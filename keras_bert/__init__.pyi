@@ -10,9 +10,13 @@ from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.static.config import StaticConfig as StaticConfig
+from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.inference.nearest import Neighbour
+from keras_bert.inference.nearest import WordVectors as WordVectors
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -29,6 +33,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
 )
 from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
+from keras_bert.tasks.pretraining.static_vectors import Cbow as Cbow
+from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )
@@ -50,6 +56,7 @@ __all__ = [
     "BertEncoder",
     "BpeVocabulary",
     "CausalLM",
+    "Cbow",
     "Classifier",
     "FillMask",
     "InputError",
@@ -62,12 +69,16 @@ __all__ = [
     "RelationClassifier",
     "ScalarMix",
     "SentenceOrderPretrainer",
+    "SkipGram",
     "SpanClassifier",
     "SpanPretrainer",
+    "StaticConfig",
+    "StaticEncoder",
     "Tagger",
     "Tokenizer",
     "Vocabulary",
     "WordPieceVocabulary",
+    "WordVectors",
     "ask",
     "convert",
     "diagnose",
@@ -86,6 +97,7 @@ __all__ = [
     "load",
     "load_task",
     "load_vocabulary",
+    "nearest",
     "predict",
     "pretrain",
     "pretraining_data",
@@ -154,10 +166,11 @@ def convert(
 
     Args:
         input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
-            preset, hf://owner/name.
-        output: the folder to write.
-        to: the format to write; every command here reads huggingface, and keras-nlp contains the
-            encoder only.
+            preset, hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec).
+        output: the folder to write, or the file of word vectors.
+        to: the format to write; every command here reads huggingface, keras-nlp contains the encoder
+            only, and word2vec (also fastText's .vec), word2vec-binary and glove are files of static
+            vectors.
         force: replace an output that this command wrote before.
         report: a function that receives one line if nothing had to be written.
 
@@ -510,6 +523,8 @@ def finetune(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
+    static_vectors: str | PathLike[str] | None = ...,
+    freeze_static_vectors: bool = ...,
     train_layers: int | None = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
@@ -580,6 +595,9 @@ def finetune(
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: L2 regularization of the mix toward equal weights.
         scalar_mix_layer_norm: normalize every layer before mixing.
+        static_vectors: a model folder of static vectors, or a file of word vectors, of the model's own
+            vocabulary: the head reads them concatenated with the encoder's output (None: none).
+        freeze_static_vectors: keep the `static_vectors` as they are.
         train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
             whole model).
         gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
@@ -680,8 +698,8 @@ def learn_vocabulary(
         output: where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its tokens
             in the text), or for bpe a folder.
         size: number of tokens to learn, special tokens included.
-        algorithm: wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE of
-            GPT-2 and RoBERTa).
+        algorithm: wordpiece, as in BERT, byte-pair encoding of characters (not the byte-level BPE of
+            GPT-2 and RoBERTa), or whole words, for static vectors.
         cased: keep capitals and accents.
         min_frequency: minimum count of a token in the text.
         alphabet_limit: number of different characters to keep, the most frequent ones.
@@ -756,6 +774,41 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
         InputError: there is none, or one of an unsupported kind.
     """
 
+def nearest(
+    *,
+    model: object,
+    word: str | None = ...,
+    analogy: str | Sequence[str] | None = ...,
+    top_k: int = ...,
+    analogies: str | PathLike[str] | None = ...,
+    pairs: str | PathLike[str] | None = ...,
+) -> list[Neighbour] | dict[str, Any]:
+    """The neighbours of a word or of an analogy, or the metrics of a file.
+
+    For several questions to one model, use `WordVectors`, which loads it once.
+
+    Args:
+        model: a model folder, such as one of static vectors, or a file of word vectors.
+        word: the word whose neighbours are wanted (None: none).
+        analogy: three words a b c: the words nearest to a - b + c, as king man woman (None: none).
+        top_k: number of words.
+        analogies: the accuracy on a file of analogies, four words per line, the last one to be found
+            (None: none).
+        pairs: the rank correlation with a file of rated pairs, two words and a number per line (None:
+            none).
+
+    `model` may also be a task, or a `WordVectors`.
+
+    Returns:
+        For `word` and `analogy` a list of `Neighbour`, a word and the cosine of its vector, the
+        most similar first. For `analogies` and `pairs` a dictionary: see
+        `WordVectors.evaluate_analogies` and `WordVectors.evaluate_similarity`.
+
+    Raises:
+        InputError: the model cannot be loaded, the vocabulary does not have a word, or a file is
+            invalid.
+    """
+
 def predict(
     *,
     model: object,
@@ -815,7 +868,7 @@ def pretrain(
     output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
-    weight_decay: float = ...,
+    weight_decay: float | None = ...,
     schedule: str = ...,
     layer_decay: float = ...,
     seed: int = ...,
@@ -835,14 +888,17 @@ def pretrain(
     architecture: str | None = ...,
     model: str | PathLike[str] | None = ...,
     initialization: str | None = ...,
-    learning_rate: float = ...,
-    optimizer: str = ...,
+    learning_rate: float | None = ...,
+    optimizer: str | None = ...,
     clip_norm: float = ...,
     gradient_accumulation: int = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
     objective: str | None = ...,
+    window: int | None = ...,
+    negatives: int | None = ...,
+    subsample: float | None = ...,
     causal_fraction: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
@@ -858,6 +914,8 @@ def pretrain(
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    With the architecture "static" and `objective="skip-gram"` or "cbow" they train static vectors
+    (a `SkipGram` or `Cbow`).
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
@@ -870,7 +928,8 @@ def pretrain(
             checkpoints/.
         batch_size: examples per step (per phase).
         warmup: fraction of steps for linear learning-rate warm-up.
-        weight_decay: weight decay; not applied to biases and LayerNorm.
+        weight_decay: weight decay; not applied to biases and LayerNorm (None: 0.01; 0 for skip-gram and
+            cbow).
         schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
             (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
         layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
@@ -907,8 +966,9 @@ def pretrain(
             the neighbouring tokens (neighbours), which a masked LM otherwise learns only after
             thousands of steps, or to nothing in particular, as in BERT (bert) (None: neighbours, where
             no model is given).
-        learning_rate: learning rate at the end of the warm-up.
-        optimizer: AdamW, or LAMB for batches of thousands of examples.
+        learning_rate: learning rate at the end of the warm-up (None: 5e-4; 0.1 for skip-gram and cbow).
+        optimizer: AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the
+            vectors of a batch (None: adamw; adagrad for skip-gram and cbow).
         clip_norm: global norm for gradient clipping; 0: no clipping.
         gradient_accumulation: split each step's batch into this many parts, computed one after another,
             to fit into memory.
@@ -917,8 +977,13 @@ def pretrain(
         bad_records: what to do with unreadable records: stop with an error that names file and record
             (error), or read all records once at the start, leave the damaged ones out and count them
             (skip).
-        objective: the objective of the data folder, or causal-lm, which predicts the next token on the
-            sequences of any folder (None: the data folder's own).
+        objective: the objective of the data folder; or on the sequences of any folder causal-lm, which
+            predicts the next token, or skip-gram or cbow, which train static vectors (None: the data
+            folder's own).
+        window: skip-gram and cbow: contexts on either side of a token, up to this many (None: 5).
+        negatives: skip-gram and cbow: random tokens for each prediction (None: 5).
+        subsample: skip-gram and cbow: frequency above which tokens are left out at random; 0: none
+            (None: 0.001).
         causal_fraction: fraction of each batch trained as a causal LM, the rest as a masked LM, on data
             of the objective mlm (GPT-BERT).
         span_boundary_weight: weight of the span-boundary loss relative to the masked-token loss, for
@@ -1187,6 +1252,8 @@ def sweep(
     scalar_mix: bool = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
+    static_vectors: str | PathLike[str] | None = ...,
+    freeze_static_vectors: bool = ...,
     train_layers: int | None = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
@@ -1255,6 +1322,9 @@ def sweep(
         scalar_mix: the head reads a learned mix of all layers instead of the last one.
         scalar_mix_l2: L2 regularization of the mix toward equal weights.
         scalar_mix_layer_norm: normalize every layer before mixing.
+        static_vectors: a model folder of static vectors, or a file of word vectors, of the model's own
+            vocabulary: the head reads them concatenated with the encoder's output (None: none).
+        freeze_static_vectors: keep the `static_vectors` as they are.
         train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
             whole model).
         gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each

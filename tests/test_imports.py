@@ -68,6 +68,7 @@ LATE_IMPORTS = {
     ("tasks.pretraining.causal_lm", "tasks.pretraining.generation"),
     ("tasks.pretraining.causal_lm", "tasks.pretraining.signatures"),
     ("tasks.pretraining.causal_lm", "inference.generate"),
+    ("tasks.pretraining.static_vectors", "training.optimizers.optimizer"),
 }
 
 

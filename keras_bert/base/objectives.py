@@ -9,3 +9,5 @@ MASKINGS = ("static", "dynamic")
 CAUSAL_LM = "causal-lm"
 # The one that does so in both directions.
 BIDIRECTIONAL_LM = "bidirectional-lm"
+# Those that train static vectors on the same texts.
+STATIC_VECTORS = ("skip-gram", "cbow")

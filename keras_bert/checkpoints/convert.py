@@ -15,7 +15,12 @@ from keras_bert.checkpoints.model_folder import build_task, find_model_folder
 from keras_bert.checkpoints.named_models import read_foreign
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_table, save_folder
-from keras_bert.checkpoints.settings import ConvertSettings
+from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
+from keras_bert.checkpoints.word_vectors import (
+    convert_word_vectors,
+    is_word_vectors,
+    save_word_vectors,
+)
 from keras_bert.encoders.encoder import Encoder
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
@@ -46,9 +51,11 @@ def convert(
     """
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
     source, output = Path(settings.input), Path(settings.output)
-    if not is_google(source):
+    if not is_google(source) and not is_word_vectors(source):
         source = find_model_folder(settings.input)
     reject_input_as_output([source], settings.output)
+    if settings.to in VECTOR_FORMATS:
+        return _to_word_vectors(source, settings)
     is_model = is_google(source) or (source / CONFIG).exists()
     if is_model and source.resolve() in output.resolve().parents:
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
@@ -72,6 +79,20 @@ def convert(
     is_task = not isinstance(model, Encoder)
     wrote = model.architecture if is_task else model.tensor_names(model.config).base_class
     return {"found": found, "wrote": wrote, "left_out": left_out}
+
+
+def _to_word_vectors(source, settings):
+    """`convert` to a file of word vectors; from one, without a model in memory."""
+    given = {"format": settings.to, "overwrite": settings.force}
+    left_out = []
+    if is_word_vectors(source):
+        found = convert_word_vectors(source, settings.output, **given)
+    else:
+        found, model, tokenizer, left_out = read_model(source)
+        save_word_vectors(model, tokenizer, settings.output, **given)
+        if not isinstance(model, Encoder):
+            left_out = [*left_out, *model.heads]
+    return {"found": found, "wrote": "word vectors", "left_out": left_out}
 
 
 def _is_there(save, model, tokenizer, output):

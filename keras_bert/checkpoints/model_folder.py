@@ -79,6 +79,9 @@ def build_task(checkpoint):
     mix = checkpoint.layer_mix()
     if mix is not None:
         options["layer_mix"] = mix
+    vectors = checkpoint.static_vectors()
+    if vectors is not None:
+        options["static_vectors"] = vectors
     task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
     assign_heads(task, checkpoint, class_names)
     task.tuned = (*task.tuned, *checkpoint.tuned(kind))

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert import tasks
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import read_json
+from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.encoders import encoder_class, new_encoder, read_config
@@ -256,6 +256,18 @@ class PretrainedCheckpoint:
                 f"{longest} positions of the model."
             )
         return settings
+
+    def static_vectors(self):
+        """A new encoder of the task's static vectors; None if it has none."""
+        values = self.stored.get("static_vectors")
+        if values is None:
+            return None
+        source = f"{self.source}, under {MARK}: `static_vectors`"
+        check_object(values, source=source)
+        config = read_config(values, source=source)
+        if config.num_hidden_states != 1:
+            raise InputError(f"{source} describes an encoder that is not static.")
+        return new_encoder(config)
 
     def layer_mix(self):
         """The arguments of the task's layer mix; None if it has none."""

@@ -88,6 +88,8 @@ def to_hugging_face(model):
             stored.pop("bilstm", None)
         if model.layer_mix is not None:
             stored["scalar_mix"] = model.layer_mix
+        if model.static_vectors_layer is not None:
+            stored["static_vectors"] = model.static_vectors_layer.config.to_dict()
         if tuned := [name for name in model.tuned if stored[name] is not None]:
             stored["tuned"] = tuned
     values[MARK] = stored

@@ -22,8 +22,9 @@ _GROUPS = {
         num_seeds train_layers gradual_unfreezing freeze_encoder seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm lm_loss_weight
-        initialization bad_records bad_lines shard_bytes compression replacement""",
+    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+        freeze_static_vectors lm_loss_weight initialization bad_records bad_lines shard_bytes
+        compression replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
 # The flags that --help shows; --help-all shows all.
@@ -31,7 +32,7 @@ _COMMON = frozenset(
     """task model architecture train dev data input output vocab epochs steps minutes batch_size
     learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
     context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue""".split()
+    layers tokens top_k glue word analogy analogies pairs""".split()
 )
 
 

@@ -87,6 +87,7 @@ GROUPS = {
         model_commands.embed,
         model_commands.fill_mask,
         model_commands.generate,
+        model_commands.nearest,
     ),
     "serve": (
         serving_commands.export,

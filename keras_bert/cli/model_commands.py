@@ -1,4 +1,4 @@
-"""The commands that use a trained model: evaluate, predict, embed, fill-mask, generate."""
+"""The commands that use a trained model: evaluate, predict, embed, fill-mask, generate, nearest."""
 
 import re
 import shlex
@@ -12,6 +12,7 @@ from keras_bert.inference.settings import (
     EvaluateRecordsSettings,
     FillMaskSettings,
     GenerateCommandSettings,
+    NearestSettings,
     evaluate_settings,
     predict_settings,
 )
@@ -221,3 +222,37 @@ def generate(settings, arguments):
         for found in generate(**settings):
             print(found.prompt + found.text)
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+@command(
+    "nearest",
+    "find the words with the nearest vectors",
+    settings=NearestSettings,
+    backends=_TENSORFLOW,
+)
+def nearest(settings, arguments):
+    """Find the words whose vectors are nearest to a word's, and evaluate word vectors.
+
+    keras-bert nearest --model runs/vectors --word bank
+    keras-bert nearest --model glove.6B.100d.txt --analogy king man woman
+    keras-bert nearest --model runs/vectors --analogies questions-words.txt
+    keras-bert nearest --model runs/vectors --pairs wordsim353.csv
+
+    Vectors are those of the token embedding, compared by their cosine. The metrics of a file are
+    written as JSON.
+    """
+    import json
+
+    from keras_bert.inference.nearest import nearest
+
+    found = nearest(**settings)
+    if isinstance(found, dict):
+        print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for word, similarity in found:
+            print(f"  {similarity:8.4f}  {word}")
+    model = shlex.quote(settings["model"])
+    return (
+        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
+        "--output DIR"
+    )

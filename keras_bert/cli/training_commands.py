@@ -34,6 +34,9 @@ _LOSSES = {
     "forward_lm_loss": "next-token",
     "backward_lm_loss": "previous-token",
 }
+_LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
+# Those of static vectors, with which no baseline compares.
+_VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
 
 
 @command(
@@ -117,15 +120,17 @@ def pretrain(settings, arguments):
     print(_size_and_time(metrics))
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
-        for name, tokens in _LOSSES.items():
+        for name, tokens in (_LOSSES | _VECTOR_LOSSES).items():
             if name in end:
+                entropy = metrics["unigram_entropy"]
+                baseline = f" (unigram baseline: {entropy:.3f})" if name in _LOSSES else ""
                 print(
                     f"{tokens} loss on the eval split: {start[name]:.3f} at the start, "
-                    f"{end[name]:.3f} at the end (unigram baseline: "
-                    f"{metrics['unigram_entropy']:.3f})"
+                    f"{end[name]:.3f} at the end{baseline}"
                 )
-        accuracies = (f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end)
-        print(f"accuracy at the end: {', '.join(accuracies)}")
+        accuracies = [f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end]
+        if accuracies:
+            print(f"accuracy at the end: {', '.join(accuracies)}")
     if "health" in metrics:  # not in the results of an earlier version
         print(metrics["health"]["sentence"])
     draw(settings["output"])

@@ -46,7 +46,7 @@ class TextEmbedding:
 
 
 # Default maximum sequence length of encoders that take any.
-_ANY_LENGTH = 512
+ANY_LENGTH = 512
 # Numbers in the vectors that are held at once (256 MiB): the limit for texts that are processed
 # together, counted as if every character were a token.
 _NUMBERS_TOGETHER = 1 << 26
@@ -80,7 +80,7 @@ class Embedder:
 
     def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
-        max_length = settings.max_length or encoder.default_max_length(_ANY_LENGTH)
+        max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
             raise InputError(
                 f"`max_length` is {max_length}, but the model has {config.max_length} positions."
@@ -228,7 +228,7 @@ def layers_model(encoder, choice):
     needed, layers = LAYERS[choice][0] or 0, encoder.config.num_hidden_states - 1
     if LAYERS[choice][0] != 1 and LAYERS[choice][1] in ("sum", "mean"):
         encoder.require("layer-mix")
-    if needed > layers:
+    if needed > max(layers, 1):  # the last of static vectors is the only one
         raise InputError(
             f"`layers` is {choice}, which needs a model of at least {needed} layers. "
             f"Received: a model with {layers}."

@@ -151,7 +151,7 @@ def evaluate_records(*, report=None, **settings):
     return {
         "objective": folder.card.objective,
         "rows": examples,
-        "predictions": counts[task.TOKEN_OUTPUTS[0]][0],
+        "predictions": next(iter(counts.values()))[0],
         **metrics,
     }
 
@@ -205,6 +205,9 @@ def _count_predictions(dataset, task):
     for token in template.special_tokens:  # which have no text
         characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
+    if not counts:  # nats of static vectors, whose tokens are weighted by their contexts
+        totals = [sum(weights.values()) for _, _, weights in dataset.as_numpy_iterator()]
+        return {name: (int(sum(map(np.sum, totals))), 0) for name in task.output}
     for _, labels, weights in dataset.as_numpy_iterator():
         for name, count in counts.items():
             ids = labels[name][weights[name] > 0]

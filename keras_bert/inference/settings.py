@@ -135,6 +135,57 @@ class LogProbabilitySettings(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class NearestSettings(Settings):
+    """Settings of `keras_bert.nearest`."""
+
+    model: object = setting(
+        help="a model folder, such as one of static vectors, or a file of word vectors",
+        unit="FOLDER",
+        is_path=True,
+    )
+    word: str | None = setting(
+        None, help="the word whose neighbours are wanted", unit="WORD", default_help="none"
+    )
+    analogy: str | None = setting(
+        None,
+        help="three words a b c: the words nearest to a - b + c, as king man woman",
+        unit="WORD",
+        default_help="none",
+        several=True,
+    )
+    top_k: int = setting(10, help="number of words", unit="N", at_least=1)
+    analogies: str | None = setting(
+        None,
+        help="the accuracy on a file of analogies, four words per line, the last one to be found",
+        unit="FILE",
+        default_help="none",
+        is_path=True,
+    )
+    pairs: str | None = setting(
+        None,
+        help="the rank correlation with a file of rated pairs, two words and a number per line",
+        unit="FILE",
+        default_help="none",
+        is_path=True,
+    )
+
+    def check(self):
+        names = ("word", "analogy", "analogies", "pairs")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(
+                f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
+                f"{' and '.join(f'`{name}`' for name in given) or 'none'}"
+            )
+        if self.analogy is not None:
+            count = len(self.analogy) if isinstance(self.analogy, list) else 1
+            if count != 3:
+                raise InputError(
+                    f"`analogy` needs three words, as king man woman. Received: {count}"
+                )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSettings(InferenceSettings):
     """Settings of `keras_bert.evaluate`; `evaluate_settings` adds how the task reads its file."""
 

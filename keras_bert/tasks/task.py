@@ -46,18 +46,20 @@ class Task(keras.Model):
             def build_head(self, encoded, inputs):
                 return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Every task may have a learned mix of the encoder's layers and a BiLSTM over the tokens between
-    encoder and head; both are weights of the head. `set_encoder` takes `layer_mix` (None, or the
-    arguments `layer_norm_eps` and `l2` of a `ScalarMix`) and `bilstm` (None, or the units of a
+    Every task may have a learned mix of the encoder's layers, static vectors that are concatenated
+    with it, and a BiLSTM over the tokens between encoder and head; all are weights of the head.
+    `set_encoder` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
+    `ScalarMix`), `static_vectors` (None, or an encoder of a single layer and the same vocabulary,
+    such as a `StaticEncoder`, whose weights are copied) and `bilstm` (None, or the units of a
     `BiLstm`), and over a causal encoder `lm_loss_weight` (see `NextTokenLoss`; not stored).
 
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
 
-    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
-    (or None), `transform` (the encoder's `head_transform` if the head reads it, or None), and
-    `max_length` of tasks with `SETTINGS`.
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix`,
+    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
+    if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
         KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
@@ -110,7 +112,14 @@ class Task(keras.Model):
         return super().__new__(cls)
 
     def set_encoder(
-        self, encoder, *, max_length=None, layer_mix=None, bilstm=None, lm_loss_weight=0.0
+        self,
+        encoder,
+        *,
+        max_length=None,
+        layer_mix=None,
+        static_vectors=None,
+        bilstm=None,
+        lm_loss_weight=0.0,
     ):
         """Sets the encoder and `max_length`, and makes the layers between encoder and head."""
         self.encoder = encoder
@@ -125,6 +134,8 @@ class Task(keras.Model):
             self.scalar_mix = ScalarMix(
                 num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
             )
+        if static_vectors is not None:
+            self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
         if lm_loss_weight:
@@ -147,8 +158,8 @@ class Task(keras.Model):
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
                 "token and is the same for every text. Use an encoder that is not causal."
             )
-        if self.bilstm_layer is not None:
-            self.transform = None  # the BiLSTM takes the encoder's own vectors
+        if self.reads_vectors:
+            self.transform = None  # what is between takes the encoder's own vectors
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
@@ -200,6 +211,12 @@ class Task(keras.Model):
         return x
 
     layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
+    static_vectors_layer = None
+
+    @property
+    def reads_vectors(self):
+        """Whether a layer between encoder and head reads the vectors of all tokens."""
+        return self.bilstm_layer is not None or self.static_vectors_layer is not None
 
     def _with_next_token_loss(self, encoded, inputs):
         """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
@@ -216,31 +233,39 @@ class Task(keras.Model):
         """The outputs requested of the encoder, by the head or by the layers before it."""
         if self.scalar_mix is not None:
             return ("hidden_states",)
-        return self.ENCODER_OUTPUTS if self.bilstm_layer is None else ("sequence_output",)
+        return ("sequence_output",) if self.reads_vectors else self.ENCODER_OUTPUTS
 
     @property
     def inputs_of_head(self):
         """Names of the task's inputs that the head and the layers before it read."""
-        mask = () if self.bilstm_layer is None else ("input_mask",)
-        return tuple(dict.fromkeys((*self.HEAD_READS, *mask, *self.head_inputs())))
+        between = ("input_mask",) if self.reads_vectors else ()
+        if self.static_vectors_layer is not None:
+            between = ("input_ids", *between)
+        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.head_inputs())))
 
     def head(self, encoded, inputs):
         """`encoder_outputs` and `inputs_of_head`, both by name -> the outputs."""
-        mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
-        return self.build_head(self._between(encoded, mask), inputs)
+        return self.build_head(self._between(encoded, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(encoded, inputs["input_mask"])
+        return self._between(encoded, inputs)
 
-    def _between(self, encoded, mask):
+    def _between(self, encoded, inputs):
         if self.scalar_mix is not None:
             hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        if self.bilstm_layer is not None:
+        if self.static_vectors_layer is not None:
+            ids = {name: self.to_sequences(inputs[name]) for name in ("input_ids", "input_mask")}
+            vectors = self.static_vectors_layer(ids)["sequence_output"]  # (B, S, E)
             hidden = encoded["sequence_output"]
+            vectors = keras.ops.cast(vectors, hidden.dtype)
+            hidden = keras.ops.concatenate([hidden, vectors], axis=-1)  # (B, S, D + E)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        if self.bilstm_layer is not None:
+            hidden, mask = encoded["sequence_output"], inputs["input_mask"]
             hidden = self.bilstm_layer(hidden, self.to_sequences(mask))  # (B, S, 2 U)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         return encoded
@@ -248,7 +273,7 @@ class Task(keras.Model):
     @property
     def heads(self):
         """The attributes that hold weights of the head: HEADS and the optional layers."""
-        shared = ("scalar_mix", "bilstm_layer", "transform")
+        shared = ("scalar_mix", "static_vectors_layer", "bilstm_layer", "transform")
         held = (name for name in shared if getattr(self, name) is not None)
         return (*dict.fromkeys((*held, *self.HEADS)),)
 
@@ -267,7 +292,7 @@ class Task(keras.Model):
 
     def is_standard(self):
         """Whether the settings compute what the kind's `transformers` class computes."""
-        return self.scalar_mix is None and self.bilstm_layer is None
+        return self.scalar_mix is None and not self.reads_vectors
 
     @property
     def architecture(self):
@@ -656,6 +681,9 @@ class Task(keras.Model):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
         shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        if self.static_vectors_layer is not None:
+            vectors = keras.saving.serialize_keras_object(self.static_vectors_layer)
+            shared["static_vectors"] = vectors
         dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
             "encoder": encoder,
@@ -669,10 +697,25 @@ class Task(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
-        config["encoder"] = keras.saving.deserialize_keras_object(
-            config["encoder"], custom_objects=custom_objects
-        )
+        for name in ("encoder", "static_vectors"):
+            if name in config:
+                config[name] = keras.saving.deserialize_keras_object(
+                    config[name], custom_objects=custom_objects
+                )
         return cls(**config)
+
+
+def _static_vectors(encoder, *, dtype):
+    """A copy of an encoder of a single layer, with a name and dtype of its own."""
+    if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
+        raise ValueError(
+            "`static_vectors` must be an encoder whose vectors do not depend on the context, such "
+            f"as a `StaticEncoder`. Received: {encoder!r}"
+        )
+    copy = type(encoder)(encoder.config, dtype=dtype, name="static_vectors")
+    copy.set_weights(encoder.get_weights())
+    copy.trainable = encoder.trainable
+    return copy
 
 
 class DatasetInfo(NamedTuple):

@@ -11,6 +11,7 @@ _HOMES = {
     "BpeVocabulary": "keras_bert.text.vocabulary",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
+    "learn_words": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.tokenizer",

@@ -316,6 +316,40 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
 
 
+def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
+    """The most frequent words, whole: a WordPiece vocabulary without parts of words.
+
+    For static vectors of words. A word that it lacks is [UNK].
+
+    Args:
+        counts, size, alphabet_limit, unused: as for `learn_wordpiece`.
+        min_frequency: a word must be at least this frequent.
+
+    Returns a `WordPieceVocabulary` with its counts, its tokens in the order of `learn_wordpiece`.
+
+    Raises `InputError` where the counts are empty or no word is as frequent.
+    """
+    counts = _checked_counts(counts)
+    total = sum(count for _, count in counts)
+    _, known, _ = _limit_alphabet(counts, alphabet_limit)
+    use = Counter(
+        {
+            word: count
+            for word, count in known
+            if count >= min_frequency and len(word.encode()) <= MAX_TOKEN_BYTES
+        }
+    )
+    words = _by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
+    if not words:
+        raise InputError(
+            f"No word occurs {min_frequency:,} times in the input, or `size` leaves no room for "
+            "words. Use a lower `min_frequency` or a larger `size`."
+        )
+    tokens = _with_special_tokens(words, unused)
+    use[UNK] = total - sum(use[word] for word in words)
+    return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
+
+
 def _count_use(counts, tokens):
     """How often each token occurs in the text when its words are split into them."""
     use = Counter(dict.fromkeys(tokens, 0))

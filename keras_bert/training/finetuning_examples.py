@@ -163,7 +163,7 @@ def freeze(task):
     encoded = encoder(sequences, outputs=outputs)
     if "hidden_states" in encoded:
         states = {f"hidden_{k}": state for k, state in enumerate(encoded["hidden_states"])}
-        reads_tokens = task.bilstm_layer is not None or "sequence_output" in task.ENCODER_OUTPUTS
+        reads_tokens = task.reads_vectors or "sequence_output" in task.ENCODER_OUTPUTS
         if not reads_tokens:
             # Not `[:, :1]`, whose length Keras does not infer before there is a batch.
             states = {k: keras.ops.expand_dims(x[:, 0], axis=1) for k, x in states.items()}

@@ -9,7 +9,9 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import find_model_folder, load, load_task, save_folder
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder
+from keras_bert.encoders import new_encoder
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.readers.labels import unknown_labels_note
@@ -101,6 +103,9 @@ class Finetuning:
             "dev": self.dev_examples.fingerprint,
             "inferred_arguments": self._inferred_arguments,
         }
+        if settings.static_vectors is not None:
+            folder = find_model_folder(settings.static_vectors)
+            self.inputs["static_vectors"] = fingerprint_of_folder(folder)
 
     def _continues(self, earlier, arguments):
         """Whether the examples have the labels of an earlier task, whose order is kept then."""
@@ -202,6 +207,9 @@ class Finetuning:
                 epsilon = self._earlier.layer_norm_eps(epsilon)
             epsilon = epsilon if settings.scalar_mix_layer_norm else None
             arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
+        vectors = self._static_vectors(settings, tokenizer)
+        if vectors is not None:
+            arguments["static_vectors"] = vectors
         if encoder.lacks_head_transform(self.kind.KIND):
             if self.kind.reads_first_token(**settings.arguments):
                 report("The model has no pooler; the head reads [CLS] through a new one.")
@@ -219,6 +227,32 @@ class Finetuning:
                 train_last_layers(task, layers)
                 report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
+
+    def _static_vectors(self, settings, tokenizer):
+        """The encoder whose vectors are concatenated with the other's, or None.
+
+        A model that the run continues with has its own.
+        """
+        own = None if self._earlier is None else self._earlier.static_vectors
+        if settings.static_vectors is None or own is not None:
+            if settings.static_vectors is not None:
+                raise InputError(
+                    f"{settings.model} has static vectors already. Leave `static_vectors` out."
+                )
+            return own and new_encoder(own, dtype=settings.dtype)
+        vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
+        if vectors.config.num_hidden_states != 1:
+            raise InputError(
+                f"{settings.static_vectors} contains a {vectors.config.model_type} encoder, not "
+                "static vectors."
+            )
+        if vocabulary_of is None or vocabulary_of.vocabulary != tokenizer.vocabulary:
+            raise InputError(
+                f"The static vectors in {settings.static_vectors} have another vocabulary than the "
+                "model. Train them with the model's vocabulary."
+            )
+        vectors.trainable = not settings.freeze_static_vectors
+        return vectors
 
 
 def _not_given(options, settings, given):

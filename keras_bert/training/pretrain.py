@@ -70,7 +70,8 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
     The default for an encoder that does not support the data's objective is its first one:
-    "causal-lm" for "awd-lstm", and "bidirectional-lm" (a `BidirectionalLM`) for "elmo".
+    "causal-lm" for "awd-lstm", "bidirectional-lm" (a `BidirectionalLM`) for "elmo", and
+    "skip-gram" (a `SkipGram`, or with "cbow" a `Cbow`) for "static".
 
     Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
     with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
@@ -229,13 +230,13 @@ def _train(model, run, folders, settings, *, steps, report):
 def _compile(model, settings, *, steps):
     """Compiles the task for a run of so many steps; None is a constant learning rate."""
     below = depths(model, model.trainable_variables)
+    given = {name: getattr(settings, name) for name in model.RUN_DEFAULTS}
+    given = {name: value for name, value in given.items() if value is not None}
     optimizer = make_optimizer(
         model,
-        optimizer=settings.optimizer,
-        learning_rate=settings.learning_rate,
+        **{**model.RUN_DEFAULTS, **given},
         warmup=settings.warmup,
         schedule=settings.schedule,
-        weight_decay=settings.weight_decay,
         clip_norm=settings.clip_norm,
         gradient_accumulation_steps=settings.gradient_accumulation,
         steps=steps,

@@ -8,13 +8,13 @@ from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.base.settings import Settings, about, setting, together
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
 
 KEEP = ("best", "last")
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
@@ -207,13 +207,26 @@ class PretrainSettings(RunSettings):
         default_help="neighbours, where no model is given",
         choices=INITIALIZATIONS,
     )
-    learning_rate: float = setting(
-        5e-4, help="learning rate at the end of the warm-up", unit="RATE", above=0
+    learning_rate: float | None = setting(
+        None,
+        help="learning rate at the end of the warm-up",
+        unit="RATE",
+        default_help="5e-4; 0.1 for skip-gram and cbow",
+        above=0,
     )
-    optimizer: str = setting(
-        "adamw",
-        help="AdamW, or LAMB for batches of thousands of examples",
+    optimizer: str | None = setting(
+        None,
+        help="AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the "
+        "vectors of a batch",
+        default_help="adamw; adagrad for skip-gram and cbow",
         choices=OPTIMIZERS,
+    )
+    weight_decay: float | None = setting(
+        None,
+        help="weight decay; not applied to biases and LayerNorm",
+        unit="DECAY",
+        default_help="0.01; 0 for skip-gram and cbow",
+        at_least=0,
     )
     clip_norm: float = setting(
         1.0, help="global norm for gradient clipping; 0: no clipping", unit="NORM", at_least=0
@@ -249,10 +262,32 @@ class PretrainSettings(RunSettings):
     objective: str | None = setting(
         None,
         help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
-        "predicts the next token, or bidirectional-lm, which predicts the next and the previous "
-        "token (ELMo)",
+        "predicts the next token, bidirectional-lm, which predicts the next and the previous "
+        "token (ELMo), or skip-gram or cbow, which train static vectors",
         default_help="the data folder's own, or the first that the encoder supports",
-        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM),
+        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
+    )
+    window: int | None = setting(
+        None,
+        help="skip-gram and cbow: contexts on either side of a token, up to this many",
+        unit="TOKENS",
+        default_help="5",
+        at_least=1,
+        at_most=100,
+    )
+    negatives: int | None = setting(
+        None,
+        help="skip-gram and cbow: random tokens for each prediction",
+        unit="TOKENS",
+        default_help="5",
+        at_least=1,
+    )
+    subsample: float | None = setting(
+        None,
+        help="skip-gram and cbow: frequency above which tokens are left out at random; 0: none",
+        unit="FREQUENCY",
+        default_help="0.001",
+        at_least=0,
     )
     causal_fraction: float = setting(
         0.0,
@@ -325,7 +360,7 @@ class PretrainSettings(RunSettings):
             raise InputError(
                 "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
             )
-        if self.layer_decay != 1 and self.optimizer != "adamw":
+        if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
             raise InputError("`layer_decay` needs `optimizer` adamw.")
 
     @property
@@ -414,6 +449,15 @@ class LabelledRunSettings(RunSettings):
     scalar_mix_layer_norm: bool = setting(
         False, help="normalize every layer before mixing", stored=True
     )
+    static_vectors: str | None = setting(
+        None,
+        help="a model folder of static vectors, or a file of word vectors, of the model's own "
+        "vocabulary: the head reads them concatenated with the encoder's output",
+        unit="FOLDER",
+        default_help="none",
+        is_path=True,
+    )
+    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
     train_layers: int | None = setting(
         None,
         help="train only the last layers, this many, and the head; freeze the rest",
@@ -456,6 +500,8 @@ class LabelledRunSettings(RunSettings):
         for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
             if getattr(self, name) and not self.scalar_mix:
                 raise InputError(f"`{name}` needs `scalar_mix`.")
+        if self.freeze_static_vectors and self.static_vectors is None:
+            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
         for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),

@@ -8,7 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
@@ -30,6 +30,7 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
     SpanSettings,
 )
+from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
@@ -42,7 +43,11 @@ _TASKS = {
     "span": SpanPretrainer,
 }
 # Those that train on the texts of any objective.
-_TASKS_OF_TEXTS = {CAUSAL_LM: CausalLM, BIDIRECTIONAL_LM: BidirectionalLM}
+_TASKS_OF_TEXTS = {
+    CAUSAL_LM: CausalLM,
+    BIDIRECTIONAL_LM: BidirectionalLM,
+    **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True)),
+}
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
@@ -193,7 +198,7 @@ class EarlierTask:
     """A fine-tuned task with which a run of the same kind continues.
 
     Attributes: `labels`; `options`, its settings by the names of a run's, except those that are
-    tuned again.
+    tuned again; `static_vectors`, the config of its static vectors, or None.
 
     Args:
         task: the task. Only numbers are kept of it: a run builds its own.
@@ -209,6 +214,8 @@ class EarlierTask:
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        vectors = task.static_vectors_layer
+        self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)
         self._heads = {
             head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
@@ -254,7 +261,8 @@ def _reads(task):
     Heads can be exchanged between tasks for which this is equal.
     """
     mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
-    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None))
+    has_vectors = task.static_vectors_layer is not None
+    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None), has_vectors)
 
 
 def pretraining_task_class(folder, settings):
@@ -294,6 +302,11 @@ def pretraining_task_class(folder, settings):
             f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
             "it out."
         )
+    for name in StaticVectorSettings.names():
+        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
+            raise InputError(
+                f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
+            )
     return trained
 
 
@@ -373,14 +386,17 @@ def _options(task_class, settings, source=None):
     """A task's arguments: those that are given, else those of the folder `source`."""
     if task_class is MaskedCausalLM:
         return {"causal_fraction": settings.causal_fraction}
-    if task_class is not SpanPretrainer:
-        return {}
     options = {
         name: getattr(settings, name)
-        for name in SpanSettings.defaults()
+        for name in task_class.OPTIONS.names()
         if getattr(settings, name) is not None
     }
     if source is None:
+        return options
+    if task_class.OPTIONS is StaticVectorSettings:
+        own = source.settings(task_class) if source.stored.get("task") == task_class.KIND else {}
+        return own | options
+    if task_class is not SpanPretrainer:
         return options
     if source.stored.get("task") == SpanPretrainer.KIND:
         own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)

@@ -55,6 +55,21 @@ def at_distinct(function, ids):
     return ops.reshape(found, (*ops.shape(ids), found.shape[-1]))
 
 
+def sparse_rows(variable, ids):
+    """Rows of a table that is a variable: (N, D), int (…) -> (…, D), for large tables.
+
+    On TensorFlow the gradient is `tf.IndexedSlices`, the rows of the ids alone, for an optimizer
+    that adds up an id's rows (see `keras_bert.training.optimizers.adagrad`); `look_up` is for all
+    others.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.take(variable, ids, axis=0)
+    import tensorflow as tf
+
+    # From the variable itself: to read it first would copy the table.
+    return tf.gather(variable.value, ids)
+
+
 def at_positions(hidden, positions):
     """The vectors at some positions of each sequence: (B, S, D), int (B, P) -> (B * P, D).
 

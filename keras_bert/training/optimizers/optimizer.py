@@ -7,6 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.adam import global_norm
 from keras_bert.tasks.global_mean import replica_count
+from keras_bert.training.optimizers.adagrad import Adagrad
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.optimizers.schedules import (
@@ -130,7 +131,7 @@ def with_global_gradients(optimizer_class):
     return type(optimizer_class.__name__, (optimizer_class, PerReplica), {})
 
 
-OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
+OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
 SCHEDULES = {
     "linear": WarmupLinearDecay,
     "slanted-triangular": SlantedTriangular,
@@ -140,9 +141,7 @@ SCHEDULES = {
 }
 
 # google-research/bert, optimization.py.
-_BETA_1 = 0.9
-_BETA_2 = 0.999
-_EPSILON = 1e-6
+_ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 CLIP_NORM = 1.0
 
 
@@ -172,8 +171,8 @@ def make_optimizer(
         warmup: the fraction of the steps (0 to below 1) after which it is reached.
         weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
         steps: updates of the weights; None keeps the learning rate constant from the first step.
-        optimizer: "adamw" (Loshchilov and Hutter 2019) or "lamb" (You et al. 2019, for batches of
-            thousands; see `LAMB`).
+        optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
+            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
         clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
         gradient_accumulation_steps: batches of an update; their mean gradient is clipped.
         schedule: the learning rate after the warm-up.
@@ -225,9 +224,7 @@ def make_optimizer(
     built = kind(
         rate,
         weight_decay=weight_decay,
-        beta_1=_BETA_1,
-        beta_2=_BETA_2,
-        epsilon=_EPSILON,
+        **({} if optimizer == "adagrad" else _ADAM),
         global_clipnorm=clip_norm or None,
         gradient_accumulation_steps=accumulated,
         # Fixed: checkpoints store variables by path, and Keras numbers automatic names.
