@@ -14,6 +14,7 @@ _HOMES = {
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",
+    "learn_byte_level_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.tokenizer",
 }

@@ -299,8 +299,8 @@ _NUMBER = (
     r"\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{16130}-\x{16139}"
     r"\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1e5f1}-\x{1e5fa}"
 )
-# GPT-2's pattern has white space as `\s+(?!\S)|\s+`: where something follows, a word is all white
-# space but its last character. RE2 has no look-ahead, so a byte that no text has is put there first.
+# GPT-2's pattern has white space as `\s+(?!\S)|\s+`: where something follows, a word is all of it
+# but the last character. RE2 has no look-ahead, so a byte that no text has is put there first.
 _EDGE = b"\xff"
 _BEFORE_LAST_SPACE = rf"([{_SPACE}])([{_SPACE}][^{_SPACE}])"
 _WORD = (
@@ -406,4 +406,4 @@ class ByteLevelEncoding(Merging):
         splits = tf.concat([ends_word[:1], ends_word[:-1]], axis=0)
         splits |= tf.gather(self._starts_word, ids.values)
         is_first = tf.ragged.range(ids.row_lengths()).values == 0
-        return starts, ends, is_first | (inside & splits)
+        return starts, ends, is_first | (inside & splits & is_word)

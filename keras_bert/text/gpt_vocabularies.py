@@ -56,6 +56,7 @@ def _letters():
 
 
 LETTERS = _letters()
+_LETTER_OF = dict(enumerate(LETTERS))
 _BYTE_OF = {letter: byte for byte, letter in enumerate(LETTERS)}
 SPACE = LETTERS[ord(" ")]  # "Ġ"
 # What Unicode counts as white space, which is less than `str.isspace` does.
@@ -67,9 +68,9 @@ WHITE_SPACE = (
 _IN_UTF8 = [byte for byte in range(256) if byte not in (0xC0, 0xC1) and byte < 0xF5]
 
 
-def to_letters(text):
-    """The letters of the bytes of a str."""
-    return "".join(LETTERS[byte] for byte in text.encode("utf-8"))
+def to_letters(word):
+    """The letters of the bytes of a word: bytes -> str."""
+    return word.decode("latin-1").translate(_LETTER_OF)
 
 
 class ByteLevelVocabulary(BpeVocabulary):
@@ -119,7 +120,7 @@ class ByteLevelVocabulary(BpeVocabulary):
 
     def symbols(self, word):
         """The letters of the bytes of a word, which may begin with white space."""
-        return list(to_letters(word))
+        return list(to_letters(word.encode("utf-8")))
 
     @cached_property
     def _bytes(self):
@@ -132,7 +133,7 @@ class ByteLevelVocabulary(BpeVocabulary):
             for id, token in enumerate(self.tokens)
         ]
 
-    @property
+    @cached_property
     def _is_space(self):
         """(V,) bool: True for tokens of white space alone."""
         return np.array(
@@ -156,6 +157,11 @@ class ByteLevelVocabulary(BpeVocabulary):
     def ends_word(self):
         ends = [bool(own) and _splits(_text(own)[-1:]) for own in self._bytes]
         return np.array(ends, np.bool_) | self.stands_alone
+
+    def word_starts(self, ids):
+        starts = super().word_starts(ids)
+        starts[..., 1:] &= ~self._is_space[np.asarray(ids)][..., 1:]
+        return starts
 
     def token_text(self, id):
         """The text of the token with this id, without the space before it.

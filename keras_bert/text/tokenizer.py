@@ -81,7 +81,9 @@ def to_source(texts, starts, ends, *, normalize):
     empty, at_start = starts.values == ends.values, ends.values == 0
     last = tf.gather(source, base + tf.maximum(ends.values - 1, 0))
     end = tf.where(at_start, row_start, tf.gather(group_ends, tf.gather(group, last)))
-    first = tf.where(empty, end, tf.gather(source, base + tf.where(empty, 0, starts.values)))
+    # (An empty token may be after the last byte.)
+    first = tf.gather(source, base + tf.where(empty, tf.zeros_like(base), starts.values))
+    first = tf.where(empty, end, first)
 
     byte_end = tf.where(at_start, 0, tf.gather(byte_starts + width, tf.maximum(end - 1, 0)))
     found = (

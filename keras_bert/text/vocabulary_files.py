@@ -159,11 +159,7 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """
     if VOCAB_TXT in contents:
         return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
-    for name in BpeVocabulary.FILES:
-        if name not in contents:
-            raise InputError(
-                f"The vocabulary {folder}/{name} could not be read: there is no such file."
-            )
+    _check_both(contents, folder)
     (vocab, merges), sources = _bpe_texts(contents, folder)
     kind = class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
     options = {}
@@ -171,6 +167,14 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
         tokenizer = parse_json(contents[TOKENIZER_FILE].decode("utf-8"))
         options["prefix_space"] = hugging_face.prefix_space(tokenizer)
     return kind.from_texts(vocab, merges, sources=sources, special_tokens=special_tokens, **options)
+
+
+def _check_both(contents, folder):
+    for name in BpeVocabulary.FILES:
+        if name not in contents:
+            raise InputError(
+                f"The vocabulary {folder}/{name} could not be read: there is no such file."
+            )
 
 
 def _bpe_texts(contents, folder):
@@ -258,7 +262,7 @@ def _read_folder(folder):
     added = _read_json(folder / ADDED_FILE)
     if VOCAB_TXT not in contents:
         model = hugging_face.model_of(tokenizer, source=str(folder / TOKENIZER_FILE))
-        if MERGES_FILE in contents or model is not None:
+        if contents or model is not None:
             return _read_bpe(folder, contents, config, tokenizer, added, model)
     special = hugging_face.special_tokens_of(config, source=str(folder))
     if VOCAB_TXT in contents:
@@ -286,11 +290,8 @@ def _read_bpe(folder, contents, config, tokenizer, added, model):
     `contents` are the bytes of the folder's files by name, and `model` the ids and merges of its
     tokenizer.json, or None.
     """
-    if MERGES_FILE in contents:
-        if VOCAB_JSON not in contents:
-            raise InputError(
-                f"The vocabulary {folder / VOCAB_JSON} could not be read: there is no such file."
-            )
+    if contents:
+        _check_both(contents, folder)
         (vocab, merges), sources = _bpe_texts(contents, folder)
         ids, merges = (
             parse_ids(vocab, source=sources[0]),
