@@ -86,6 +86,7 @@ GROUPS = {
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+        model_commands.generate,
     ),
     "serve": (
         serving_commands.export,

@@ -1,4 +1,4 @@
-"""Settings of evaluation, prediction, fill-mask and embedding."""
+"""Settings of evaluation, prediction, fill-mask, generation and embedding."""
 
 import dataclasses
 import functools
@@ -60,6 +60,78 @@ class FillMaskSettings(Settings):
     model: object = _masked_lm_setting()
     text: str = setting(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1)
+
+
+def _causal_lm_setting():
+    return _model_setting("a model folder with a causal LM, the output of pretrain")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerateSettings(Settings):
+    """Settings of `keras_bert.generate`."""
+
+    model: object = _causal_lm_setting()
+    prompt: list[str] = setting(help="the beginning of a text, or of several texts", unit="TEXT")
+    max_tokens: int = setting(64, help="maximum number of new tokens", unit="TOKENS", at_least=1)
+    temperature: float | None = setting(
+        None,
+        help="draw tokens at random, from the probabilities of the logits divided by it: below 1 "
+        "prefers probable tokens",
+        unit="NUMBER",
+        default_help="1 with `top_k` or `top_p`; without them, always take the most probable token",
+        above=0,
+    )
+    top_k: int | None = setting(
+        None,
+        help="draw from this many most probable tokens",
+        unit="N",
+        default_help="all",
+        at_least=1,
+    )
+    top_p: float | None = setting(
+        None,
+        help="draw from the most probable tokens that together have this probability",
+        unit="PROBABILITY",
+        default_help="1",
+        above=0,
+        at_most=1,
+    )
+    seed: int = setting(
+        0, help="seed of the random choice; the same seed gives the same text", unit="N"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerateCommandSettings(GenerateSettings):
+    """Settings of the command `generate`."""
+
+    candidates: bool = setting(
+        False, help="show the most probable next tokens (`top_k`, 5 by default) instead of a text"
+    )
+    log_probability: bool = setting(
+        False, help="show the log-probability of each prompt instead of a text"
+    )
+
+    def check(self):
+        if self.candidates and self.log_probability:
+            raise InputError("Pass either `candidates` or `log_probability`, not both.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextTokensSettings(Settings):
+    """Settings of `keras_bert.next_tokens`."""
+
+    model: object = _causal_lm_setting()
+    prompt: str = setting(help="the beginning of a text", unit="TEXT")
+    top_k: int = setting(5, help="number of candidates", unit="N", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LogProbabilitySettings(Settings):
+    """Settings of `keras_bert.log_probability`."""
+
+    model: object = _causal_lm_setting()
+    text: list[str] = setting(help="the texts", unit="TEXT")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

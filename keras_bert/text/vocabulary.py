@@ -137,6 +137,14 @@ class Vocabulary(abc.ABC):
     def join(self, ids: Sequence[int]) -> str:
         """The text of a sequence of ids, words separated by one space."""
 
+    @cached_property
+    def joinable(self) -> list[str]:
+        """The text of each token, with the space before or after it that `join` would put there.
+
+        Those of a sequence, one after another, are its text, with a space more at one end.
+        """
+        return [f" {token}" for token in self.tokens]
+
     @property
     def starts_word(self):
         """(V,) bool: True where a word starts with the token, whatever comes before it."""
@@ -301,6 +309,15 @@ class WordPieceVocabulary(Vocabulary):
         token = self.token(id)
         return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
 
+    @cached_property
+    def joinable(self):
+        return [
+            self.token_text(id) if continues else f" {token}"
+            for id, (token, continues) in enumerate(
+                zip(self.tokens, self.continuations, strict=True)
+            )
+        ]
+
     def join(self, ids):
         words = []
         for id in ids:
@@ -392,6 +409,12 @@ class BpeVocabulary(Vocabulary):
             [token.endswith(self.END_OF_WORD) for token in self.tokens], dtype=np.bool_
         )
         return marked | self.stands_alone
+
+    @cached_property
+    def joinable(self):
+        return [
+            self.token_text(id) + (" " if ends else "") for id, ends in enumerate(self.ends_word)
+        ]
 
     def join(self, ids):
         parts = []

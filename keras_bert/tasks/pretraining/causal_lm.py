@@ -1,6 +1,7 @@
 """Causal language models, and masked and causal ones (GPT-BERT)."""
 
 import dataclasses
+import functools
 
 import keras
 
@@ -51,12 +52,25 @@ class CausalLM(PretrainingTask):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
+    @functools.cached_property
+    def generator(self):
+        """The functions that generate text, traced when they are first used."""
+        from keras_bert.tasks.pretraining.generation import Generator
+
+        return Generator(self)
+
+    def generate(self, prompt, **settings):
+        """The texts that continue prompts (see `keras_bert.generate`)."""
+        from keras_bert.inference.generate import generate
+
+        return generate(model=self, prompt=prompt, **settings)
+
     def signatures(self, *, max_length=None, top_k=5):
-        """Raises `InputError`: at a [MASK] the head predicts what comes after it."""
-        raise InputError(
-            "A causal LM cannot be exported: an exported pre-trained model fills [MASK], and this "
-            "one predicts the next token. In Python, transformers opens its folder with "
-            "AutoModelForCausalLM."
+        """Texts that continue prompts, with `top_k` candidates for the next token."""
+        from keras_bert.tasks.pretraining.signatures import language_model_signatures
+
+        return language_model_signatures(
+            self, max_length=max_length or self.encoder.default_max_length(512), top_k=top_k
         )
 
 
