@@ -20,6 +20,7 @@ from keras_bert.text.vocabulary import (
     MAX_WORD_LENGTH,
     TOKENIZER_FILE,
     UNK,
+    BpeVocabulary,
     SpecialTokens,
     WordPieceVocabulary,
     tokens_by_id,
@@ -76,9 +77,14 @@ def bpe_of(config, tokenizer, ids, merges, *, sources, folder):
     vocabulary's class splits a text into.
     """
     name, kind = _class_name(config), class_of_bpe(ids, source=sources[0])
+    if kind is BpeVocabulary and sources[0] == sources[1]:
+        raise InputError(
+            f"{folder} has no {' and no '.join(BpeVocabulary.FILES)}, which the vocabularies of "
+            "this library have."
+        )
     if name not in _CLASS_TOKENS:
         _check_bpe_steps(kind, tokenizer, source=f"{folder}/{TOKENIZER_FILE}")
-    is_own = kind not in (ByteLevelVocabulary, GptVocabulary)
+    is_own = kind is BpeVocabulary
     if name is None and not is_own:
         is_roberta = kind is ByteLevelVocabulary and {"<s>", "</s>", "<mask>"} <= ids.keys()
         name = _GPT if kind is GptVocabulary else _ROBERTA if is_roberta else _GPT2
@@ -127,7 +133,7 @@ def model_of(tokenizer, *, source):
 
 def _check_bpe_steps(kind, tokenizer, *, source):
     """Rejects byte-pair encoding of words, or with options, that are not those of its class."""
-    if not tokenizer or kind not in (ByteLevelVocabulary, GptVocabulary):
+    if not tokenizer or kind is BpeVocabulary:
         return
     model = _held(tokenizer, "model", dict, source=source)
     splitter = _held(tokenizer, "pre_tokenizer", dict, source=source)

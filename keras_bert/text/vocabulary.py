@@ -521,7 +521,8 @@ def write_into(folder, texts, *, last):
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
-        for name in TOKENIZER_FILES - texts.keys():  # of a vocabulary of the other algorithm
+        # Those of a vocabulary of another algorithm; first the one that could be read alone.
+        for name in sorted(TOKENIZER_FILES - texts.keys(), key=TOKENIZER_FILE.__ne__):
             delete(folder / name)
 
 
