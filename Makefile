@@ -6,14 +6,23 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-quick lint types docs notebooks check-notebooks wheel benchmark clean
+.PHONY: quickstart test test-all test-quick lint types docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
 
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+# Everything that a user relies on.
 test: $(VENV)/installed-test
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST) -m "not slow"
+
+# Also what is slow by nature: an interruption at every system call, several processes and devices,
+# the server that stands for a hub, and the notebooks.
+test-all: $(VENV)/installed-test
+	@$(PYTEST)
+	@$(MAKE) --no-print-directory check-notebooks
 
 # For every edit: pure functions, layers, and one thin line through everything.
 QUICK := $(addprefix tests/,base readers inputs heads layers \
@@ -24,8 +33,7 @@ QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix encoders/test_,config.py encoder.py) \
   $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder \
-	  --ignore tests/layers/test_quantization.py $(QUICK)
+	@$(PYTEST) --quiet -m "not slow" --ignore tests/layers/test_quantization.py $(QUICK)
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check

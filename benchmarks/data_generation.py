@@ -39,8 +39,8 @@ TINY_DOCUMENTS = 4
 OURS = """
 import logging, sys
 logging.getLogger("apache_beam").setLevel(logging.ERROR)
-from data_gen.pretraining_data import make_pretraining_data
-card = make_pretraining_data(
+from data_gen.pretraining_data import pretraining_data
+card = pretraining_data(
     input=sys.argv[1], vocab=sys.argv[2], output=sys.argv[3], max_length=128, max_predictions=20,
     dupe_factor=1, eval_fraction=0, pad=True, beam_options=["--direct_num_workers=" + sys.argv[4]],
 )
@@ -313,7 +313,7 @@ def where_time_goes(file, *, vocab, folder, splitting):
 
 def bytes_a_token(books, *, folder):
     """Compact dynamic rows, with a vocabulary that was learned from the books."""
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
     from data_gen.vocabulary import learn_vocabulary
 
     options = ["--direct_num_workers=1"]
@@ -321,7 +321,7 @@ def bytes_a_token(books, *, folder):
     learn_vocabulary(input=f"{books}/*.txt", output=vocab, size=30_000, beam_options=options)
     for length in (128, 512):
         for objective in ("mlm-nsp", "mlm"):
-            card = make_pretraining_data(
+            card = pretraining_data(
                 input=f"{books}/*.txt", vocab=vocab, output=folder / f"{objective}-{length}",
                 objective=objective, masking="dynamic", max_length=length,
                 max_predictions=length // 6, beam_options=options,

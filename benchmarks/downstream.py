@@ -25,12 +25,13 @@ TASKS = {
 }
 
 
-def best(run, *, rates, seeds, **turn):
-    """-> (the figures of test, one a seed; what was the best choice on dev with seed 0).
+def best(run, *, rates, seeds, others=None, **turn):
+    """-> (the metrics of test, one per seed; the choice that is best on dev with seed 0).
 
-    `run(**turn, choice=, seed=)` fine-tunes, or knows what came of it; `task` is one of `turn`.
+    `run(**turn, choice=, seed=)` fine-tunes, or returns a former result; `task` is one of `turn`.
+    `others` are the choices besides the rate, by default the task's.
     """
-    *_, others = TASKS[turn["task"]]
+    others = TASKS[turn["task"]][-1] if others is None else others
     choices = [{"learning_rate": rate} | other for other, rate in itertools.product(others, rates)]
     choice = max(choices, key=lambda choice: run(**turn, choice=choice, seed=0)["dev"])
     return [run(**turn, choice=choice, seed=seed)["test"] for seed in range(seeds)], choice
@@ -44,11 +45,10 @@ def tuned(weights, *, task, choice, seed, data, output):
     kind, *_, epochs, _ = TASKS[task]
     train, dev, test = files(task, data=data, output=output)
     run = Path(tempfile.mkdtemp(prefix="finetuned-", dir=output))  # others may run beside it
-    ours = {"unknown_tags": "count"} if kind == "tagger" else {}  # mistakes, as they are
-    settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **ours, **choice, **weights}
+    settings = {"epochs": epochs, "batch_size": 16, "seed": seed, **choice, **weights}
     found = finetune(task=kind, train=train, dev=dev, output=run, **settings)
     metric = "f1" if "entities" in task else "accuracy"
-    measured = evaluate(model=run, data=test, **ours)
+    measured = evaluate(model=run, data=test)
     shutil.rmtree(run)
     return {"dev": found["dev"][metric], "test": measured[metric], "seconds": found["seconds"]}
 

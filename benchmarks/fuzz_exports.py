@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.export.fuzzing import Model, ask_hard, fuzz
+from tests.exports.fuzzing import Model, ask_hard, fuzz
 
 
 def export_small(folder):
     """A small model of every kind, with random weights."""
-    from keras_bert.export.saved_model import export_encoder, export_task
-    from tests.export.models import MAKERS, TOKENIZER
+    from keras_bert.exports.saved_model import export_encoder, export_task
+    from tests.exports.models import MAKERS, TOKENIZER
 
     for name, make in MAKERS.items():
         if name == "encoder":

@@ -104,6 +104,7 @@ def ours(folder, batch, count, threads):
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(int(threads))
+    tf.config.threading.set_inter_op_parallelism_threads(int(threads))
     from keras_bert.checkpoints import load_task
     from keras_bert.tasks.pretraining.generation import NO_TOKEN, Generator, Sampling
 

@@ -179,7 +179,7 @@ def worth(arguments, *, choice, seed):
 
 def rows(arguments, vocab, *, books="*.txt", **settings):
     """The folder of the books' rows, made where it is not there yet; of several lengths a list."""
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
 
     lengths = settings["max_length"]
     if isinstance(lengths, list):
@@ -189,7 +189,7 @@ def rows(arguments, vocab, *, books="*.txt", **settings):
     folder = arguments.output / "-".join(("rows", *named, *map(str, settings.values())))
     if not (folder / "COMPLETED").exists():
         text = str(arguments.data / "books" / books)
-        make_pretraining_data(input=text, vocab=vocab, output=folder, **settings)
+        pretraining_data(input=text, vocab=vocab, output=folder, **settings)
     return folder
 
 

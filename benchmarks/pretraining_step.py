@@ -132,14 +132,14 @@ def main():
 
 def make_examples(books, folder, architecture):
     """Writes the rows of a book and their vocabulary into a folder; all books for large ones."""
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
     from data_gen.vocabulary import learn_vocabulary
 
     folder.mkdir()
     every = [str(path) for path in sorted(books.glob("*.txt"))]
     size, (_, length) = VOCABULARY[architecture], ROWS[architecture]
     learn_vocabulary(input=every, output=folder / "vocab.txt", size=size)
-    make_pretraining_data(
+    pretraining_data(
         input=every[:2],
         vocab=folder / "vocab.txt",
         output=folder / "data",

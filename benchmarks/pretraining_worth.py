@@ -115,12 +115,12 @@ def write_architecture(path, *, preset="tiny", heads=4, dropout=0.0):
 
 def pretrain(arguments, vocab, config):
     """Makes the rows, pre-trains, and prints what came of it; returns the run's folder."""
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
     from keras_bert.training.pretrain import pretrain
 
     data = arguments.output / "data"
     if not (data / "COMPLETED").exists():
-        make_pretraining_data(
+        pretraining_data(
             input=str(arguments.data / "books" / "*.txt"),
             vocab=vocab,
             output=data,

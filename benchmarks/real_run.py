@@ -93,11 +93,11 @@ def timed(name, function, **arguments):
 
 
 def make_data(*, books, vocab, output):
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
     from keras_bert.records import DataFolder
 
     if not (output / "COMPLETED").exists():
-        timed("records", make_pretraining_data, input=books, vocab=vocab, output=output)
+        timed("records", pretraining_data, input=books, vocab=vocab, output=output)
     return DataFolder.open(output).card
 
 
@@ -163,7 +163,7 @@ def run_folder(output, start, rate, seed):
 
 def serve(output, rate):
     """Exports seed 0, and asks it in a process that has only TensorFlow and TensorFlow Text."""
-    from keras_bert.export.saved_model import export
+    from keras_bert.exports.saved_model import export
 
     version = export(
         model=run_folder(output, "pretrained", rate, SEEDS[0]),

@@ -32,7 +32,7 @@ import tensorflow_text  # noqa: F401
 from safetensors.numpy import load_file
 
 import keras_bert.checkpoints.convert
-import keras_bert.export.saved_model
+import keras_bert.exports.saved_model
 import keras_bert.inference.embed_to_file
 import keras_bert.training.finetune
 import keras_bert.training.pretrain  # noqa: F401

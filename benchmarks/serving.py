@@ -95,7 +95,7 @@ def write(size, minilm, folder, precisions, peers):
     import keras
 
     import keras_bert as kb
-    from keras_bert.export.saved_model import export_task
+    from keras_bert.exports.saved_model import export_task
 
     folder = Path(folder)
     keras.utils.set_random_seed(0)

@@ -79,7 +79,7 @@ class WriteCard(beam.DoFn):
         card = make_card(statistics, job=self._job)
         if not card.splits["train"].instances:
             raise InputError(
-                f"There is no text in {' '.join(self._job.input)} for an example. "
+                f"{' '.join(self._job.input)} has no text for an example. "
                 f"{_why_nothing_is_left(card.counters)}"
             )
         with new_file(f"{self._job.output}/{CARD}") as file:

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -32,7 +33,7 @@ from keras_bert.base.files import reject_input_as_output
 from keras_bert.base.objectives import PAIRED
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.records import compact, padded
+from keras_bert.records import DatasetCard, compact, padded
 from keras_bert.records.masking import Masker
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary
@@ -127,8 +128,14 @@ class Job(DataSettings):
 
 
 @takes(DataSettings)
-def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings):
-    """Makes a folder of pre-training examples from text, and returns its `DatasetCard`.
+def pretraining_data(
+    *,
+    lowercase: bool | None = None,
+    beam_options: Sequence[str] = (),
+    report: Callable[[str], None] | None = None,
+    **settings,
+) -> DatasetCard:
+    """Makes a folder of pre-training examples from text.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
     called and however many workers there are. Nothing is done where the output is complete already.
@@ -142,6 +149,9 @@ def make_pretraining_data(*, lowercase=None, beam_options=(), report=None, **set
             where finished data is made again because a file is missing or damaged.
 
     `input` may be one path and `vocab` a `Vocabulary`.
+
+    Returns:
+        The `DatasetCard` of the folder: the settings, and what was read and written.
 
     Raises:
         InputError: bad input, settings, options or output; no COMPLETED is written then.

@@ -141,13 +141,13 @@ def options(beam_options):
         names = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]
         first = next((name for name in names if name[2:] in unknown), f"--{min(unknown)}")
         raise InputError(
-            f"There is no option {first}, neither of this command nor of Apache Beam; see --help "
-            "for this command's own."
+            f"Unknown option {first}: neither this command nor Apache Beam has it. See --help for "
+            "this command's options."
         )
     workers = parsed.view_as(DirectOptions).direct_num_workers
     if workers < 0:
         raise InputError(
-            f"--direct_num_workers is {workers}; it must be 1 or more, or 0 for one per processor."
+            f"--direct_num_workers is {workers}. It must be 1 or more, or 0 for one per processor."
         )
     return parsed
 

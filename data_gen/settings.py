@@ -235,7 +235,7 @@ class _ExampleSettings(_JobSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSettings(Reading, _ExampleSettings):
-    """Settings of `make_pretraining_data`; `filled` replaces None."""
+    """Settings of `keras_bert.pretraining_data`; `filled` replaces None."""
 
     def filled(self):
         """A copy with the defaults that depend on other settings."""
@@ -258,17 +258,17 @@ class DataSettings(Reading, _ExampleSettings):
         if self.mask_unit is not None and (self.mask_unit == "span") != (self.objective == "span"):
             allowed = "span" if self.objective == "span" else "token or whole-word"
             raise InputError(
-                f"`mask_unit` is {self.mask_unit!r}; with the `objective` {self.objective} it "
+                f"`mask_unit` is {self.mask_unit!r}. With the `objective` {self.objective} it "
                 f"must be {allowed}."
             )
         if self.max_predictions is not None and self.max_predictions > self.max_length:
             raise InputError(
-                f"`max_predictions` is {self.max_predictions}; it must be at most `max_length`, "
+                f"`max_predictions` is {self.max_predictions}. It must be at most `max_length`, "
                 f"{self.max_length}."
             )
         if self.max_characters is not None and self.max_characters < self.min_characters:
             raise InputError(
-                f"`max_characters` is {self.max_characters}; it must be at least "
+                f"`max_characters` is {self.max_characters}. It must be at least "
                 f"`min_characters`, {self.min_characters}."
             )
         if self.pad and self.masking == "dynamic":

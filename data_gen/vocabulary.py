@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -57,7 +58,13 @@ class LearnedVocabulary(NamedTuple):
 
 
 @takes(VocabularySettings)
-def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings):
+def learn_vocabulary(
+    *,
+    lowercase: bool | None = None,
+    beam_options: Sequence[str] = (),
+    report: Callable[[str], None] | None = None,
+    **settings,
+) -> LearnedVocabulary:
     """Learns a vocabulary from text files and writes it, unless it is there already.
 
     Args:
@@ -71,8 +78,10 @@ def learn_vocabulary(*, lowercase=None, beam_options=(), report=None, **settings
     encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
     counts of the tokens are written next to it (see `keras_bert.text.vocabulary_files`).
 
-    Returns `LearnedVocabulary`, which depends on the text alone, not on workers or the order of
-    files.
+    Returns:
+        The `vocabulary` with its counts, the numbers of `words` and `distinct_words` in the text,
+        and `skipped_lines` by reason. It depends on the text alone, not on workers or the order of
+        files.
 
     Raises:
         InputError: unreadable input, invalid settings, or an output that exists.

@@ -49,9 +49,13 @@ _HOMES = {
     "generate": "keras_bert.inference.generate",
     "next_tokens": "keras_bert.inference.generate",
     "log_probability": "keras_bert.inference.generate",
+    "export": "keras_bert.exports.saved_model",
+    "convert": "keras_bert.checkpoints.convert",
     "serve": "keras_bert.serving.serve",
     "ask": "keras_bert.serving.ask",
     "BackgroundServer": "keras_bert.serving.serve",
+    "learn_vocabulary": "data_gen.vocabulary",
+    "pretraining_data": "data_gen.pretraining_data",
     "inspect": "keras_bert.records.inspection",
     "draw_attention": "keras_bert.pictures.attention",
     "draw_contexts": "keras_bert.pictures.words",
@@ -59,7 +63,7 @@ _HOMES = {
     "draw_similarity": "keras_bert.pictures.words",
     "show_predictions": "keras_bert.pictures.predictions",
     "diagnose": "keras_bert.cli.doctor",
-    "push": "keras_bert.export.push",
+    "push": "keras_bert.exports.push",
     "quickstart": "keras_bert.samples.quickstart",
 }
 

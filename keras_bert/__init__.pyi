@@ -1,10 +1,11 @@
 """Types of the public names. Made by `make types`; a test compares."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from data_gen.vocabulary import LearnedVocabulary
 from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
@@ -12,6 +13,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.serve import BackgroundServer as BackgroundServer
@@ -67,6 +69,7 @@ __all__ = [
     "Vocabulary",
     "WordPieceVocabulary",
     "ask",
+    "convert",
     "diagnose",
     "draw_attention",
     "draw_contexts",
@@ -75,14 +78,17 @@ __all__ = [
     "embed",
     "embed_to_file",
     "evaluate",
+    "export",
     "fill_mask",
     "finetune",
     "inspect",
+    "learn_vocabulary",
     "load",
     "load_task",
     "load_vocabulary",
     "predict",
     "pretrain",
+    "pretraining_data",
     "push",
     "quickstart",
     "serve",
@@ -134,6 +140,35 @@ def ask(
     Raises:
         InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
             reached or rejects a request; at the latest when that example is reached.
+    """
+
+def convert(
+    input: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    to: str = ...,
+    force: bool = ...,
+    report: Callable[[str], None] | None = ...,
+) -> dict[str, Any]:
+    """Reads a model in any format and writes it in another, unless it is there already.
+
+    Args:
+        input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
+            preset, hf://owner/name.
+        output: the folder to write.
+        to: the format to write; every command here reads huggingface, and keras-nlp contains the
+            encoder only.
+        force: replace an output that this command wrote before.
+        report: a function that receives one line if nothing had to be written.
+
+    Returns:
+        A dictionary: `found` (the input's format), `wrote` (the name of the architecture),
+        `left_out` (what the other format cannot express: tensors of other heads by the start of
+        their names, or a task's architecture).
+
+    Raises:
+        InputError: the format is not supported, the input is broken, the model cannot be expressed
+            in the other format, or the output is in use.
     """
 
 def diagnose() -> dict[str, Any]:
@@ -337,6 +372,7 @@ def evaluate(
     batch_size: int = ...,
     data: object,
     show_errors: int = ...,
+    unknown_labels: str = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
@@ -347,8 +383,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
-    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
-    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
+    it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
@@ -356,6 +393,8 @@ def evaluate(
         batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
         show_errors: show this many errors, the most confident first.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
         label_column: the column (from 1) or key of the label (None: detected from names and content).
@@ -365,15 +404,59 @@ def evaluate(
             (None: not a file of GLUE).
         report: a function that is called with a line on how the file was read, and one per note.
 
-    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
-    of a text and its label). These are the arguments for a classifier; other tasks have their own
-    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
+    classifier, of pairs of a text and its label). These are the arguments for a classifier; other
+    tasks have their own on how a file is read (see
+    `keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
-        InputError: on bad input, and on a label that the model does not have.
+        InputError: on bad input, and if the model has none of the labels.
+    """
+
+def export(
+    *,
+    model: str | PathLike[str],
+    output: str | PathLike[str],
+    max_length: int | None = ...,
+    precision: str = ...,
+    encoder: bool = ...,
+    layers: str | None = ...,
+    tokens: str | None = ...,
+    top_k: int | None = ...,
+    report: Callable[[str], None] | None = ...,
+) -> Path:
+    """Exports a model folder, or the output folder of a run.
+
+    A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
+    for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
+
+    Args:
+        model: a model folder, the output of a run, or hf://owner/name: fine-tuned, pre-trained
+            (exported for [MASK]) or an encoder alone (for embeddings).
+        output: the folder of all versions of this model, such as savedmodels/NAME, for a server; or
+            NAME.tflite, a file for LiteRT that takes token ids.
+        max_length: maximum length of a sequence, including [CLS] and [SEP] (None: those of training).
+        precision: the precision of the stored weights; bfloat16 and float16 also compute in it, int8
+            computes in float32.
+        encoder: export the encoder's embeddings, not the predictions of the model's task.
+        layers: for embeddings: the layers that a vector is made from, as in embed (None: last).
+        tokens: for embeddings: what has a vector in addition to the text itself, as in embed (None:
+            words-mean).
+        top_k: for [MASK]: number of candidates each (None: 5).
+        report: a function that receives one line on the cost of a precision, and on files that were
+            not written.
+
+    Returns:
+        The path that was written: a version's folder, such as OUTPUT/1, or the file.
+
+    Raises:
+        InputError: `output` contains something else than versions of a SavedModel, `max_length` is
+            over the model's positions, the precision does not suit the model, this kind of task
+            has no export, or a setting does not apply to the model.
     """
 
 def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
@@ -419,8 +502,8 @@ def finetune(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | PathLike[str],
-    dev: str | PathLike[str],
+    train: object,
+    dev: object,
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
@@ -437,6 +520,7 @@ def finetune(
     bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
+    unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     metric: str | None = ...,
@@ -513,6 +597,8 @@ def finetune(
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
@@ -527,6 +613,10 @@ def finetune(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.
+
+    `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
+    `tf.data.Dataset`, a list of dictionaries, or a sequence as the task's `dataset` takes it. Of
+    these run.json has a hash: a run resumes with the same data only.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
@@ -562,6 +652,63 @@ def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) ->
 
     Raises:
         InputError: there is no such folder, or it is not finished.
+    """
+
+def learn_vocabulary(
+    *,
+    input: str | Sequence[str],
+    output: str | PathLike[str],
+    size: int,
+    algorithm: str = ...,
+    cased: bool = ...,
+    min_frequency: int = ...,
+    alphabet_limit: int = ...,
+    unused: int = ...,
+    max_words: int = ...,
+    bad_lines: str = ...,
+    text_field: str = ...,
+    force: bool = ...,
+    lowercase: bool | None = ...,
+    beam_options: Sequence[str] = ...,
+    report: Callable[[str], None] | None = ...,
+) -> LearnedVocabulary:
+    """Learns a vocabulary from text files and writes it, unless it is there already.
+
+    Args:
+        input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
+            Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
+        output: where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its tokens
+            in the text), or for bpe a folder.
+        size: number of tokens to learn, special tokens included.
+        algorithm: wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE of
+            GPT-2 and RoBERTa).
+        cased: keep capitals and accents.
+        min_frequency: minimum count of a token in the text.
+        alphabet_limit: number of different characters to keep, the most frequent ones.
+        unused: slots for tokens that you add later, [unused0] ….
+        max_words: number of different words in the memory of a worker and of the learner: the most
+            frequent ones, ties by code points.
+        bad_lines: lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job
+            with file and line number, "skip" leaves them out and counts them.
+        text_field: the field (JSON Lines), column (Parquet) or feature (tfds) of the text.
+        force: replace the output if there is one.
+        lowercase: False is `cased`; True is the default.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where nothing had to be written.
+
+    `input` may be one path. Paths may be of any of Beam's file systems. A folder of byte-pair
+    encoding has `vocab.json`, `merges.txt`, and the other files of a Hugging Face tokenizer. The
+    counts of the tokens are written next to it (see `keras_bert.text.vocabulary_files`).
+
+    Returns:
+        The `vocabulary` with its counts, the numbers of `words` and `distinct_words` in the text,
+        and `skipped_lines` by reason. It depends on the text alone, not on workers or the order of
+        files.
+
+    Raises:
+        InputError: unreadable input, invalid settings, or an output that exists.
+        KeyboardInterrupt: it was interrupted; nothing was written.
     """
 
 def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tokenizer | None]:
@@ -615,15 +762,17 @@ def predict(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object = ...,
+    unknown_labels: str = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
     text: str | Sequence[str] | None = ...,
+    as_dataframe: bool = ...,
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
-) -> Iterator[dict[str, Any]]:
+) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`.
@@ -634,6 +783,8 @@ def predict(
         batch_size: sequences per batch.
         data: the examples, with or without labels; - is standard input (None: pass the examples
             themselves).
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
         label_column: the column (from 1) or key of the label (None: detected from names and content).
@@ -642,12 +793,18 @@ def predict(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         text: text of an example; repeat it for several examples (None: pass `data`).
+        as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
+            where that is a DataFrame.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
-    a classifier; other tasks have their own in place of `text` and of those on how a file is read
-    (see `keras_bert.inference.settings.predict_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
+    are the arguments for a classifier; other tasks have their own in place of `text` and of those
+    on how a file is read (see `keras_bert.inference.settings.predict_settings`).
+
+    Returns:
+        An iterator, or with `as_dataframe` a DataFrame.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
@@ -783,6 +940,103 @@ def pretrain(
 
     Raises:
         InputError: an argument is invalid, or the output folder contains something else.
+    """
+
+def pretraining_data(
+    *,
+    input: str | Sequence[str],
+    vocab: str | PathLike[str],
+    output: str | PathLike[str],
+    input_format: str | None = ...,
+    objective: str = ...,
+    masking: str = ...,
+    mask_unit: str | None = ...,
+    replacement: str = ...,
+    max_length: int = ...,
+    max_predictions: int | None = ...,
+    mlm_probability: float = ...,
+    short_seq_prob: float | None = ...,
+    dupe_factor: int | None = ...,
+    eval_fraction: float = ...,
+    seed: int = ...,
+    cased: bool = ...,
+    pad: bool = ...,
+    compression: str | None = ...,
+    shard_bytes: int = ...,
+    force: bool = ...,
+    bad_lines: str = ...,
+    text_field: str = ...,
+    min_characters: int = ...,
+    max_characters: int | None = ...,
+    min_letters: float = ...,
+    max_repeated_lines: float = ...,
+    drop_duplicates: bool = ...,
+    lowercase: bool | None = ...,
+    beam_options: Sequence[str] = ...,
+    report: Callable[[str], None] | None = ...,
+) -> DatasetCard:
+    """Makes a folder of pre-training examples from text.
+
+    The same text, settings and seed give the same bytes in the same shards, whatever the files are
+    called and however many workers there are. Nothing is done where the output is complete already.
+
+    Args:
+        input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
+            Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
+        vocab: the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding:
+            vocab.json and merges.txt).
+        output: the folder to make.
+        input_format: the format of text files: one book per file, one sentence per line with blank
+            lines between documents, or JSON Lines (None: detected from the content of each file).
+        objective: masked tokens and next sentence (BERT), masked tokens and the order of two
+            consecutive segments (ALBERT), masked tokens alone in one segment of whole sentences, or
+            masked spans of words with their boundaries (SpanBERT).
+        masking: mask now, or in training, afresh in each epoch.
+        mask_unit: what is masked as a unit for mlm-nsp, mlm-sop and mlm (None: token; span for the
+            objective "span", and only there).
+        replacement: how random replacements of masked tokens are drawn: uniformly, or by their
+            frequency in the text, from vocab.counts.tsv next to the vocabulary or, without that file,
+            from a first pass over the text (with dynamic masks: from the dataset card).
+        max_length: maximum tokens per example, [CLS] and [SEP] included.
+        max_predictions: maximum masked tokens per example (None: 20, or the length of shorter
+            examples).
+        mlm_probability: fraction of the tokens to mask.
+        short_seq_prob: fraction of examples of a random shorter length (None: 0.1 for mlm-nsp and mlm-
+            sop, else 0).
+        dupe_factor: number of passes over the text, each with other segments and masks; the eval split
+            has one (None: 5 for static masks, 1 for dynamic ones).
+        eval_fraction: fraction of the documents to hold out, chosen by their content and not by the
+            seed.
+        seed: the same seed, text and settings give the same bytes in the same shards.
+        cased: keep capitals and accents; a folder with a vocabulary has its own case.
+        pad: write examples of a fixed length, with the features that google-research/bert reads (static
+            masks only).
+        compression: compress the shards (None: none).
+        shard_bytes: bytes of text per shard, before copies.
+        force: replace finished data in the output folder.
+        bad_lines: lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job
+            with file and line number, "skip" leaves them out and counts them.
+        text_field: the field (JSON Lines), column (Parquet) or feature (tfds) of the text.
+        min_characters: leave out documents that are shorter.
+        max_characters: leave out documents that are longer (None: none).
+        min_letters: leave out documents with a smaller fraction of letters (white space not counted).
+        max_repeated_lines: leave out documents with a greater fraction of lines that repeat an earlier
+            one.
+        drop_duplicates: read only one of identical documents.
+        lowercase: False is `cased`; True rejects a folder whose vocabulary is cased.
+        beam_options: Beam's own flags, a list of strings. The default is as many local processes
+            as there are processors and enough input for.
+        report: a function that is called with a line of text where there is nothing to do, and
+            where finished data is made again because a file is missing or damaged.
+
+    `input` may be one path and `vocab` a `Vocabulary`.
+
+    Returns:
+        The `DatasetCard` of the folder: the settings, and what was read and written.
+
+    Raises:
+        InputError: bad input, settings, options or output; no COMPLETED is written then.
+        KeyboardInterrupt: it was interrupted; the message has the number of shards written.
     """
 
 def push(
@@ -925,8 +1179,8 @@ def sweep(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: str | PathLike[str],
-    dev: str | PathLike[str],
+    train: object,
+    dev: object,
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
@@ -942,6 +1196,7 @@ def sweep(
     bilstm: int | None = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
+    unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     metric: str | None = ...,
@@ -1015,6 +1270,8 @@ def sweep(
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
         multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        unknown_labels: what to do with a label or tag that the model does not have: count it as an
+            error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
@@ -1029,6 +1286,8 @@ def sweep(
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.
+
+    `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).

@@ -98,6 +98,8 @@ def _environment(temporary, hub):
         "HF_HOME": str(temporary / "hugging_face"),
         "HF_HUB_DISABLE_XET": "1",  # the loopback speaks plain HTTP
         "HF_HUB_OFFLINE": "0",
+        "HF_HUB_ETAG_TIMEOUT": "120",  # of a busy machine
+        "HF_HUB_DOWNLOAD_TIMEOUT": "120",
         "IPYTHONDIR": str(temporary / "ipython"),
         "KERAS_BERT_CACHE": str(temporary / "converted"),
         "MPLCONFIGDIR": str(temporary / "matplotlib"),

@@ -21,7 +21,7 @@ STUB = Path(keras_bert.__file__).with_suffix(".pyi")
 _HEAD = '''"""Types of the public names. Made by `make types`; a test compares."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,11 @@ def stub():
         if inspect.isclass(value)
     ]
     for line in (
+        "from data_gen.vocabulary import LearnedVocabulary",
         "from keras_bert.inference.embed import TextEmbedding",
         "from keras_bert.encoders.encoder import Encoder",
         "from keras_bert.inference.fill_mask import Candidate",
+        "from keras_bert.records.folder import DatasetCard",
         "from keras_bert.records.inspection import Instance",
         "from keras_bert.samples.quickstart import QuickstartSizes",
         "from keras_bert.tasks.task import Task",

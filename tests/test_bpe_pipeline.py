@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
@@ -233,7 +233,7 @@ def test_a_folder_of_finished_data_is_known_and_replaced(work, vocab, data, tmp_
 
 def test_a_case_that_contradicts_the_folder_is_one_sentence(work, vocab, tmp_path, capsys):
     with pytest.raises(InputError, match="is cased according to its tokenizer_config.json, and"):
-        make_pretraining_data(
+        pretraining_data(
             input=work / "corpus.txt", vocab=vocab, output=tmp_path / "data", lowercase=True
         )
     uncased = tmp_path / "uncased"
@@ -334,7 +334,9 @@ def test_embeddings_are_of_words_as_they_stand_in_the_text(pretrained):
 def test_formats_without_a_place_for_merges_are_rejected(finetuned, tmp_path, to):
     if to == "keras-nlp":
         pytest.importorskip("keras_nlp")
-    with pytest.raises(InputError, match="needs a WordPiece vocabulary, and this model has one of"):
+    with pytest.raises(
+        InputError, match="needs a WordPiece vocabulary, but this model has byte-pair"
+    ):
         convert(finetuned, tmp_path / "out", to=to)
     assert not (tmp_path / "out").exists()
 
@@ -369,5 +371,5 @@ def test_byte_level_bpe_is_told_wherever_a_vocabulary_is_asked_for(
 
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.json"])
 def test_a_single_file_of_a_folder_is_no_vocabulary(vocab, name):
-    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary; give a vocab.txt, or"):
+    with pytest.raises(InputError, match=f"{name} alone is not a vocabulary. Give a vocab.txt, or"):
         load_vocabulary(vocab / name)

@@ -28,7 +28,7 @@ RANKS = [
     ABOVE_TASKS,
     ("inference", "inference.*"),
     ("training", "training.*"),
-    ("export", "export.*"),
+    ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
     ("cli", "cli.*", "__main__"),
 ]
@@ -46,7 +46,7 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
     ("tasks.task", "checkpoints.saving"),
-    ("tasks.task", "export.saved_model"),
+    ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
     ("tasks.task", "training.optimizers.optimizer"),
     ("tasks.task", "training.monitoring.progress"),

@@ -35,6 +35,7 @@ def test_the_model_code_runs_and_trains_on_jax_without_tensorflow(request):
     run_on_jax(request, *CHOSEN, *TESTS, *OPTIMIZER_TESTS, flags=OLDER_EMITTERS)
 
 
+@pytest.mark.slow
 def test_several_devices_train_as_one_does_on_jax_without_tensorflow(request):
     run_on_jax(request, SEVERAL_DEVICES, flags="--xla_force_host_platform_device_count=4")
 

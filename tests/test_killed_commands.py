@@ -22,8 +22,8 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.export import saved_model
-from keras_bert.export.saved_model import export_task
+from keras_bert.exports import saved_model
+from keras_bert.exports.saved_model import export_task
 from keras_bert.inference.embed import open_embedder
 from keras_bert.inference.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import QuickstartSteps, quickstart
@@ -35,6 +35,8 @@ from keras_bert.training.settings import RunSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.kill_points import PUBLISHING, stop_at_every_call
 from tests.small_model import make_encoder, make_tokenizer
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +177,7 @@ def test_export(task, tmp_path, monkeypatch):
 
     signatures = task.signatures()
     monkeypatch.setattr(
-        "keras_bert.export.saved_model.as_exported", lambda task, precision: (task, None)
+        "keras_bert.exports.saved_model.as_exported", lambda task, precision: (task, None)
     )
     monkeypatch.setattr(Classifier, "signatures", lambda self, **options: signatures)
     is_real = False
@@ -187,7 +189,7 @@ def test_export(task, tmp_path, monkeypatch):
             else:
                 shutil.copytree(exported, path, dirs_exist_ok=True, copy_function=shutil.copyfile)
 
-    monkeypatch.setattr("keras_bert.export.saved_model.write_saved_model", write)
+    monkeypatch.setattr("keras_bert.exports.saved_model.write_saved_model", write)
 
     def check(killed):
         before = sorted(files.held_names(models)) if models.exists() else []
@@ -233,7 +235,7 @@ def test_training(task, instant, tmp_path):
     checkpoint that was not gone on with would be others.
     """
     output = tmp_path / "place" / "run"
-    plan = Plan(steps=4, entry=2, evaluate_every=2, checkpoint_every=2)
+    plan = Plan(steps=4, record=2, evaluate_every=2, checkpoint_every=2)
     begin = [variable.numpy() for variable in task.variables]
     task.compile(keras.optimizers.Adam())
     task.optimizer.build(task.trainable_variables)
@@ -244,12 +246,12 @@ def test_training(task, instant, tmp_path):
         with RunFolder.of(settings_of(output), command="finetune", inputs={"data": "a"}) as folder:
             if folder.finished:
                 return
-            entries = train(
+            records = train(
                 task, folder, _Nothing(), plan, task=task, best=folder.best, evaluate_first=True
             )
             assert folder.best.stat().st_size
             save_folder(task, task.tokenizer, folder.model, overwrite=True)
-            folder.finish({"entries": [entry["step"] for entry in entries]})
+            folder.finish({"log_steps": [record["step"] for record in records]})
 
     try:
         assert kills(output.parent, run) >= 20

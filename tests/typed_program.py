@@ -23,8 +23,9 @@ def on_the_folder(folder: Path) -> None:
 
 
 def through_the_commands() -> None:
-    assert_type(kb.predict(model="hf://owner/name", text="one"), Iterator[dict[str, Any]])
-    assert_type(kb.predict(model="m", text=["one", "two"], crf=True), Iterator[dict[str, Any]])
+    predictions: Iterator[dict[str, Any]] = kb.predict(model="hf://owner/name", text="one")
+    next(predictions)["label"]
+    kb.predict(model="m", text=["one", "two"], crf=True, as_dataframe=True).to_csv("p.csv")
     metrics = kb.pretrain(data=Path("d"), vocab="v", output="o", steps=3, report=print)
     assert_type(metrics, dict[str, Any])
     kb.pretrain(data="d", vocab="v", output="o", steps="3")  # type: ignore[arg-type]

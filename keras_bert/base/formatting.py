@@ -30,6 +30,12 @@ def quoted(names, *, most=10):
     return listed(names, most=most, quote='"')
 
 
+def in_one_line(text, most=200):
+    """A text without line breaks, cut after `most` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def html_table(rows, *, header=None, caption=None):
     """The HTML of a table: rows of cells, with the cells of a header and a caption above them."""
     lines = ["<table>"]

@@ -111,8 +111,8 @@ def check_shapes(shapes, table, *, sizes, source):
     for name, shape in expected.items():
         if tuple(shapes[name]) != shape:
             raise InputError(
-                f"{source}: the tensor {name} has the shape {list(shapes[name])}; "
-                f"its config asks for {list(shape)}."
+                f"{source}: the tensor {name} has the shape {list(shapes[name])}. "
+                f"Its config asks for {list(shape)}."
             )
 
 
@@ -155,12 +155,12 @@ def numbers(array, name, *, source):
     """
     if array.dtype.kind != "f" and array.dtype != _BFLOAT16:
         raise InputError(
-            f"{source}: the tensor {name} holds {array.dtype} values; weights should be floats."
+            f"{source}: the tensor {name} holds {array.dtype} values. Weights should be floats."
         )
     wrong = np.size(array) - np.count_nonzero(np.isfinite(array))
     if wrong:
         raise InputError(
-            f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}; no "
+            f"{source}: the tensor {name} holds NaN or infinity in {counted(wrong, 'place')}. No "
             "model can predict with these weights."
         )
     return array

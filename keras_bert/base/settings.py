@@ -43,7 +43,8 @@ class About:
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number.
-        is_path: the path of a file or folder; `-` is standard input.
+        is_path: the path of a file or folder; `-` is standard input. A field of the type `object`
+            may have data or a model in memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
         stored: a model folder keeps it, since the task is made with it.
@@ -114,7 +115,7 @@ class Settings:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in values:
             if name not in fields:
-                raise InputError(f"There is no setting `{name}` here.")
+                raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
         missing = [f"`{name}`" for name in required if name not in values]
         if missing:
@@ -129,8 +130,8 @@ class Settings:
         """The files and folders that the result depends on, without those that are None."""
         paths = []
         for field in dataclasses.fields(self):
-            if about(field).is_path and about(field).recorded:
-                value = getattr(self, field.name)
+            value = getattr(self, field.name)
+            if about(field).is_path and about(field).recorded and not _in_memory(field, value):
                 paths += value if isinstance(value, list) else [value]
         return [path for path in paths if path is not None]
 
@@ -145,13 +146,15 @@ class Settings:
         return {field.name for field in dataclasses.fields(cls) if about(field).is_path}
 
     def recorded(self):
-        """What the result depends on, as JSON holds it; paths are absolute."""
-        fields = [field for field in dataclasses.fields(self) if about(field).recorded]
-        values = {field.name: getattr(self, field.name) for field in fields}
-        for name in self.path_names() & values.keys():
-            value = values[name]
-            is_list = isinstance(value, list)
-            values[name] = [*map(_absolute, value)] if is_list else _absolute(value)
+        """What the result depends on, as JSON holds it.
+
+        Paths are absolute; of data in memory only the type is there, such as "DataFrame in memory".
+        """
+        values = {}
+        for field in dataclasses.fields(self):
+            if about(field).recorded:
+                value = getattr(self, field.name)
+                values[field.name] = _recorded_path(field, value) if about(field).is_path else value
         return values
 
     @classmethod
@@ -242,6 +245,17 @@ def _argument_type(field):
     return accepted | None if optional else accepted
 
 
+def _in_memory(field, value):
+    """Whether the value of a path's field is not one, but data or a model."""
+    return field.type is object and not isinstance(value, str | os.PathLike | None)
+
+
+def _recorded_path(field, value):
+    if _in_memory(field, value):
+        return f"{type(value).__name__} in memory"
+    return [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
+
+
 def _absolute(value):
     if value is None or value == "-" or "://" in value or value.startswith("tfds:"):
         return value
@@ -271,18 +285,18 @@ def _checked(value, name, kind, known):
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"`{name}` is {value!r}; it should be {_KINDS[kind]}.")
+        raise InputError(f"`{name}` is {value!r}. It should be {_KINDS[kind]}.")
     if known.is_path and isinstance(value, str) and not value:
-        raise InputError(f"`{name}` is empty; give a path.")
+        raise InputError(f"`{name}` is empty. Give a path.")
     if isinstance(value, str) and _SURROGATES.search(value):
         advice = "; rename the file or folder" if known.is_path else ""
-        raise InputError(f"`{name}` is {value!r}; it should be UTF-8{advice}.")
+        raise InputError(f"`{name}` is {value!r}. It should be UTF-8{advice}.")
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"`{name}` is {value!r}; it should be {choices}.")
+        raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
     if kind is float and not math.isfinite(value):
-        raise InputError(f"`{name}` is {value}; it should be a finite number.")
+        raise InputError(f"`{name}` is {value}. It should be a finite number.")
     for bound, holds, text in (
         (known.at_least, lambda bound: value >= bound, "at least {} is needed"),
         (known.above, lambda bound: value > bound, "it must be above {}"),

@@ -113,7 +113,7 @@ def _files_in(archive, stack):
         if total > limit:
             raise InputError(
                 f"{archive} would unpack to {total / 1e6:,.0f} MB or more, over {_MAX_RATIO} times "
-                "its size; weights do not compress that well. If you trust it, unpack it yourself "
+                "its size. Weights do not compress that well. If you trust it, unpack it yourself "
                 "and give the folder."
             )
         if not is_folder:

@@ -1,6 +1,9 @@
 """Conversion between the formats, which are detected from the folder's content."""
 
+from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import held_names, reject_input_as_output, same_files, scratch_folder
@@ -18,7 +21,13 @@ _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
 
 @takes(ConvertSettings)
-def convert(input, output, *, report=None, **settings):
+def convert(
+    input: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    report: Callable[[str], None] | None = None,
+    **settings,
+) -> dict[str, Any]:
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:

@@ -56,8 +56,8 @@ def download(name):
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     raise InputError(
-        f"{name} contains no supported weights. Expected model.safetensors or pytorch_model.bin; "
-        f"found: {listed(files, most=6)}."
+        f"{name} contains no supported weights. Expected model.safetensors or pytorch_model.bin. "
+        f"Found: {listed(files, most=6)}."
     )
 
 
@@ -214,8 +214,8 @@ def _download_errors(name, repo, revision):
                 )
             case errors.RepositoryNotFoundError():
                 return (
-                    f"There is no model {repo} at {endpoint}, or it is private. Check the name, or "
-                    "log in with `hf auth login`."
+                    f"The model {repo} does not exist at {endpoint}, or it is private. Check the "
+                    "name, or log in with `hf auth login`."
                 )
             case errors.RevisionNotFoundError():
                 return (

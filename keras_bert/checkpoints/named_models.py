@@ -82,7 +82,7 @@ def _download_from_kaggle(name):
                 "latest."
             )
         if status == 404:
-            return f"There is no Kaggle model {name}. Compare the name with its page, {page}."
+            return f"The Kaggle model {name} does not exist. Compare it with its page, {page}."
         if status in (401, 403):
             return (
                 f"{name} requires a login: accept its terms at {page}, and log in with "

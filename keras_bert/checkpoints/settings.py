@@ -9,7 +9,7 @@ FORMATS = ("huggingface", "google", "keras-nlp")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConvertSettings(Settings):
-    """Settings of `keras_bert.checkpoints.convert.convert`."""
+    """Settings of `keras_bert.convert`."""
 
     input: str = setting(
         help="a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp "

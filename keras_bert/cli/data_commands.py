@@ -71,12 +71,12 @@ def pretraining_data(settings, arguments):
     """
     import logging
 
-    from data_gen.pretraining_data import make_pretraining_data
+    from data_gen.pretraining_data import pretraining_data
 
     if arguments.verbose:
         logging.basicConfig()
         logging.getLogger("apache_beam").setLevel(logging.INFO)
-    card = make_pretraining_data(**settings, beam_options=arguments.beam_options, report=report)
+    card = pretraining_data(**settings, beam_options=arguments.beam_options, report=report)
     print("\n".join(_summary(card)))
     if not card.lowercase and not settings.get("cased"):
         print("Capitals and accents were kept, as the vocabulary's folder requires.")

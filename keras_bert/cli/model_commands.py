@@ -6,7 +6,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report
-from keras_bert.cli.kinds import has_data_folder, kind_of_model
+from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
 from keras_bert.inference.settings import (
     EmbedToFileSettings,
     EvaluateRecordsSettings,
@@ -16,7 +16,7 @@ from keras_bert.inference.settings import (
     predict_settings,
 )
 from keras_bert.readers.glue import glue_submission, write_submission
-from keras_bert.tasks import settings_class
+from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
 # A list of numbers, which indented JSON writes one per line. Strings hold no line feeds.
@@ -55,7 +55,7 @@ def evaluate(settings, arguments):
     text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
     print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
     for error in errors:
-        report(error)
+        report(task_class(kind_of(settings["model"])).describe_error(error))
     model = shlex.quote(settings["model"])
     next_step = f"export --model {model} --output savedmodels/NAME"
     if "glue" not in settings and has_data_folder(["--data", settings["data"]]):

@@ -5,7 +5,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.settings import ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
-from keras_bert.export.settings import ExportSettings
+from keras_bert.exports.settings import ExportSettings
 from keras_bert.serving.settings import ServeSettings, ask_settings
 
 
@@ -22,7 +22,7 @@ def export(settings, arguments):
     output folder. The signature `serving_default` takes strings, `ids` takes token ids, `examples`
     takes serialized tf.Example. An output NAME.tflite is a file for LiteRT, which takes token ids.
     """
-    from keras_bert.export.saved_model import export
+    from keras_bert.exports.saved_model import export
 
     written = export(**settings, report=print)
     size = sum(path.stat().st_size for path in (written, *written.rglob("*")) if path.is_file())
@@ -147,7 +147,7 @@ def push(settings, arguments):
     Log in once with `hf auth login`. The model card is README.md in the run's model folder; edit it
     before you publish it.
     """
-    from keras_bert.export.push import push
+    from keras_bert.exports.push import push
 
     print(f"Pushed: {push(**settings)}")
     at = f"@{settings['revision']}" if "revision" in settings else ""

@@ -43,10 +43,7 @@ def encoder_class(model_type):
 
 def _imported(model_type, what):
     if model_type not in ENCODERS:
-        raise InputError(
-            f"There is no encoder of the model type {model_type!r}. Supported: "
-            f"{', '.join(ENCODERS)}."
-        )
+        raise InputError(f"Unknown model type {model_type!r}. Supported: {', '.join(ENCODERS)}.")
     module, _, name = getattr(ENCODERS[model_type], what).partition(":")
     return getattr(import_module(module), name)
 

@@ -109,7 +109,7 @@ class EncoderConfig:
         model_type = values.get("model_type", cls.MODEL_TYPES[0])
         if model_type not in cls.MODEL_TYPES:
             raise InputError(
-                f"{source} describes a {model_type!r} model; this encoder reads the model types "
+                f"{source} describes a {model_type!r} model. This encoder reads the model types "
                 f"{' and '.join(cls.MODEL_TYPES)}."
             )
         fields = cls._own_fields()

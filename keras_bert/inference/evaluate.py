@@ -10,13 +10,20 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reading, takes
-from keras_bert.inference.predict import Inference, as_task, check_finite, open_task
+from keras_bert.inference.predict import (
+    Inference,
+    as_task,
+    check_finite,
+    open_task,
+    rounded,
+)
 from keras_bert.inference.settings import (
     EvaluateRecordsSettings,
     EvaluateSettings,
     evaluate_settings,
 )
 from keras_bert.readers.glue import glue_metrics
+from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class
@@ -30,22 +37,25 @@ from keras_bert.text.tokenizer import note_on_unknown
 def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
-    With `show_errors` it has `errors`, descriptions of that many wrong predictions, the worst
-    first. With `glue` it has `glue`, GLUE's own metrics of the task under GLUE's names.
+    With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
+    of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
+    it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
         {settings}
         report: a function that is called with a line on how the file was read, and one per note.
 
-    `model` may also be a task, and `data` a sequence instead of a file (for a classifier, of pairs
-    of a text and its label). These are the arguments for a classifier; other tasks have their own
-    on how a file is read (see `keras_bert.inference.settings.evaluate_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
+    classifier, of pairs of a text and its label). These are the arguments for a classifier; other
+    tasks have their own on how a file is read (see
+    `keras_bert.inference.settings.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
 
     Raises:
-        InputError: on bad input, and on a label that the model does not have.
+        InputError: on bad input, and if the model has none of the labels.
     """
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
@@ -61,16 +71,18 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
         predictions += predicted
     if not examples:
         raise InputError(f"{source.name} contains no examples.")
+    other = task.unknown_labels(examples)
+    other = unknown_labels_note(source.name, other) if other else None
     if report is not None:
         unknown = note_on_unknown(inference.unknown, inference.tokens)
-        for note in filter(None, (*task.notes(examples), unknown)):
+        for note in filter(None, (*task.notes(examples), unknown, other)):
             report(f"Note: {note}")
     metrics = task.official_metrics(predictions, examples)
     if getattr(settings, "glue", None) is not None:
         metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}
     if settings.show_errors:
-        worst = sorted(task.errors(predictions, examples), key=lambda error: -error[0])
-        metrics["errors"] = [text for _, text in worst[: settings.show_errors]]
+        worst = task.errors(predictions, examples)[: settings.show_errors]
+        metrics["errors"] = list(map(rounded, worst))
     return metrics
 
 

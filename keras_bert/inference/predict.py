@@ -1,7 +1,7 @@
 """Predictions of a fine-tuned task for any number of examples, in bounded memory."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -23,23 +23,35 @@ _EXAMPLES_TOGETHER = 2048
 
 
 @takes(predict_settings(settings_class("classifier")))
-def predict(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[dict[str, Any]]:
+def predict(
+    *,
+    as_dataframe: bool = False,
+    report: Callable[[str], None] | None = None,
+    **settings,
+) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`.
 
     Args:
         {settings}
+        as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
+            where that is a DataFrame.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the text.
 
-    `model` may also be a task, and `data` a sequence instead of a file. These are the arguments for
-    a classifier; other tasks have their own in place of `text` and of those on how a file is read
-    (see `keras_bert.inference.settings.predict_settings`).
+    `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
+    `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
+    are the arguments for a classifier; other tasks have their own in place of `text` and of those
+    on how a file is read (see `keras_bert.inference.settings.predict_settings`).
+
+    Returns:
+        An iterator, or with `as_dataframe` a DataFrame.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
+    pandas = _pandas() if as_dataframe else None
     task, settings = open_task(PredictSettings, predict_settings, settings)
     data = settings.data
     if data is None:
@@ -54,23 +66,35 @@ def predict(*, report: Callable[[str], None] | None = None, **settings) -> Itera
     if report is not None and source.description:
         report(source.description)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    return _rounded_predictions(inference, source, report)
+    predictions = _rounded_predictions(inference, source, report)
+    if pandas is None:
+        return predictions
+    index = data.index if isinstance(data, pandas.DataFrame) else None
+    return pandas.DataFrame(list(predictions), index=index)
+
+
+def _pandas():
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise InputError("`as_dataframe` needs pandas. Install it: pip install pandas.") from None
+    return pandas
 
 
 def _rounded_predictions(inference, source, report):
     for _, predictions in inference.of_examples(source):
-        yield from map(_rounded, predictions)
+        yield from map(rounded, predictions)
     note = note_on_unknown(inference.unknown, inference.tokens)
     if note and report is not None:
         report(f"Note: {note}")
 
 
-def _rounded(value):
+def rounded(value):
     """JSON-like values with six decimals, the precision of float32."""
     if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
+        return {name: rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
+        return [rounded(inner) for inner in value]
     return round(value, 6) if isinstance(value, float) else value
 
 

@@ -48,7 +48,7 @@ def draw_attention(
     layers, heads = probabilities.shape[:2]
     for name, number, count in (("layer", layer, layers), ("head", head, heads)):
         if number is not None and not 1 <= number <= count:
-            raise InputError(f"There is no {name} {number}; the model has {name}s 1 to {count}.")
+            raise InputError(f"There is no {name} {number}. The model has {name}s 1 to {count}.")
     if layer is None:
         size = (0.9 * heads, 0.9 * layers)
         return save_picture(lambda figure: _grid(figure, probabilities), output, size=size)
@@ -79,7 +79,7 @@ def attention_reader(encoder, tokenizer):
             raise InputError("The text has no tokens. Give a text with at least one word.")
         if length > most:
             raise InputError(
-                f"The text has {length} tokens with the special ones; a picture of attention shows "
+                f"The text has {length} tokens with the special ones. A picture of attention shows "
                 f"at most {most}. Give a shorter text."
             )
         inputs = frame(

@@ -32,7 +32,7 @@ def load_matplotlib():
         import matplotlib.figure
     except ImportError:
         raise InputError(
-            "Pictures need matplotlib, which is not installed; install it with "
+            "Pictures need matplotlib, which is not installed. Install it with "
             "pip install 'keras-bert-toolkit[pictures]'."
         ) from None
     return matplotlib
@@ -75,7 +75,7 @@ def save_picture(draw, path, *, size):
     """
     path = Path(path)
     if path.suffix != ".png":
-        raise InputError(f"A picture is a PNG file; {path} should end in .png.")
+        raise InputError(f"A picture is a PNG file. {path} should end in .png.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} for the picture {path.name}.")
     matplotlib = load_matplotlib()

@@ -135,7 +135,7 @@ def project(vectors):
     centred = vectors.astype(np.float64) - vectors.mean(axis=0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     if values[0] == 0:
-        raise InputError("The word has the same vector in all texts; there is nothing to draw.")
+        raise InputError("The word has the same vector in all texts. There is nothing to draw.")
     points = left[:, :2] * values[:2]  # (N, 2)
     farthest = points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])]
     return points * np.where(farthest < 0, -1, 1), values[:2] ** 2 / (values**2).sum()

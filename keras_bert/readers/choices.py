@@ -133,7 +133,7 @@ class ChoiceSource(ExampleSource):
         if number is None and (self._need_labels or label not in (None, "")):
             shown = "no label" if label in (None, "") else f"the label {label!r}"
             raise self.error(
-                line, f"{shown}; it should be the number of the correct choice, from 0."
+                line, f"{shown}. It should be the number of the correct choice, from 0."
             )
         if number is not None and number >= len(choices):
             raise self.error(

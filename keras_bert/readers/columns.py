@@ -11,6 +11,13 @@ from keras_bert.readers.labels import parsed_number
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
+# A part of an example -> the kind of task that has it.
+_KINDS_WITH = {
+    **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
+    **dict.fromkeys(("question", "answers"), "question-answering"),
+    **dict.fromkeys(("head", "tail"), "relation-classifier"),
+    **{"text": "classifier", "choices": "multiple-choice"},
+}
 # The names of a pair's two texts and, where they are used with no other, of its label.
 PAIR_NAMES = (
     ("text_a", "text_b"),
@@ -44,11 +51,13 @@ def parse_fields(text, *, known):
         name, equals, column = (word.strip() for word in part.partition("="))
         if not (name and equals and column):
             raise InputError(
-                f'`fields` has the part "{part}"; it should be NAME=COLUMN, as in '
+                f'`fields` has the part "{part}". It should be NAME=COLUMN, as in '
                 f"{','.join(f'{one}=…' for one in known)}."
             )
         if name not in known:
-            raise InputError(f'`fields` names "{name}"; it should be {listed(known)}.')
+            kind = _KINDS_WITH.get(name)
+            of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
+            raise InputError(f'`fields` names "{name}"{of}. Here it should be {listed(known)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
         fields[name] = column
@@ -65,7 +74,7 @@ def column_index(source, column, *, names=None, width):
     if str(column).isdigit() and 1 <= int(column) <= width:
         return int(column) - 1
     known = quoted(names) if names else f"1 to {width}"
-    raise InputError(f'{source.name} has no column "{column}"; its columns are {known}.')
+    raise InputError(f'{source.name} has no column "{column}". Its columns are {known}.')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +252,7 @@ def _label_column(table, body, lower, wanted, *, taken):
             else "a label (few different values, each many times)"
         )
         raise InputError(
-            f"{table.name}: no column looks like {looks}{known}; give it as "
+            f"{table.name}: no column looks like {looks}{known}. Give it as "
             f"{wanted.argument('label')}."
         )
     return label
@@ -304,7 +313,7 @@ def _text_column(table, body, names, wanted, given, label):
             describe = Columns(texts=(best,), label=None, names=names).describe
             raise InputError(
                 f"{table.name} has text in {describe(min(best, column))} and in "
-                f"{describe(max(best, column))}; give the right one as {wanted.argument('text')}."
+                f"{describe(max(best, column))}. Give the right one as {wanted.argument('text')}."
             )
     return (best,)
 
@@ -321,7 +330,7 @@ def _pair_columns(table, body, names, wanted, given, label):
     rest = iter(sorted(longest))
     if len(longest) < found.count(None):
         raise InputError(
-            f"{table.name} does not have two columns of texts; give them as `fields`, "
+            f"{table.name} does not have two columns of texts. Give them as `fields`, "
             "text_a=…,text_b=…."
         )
     return tuple(next(rest) if column is None else column for column in found)

@@ -81,7 +81,7 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
     rows = [(number, cells) for number, cells in rows if cells and not _is_comment(cells)]
     rows = [(number, cells) for number, cells in rows if not _begins_document(cells)]
     if not rows:
-        raise InputError(f"{source.name} has no words; CoNLL has one word per line.")
+        raise InputError(f"{source.name} has no words. CoNLL has one word per line.")
     first, width = rows[0][0], len(rows[0][1])
     columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
     word, tag = (
@@ -257,7 +257,7 @@ def conllu_sentences(lines, source, *, word, tag, need_tags=True):
         id = _CONLLU_ID.fullmatch(cells[0])
         if id is None:
             raise source.error(
-                number, f'the ID is "{cells[0]}"; it should be a number such as 3, 3-4 or 3.1.'
+                number, f'the ID is "{cells[0]}". It should be a number such as 3, 3-4 or 3.1.'
             )
         if id[1]:
             continue

@@ -80,7 +80,7 @@ class GlueTask:
         path = next((path for path in paths if path.exists()), None)
         if path is None:
             raise InputError(
-                f"GLUE's {self.name} has no {file} in {folder}; expected {paths[0]} or {paths[-1]}."
+                f"GLUE's {self.name} has no {file} in {folder}. Expected {paths[0]} or {paths[-1]}."
             )
         return str(path)
 
@@ -152,7 +152,7 @@ def glue_task(name):
     named = {known.casefold(): task for known, task in GLUE.items()}
     named["mnli-m"] = GLUE["MNLI"]
     if str(name).casefold() not in named:
-        raise InputError(f"GLUE has no task {name!r}; its tasks are {listed(GLUE, most=11)}.")
+        raise InputError(f"GLUE has no task {name!r}. Its tasks are {listed(GLUE, most=11)}.")
     return named[str(name).casefold()]
 
 
@@ -171,7 +171,7 @@ def glue_settings(name, folder):
     task = glue_task(name)
     if task.train is None:
         raise InputError(
-            f"GLUE's {task.name} has no training file; train on MNLI, and give `glue` to "
+            f"GLUE's {task.name} has no training file. Train on MNLI, and give `glue` to "
             "evaluate and predict."
         )
     return {
@@ -224,7 +224,7 @@ def glue_metrics(name, measures):
     missing = [metric for metric in task.metrics if metric not in measures]
     if missing:
         raise InputError(
-            f"GLUE's {task.name} is measured by {listed(task.metrics)}; this model has no "
+            f"GLUE's {task.name} is measured by {listed(task.metrics)}. This model has no "
             f"{listed(missing)}. Train it on the files of GLUE."
         )
     metrics = {_METRICS[metric]: measures[metric] for metric in task.metrics}
@@ -247,12 +247,12 @@ def glue_submission(name, predictions):
         label = prediction.get("label")
         if not task.labels:
             if "label" in prediction:
-                raise InputError(f"GLUE's {task.name} needs scores; this model predicts labels.")
+                raise InputError(f"GLUE's {task.name} needs scores. This model predicts labels.")
             label = f"{min(5.0, max(0.0, prediction['score'])):.3f}"
         elif label not in task.labels:
             predicted = "no labels" if label is None else f'"{label}"'
             raise InputError(
-                f"The model predicts {predicted}; the labels of GLUE's {task.name} are "
+                f"The model predicts {predicted}. The labels of GLUE's {task.name} are "
                 f"{quoted(task.labels)}. Train it on the files of GLUE."
             )
         yield f"{index}\t{label}"

@@ -11,7 +11,7 @@ import numbers
 import re
 from collections import Counter
 
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted, listed, quoted
 from keras_bert.readers.sources import first_location, is_text
 
 _BETWEEN_LABELS = "|"
@@ -35,6 +35,26 @@ def missing_label(value):
     if isinstance(value, list):
         return f"the label {value!r} is a list (`multi_label=True` reads several labels)"
     return f"the label {value!r} is neither a text nor a whole number"
+
+
+def unknown_label(label, known):
+    """What is wrong with a label that a model does not have, as a part of a message."""
+    bare = label.strip(_QUOTES)
+    quotes = f' Without its quotes it would be "{bare}".' if bare in known else ""
+    return f'unknown label "{label}". The model\'s labels are {quoted(known)}.{quotes}'
+
+
+def check_known(labels, known, error):
+    """Raises `error` of a message for the first label that is not known; None knows every label."""
+    for label in labels if known is not None else ():
+        if label not in known:
+            raise error(unknown_label(label, known))
+
+
+def unknown_labels_note(name, unknown):
+    """A line for the user on the labels of a file, a `Counter`, that the model does not have."""
+    each = listed(f'"{label}" ({count:,})' for label, count in unknown.most_common())
+    return f"{name}: labels that the model does not have, counted as errors: {each}."
 
 
 def several_labels(value):

@@ -52,27 +52,24 @@ def name_chunks(tags):
 
 
 def scheme_of(sequences):
-    """The scheme of a file's tags; None where they are not tags of chunks, or all O.
+    """The scheme of a file's tags, that in which the fewest of them are invalid.
 
-    A file is IOB1 where no chunk begins with B- but next to another of its kind.
+    None where they are not tags of chunks, are all O, or mostly invalid in every scheme.
 
     Args:
         sequences: an iterable of the tags of each sentence.
     """
-    letters, first_b = set(), False
+    inside, invalid = 0, dict.fromkeys((*SCHEMES, IOB1), 0)
     for tags in sequences:
         if not name_chunks(tags):
             return None
-        before = (OUTSIDE, "")
-        for tag in tags:
-            letter, kind = split_tag(tag)
-            letters.add(letter)
-            first_b |= letter == "B" and (before[0] == OUTSIDE or before[1] != kind)
-            before = (letter, kind)
-    letters.discard(OUTSIDE)
-    if letters <= {"B", "I"} and not first_b:
-        return IOB1 if letters else None
-    return _scheme_with(letters)
+        spans = spans_of(tags)
+        inside += sum(span.end - span.start for span in spans)
+        for scheme in invalid if spans else ():
+            pairs = zip(tags, tags_of(spans, len(tags), scheme), strict=True)
+            invalid[scheme] += sum(tag != expected for tag, expected in pairs)
+    best = min(invalid, key=invalid.get)  # the first of several, the commonest
+    return best if inside and 2 * invalid[best] <= inside else None
 
 
 def scheme_of_labels(labels):

@@ -214,7 +214,7 @@ class TaggedSource(ExampleSource):
             key = (number,) if name is None else str(name)
             document = documents.setdefault(key, len(documents))
             if self.kind == "given" and self._need_tags and tag not in record:
-                raise self.error(number, "no tags; give a pair of the words and their tags.")
+                raise self.error(number, "no tags. Give a pair of the words and their tags.")
             if word not in record and not self._need_tags:
                 is_given = self.kind == "given"
                 text = record[TEXT_KEY] if is_given else self._text(number, record, TEXT_KEY)

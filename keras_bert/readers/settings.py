@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.base.settings import Settings, setting
 
-REPAIR, ERROR = "repair", "error"
+REPAIR, ERROR, COUNT = "repair", "error", "count"
 
 
 def column_setting(what):
@@ -37,6 +37,17 @@ def invalid_tags_setting():
         help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
         "raise an error",
         choices=(REPAIR, ERROR),
+        reads=True,
+    )
+
+
+def unknown_labels_setting():
+    """The setting for labels that the model does not have."""
+    return setting(
+        COUNT,
+        help="what to do with a label or tag that the model does not have: count it as an error of "
+        "the model, or raise an error",
+        choices=(COUNT, ERROR),
         reads=True,
     )
 

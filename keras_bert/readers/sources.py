@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
@@ -38,6 +38,7 @@ is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 _CSV_NAMES = (".csv", ".csv.gz")
 _LEAST_OF_ONE_WIDTH = 0.9
+_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 
 
 def is_file(data):
@@ -77,22 +78,29 @@ def items_of(data):
         return [{k: _or_none(v) for k, v in row.items()} for row in data.to_dict("records")]
     if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
         raise InputError(
-            f"The data have the splits {', '.join(data)}; give one of them, such as "
+            f"The data have the splits {', '.join(data)}. Give one of them, such as "
             f"data[{next(iter(data))!r}]."
         )
     if hasattr(data, "column_names") and hasattr(data, "features"):
-        names = {
-            column: feature.names
-            for column, feature in data.features.items()
-            if hasattr(feature, "names")
-        }
-        return [
-            {k: names[k][v] if k in names and v not in (None, -1) else v for k, v in row.items()}
-            for row in data
-        ]
+        # Of a column of labels, or of lists of them, such as a data set of tagged words has.
+        each = {column: getattr(f, "feature", f) for column, f in data.features.items()}
+        names = {column: f.names for column, f in each.items() if hasattr(f, "names")}
+        return [{k: _named(v, names[k]) if k in names else v for k, v in r.items()} for r in data]
+    if not isinstance(data, Iterable):
+        raise InputError(
+            "Expected a file, a table in memory or a sequence of examples. Received: "
+            f"{type(data).__name__}."
+        )
     if hasattr(data, "as_numpy_iterator"):
         return [_plain(element) for element in data.as_numpy_iterator()]
     return list(data)
+
+
+def _named(value, names):
+    """The name of a label that is given as a number, or the names of a list of them."""
+    if isinstance(value, list):
+        return [_named(each, names) for each in value]
+    return names[value] if value not in (None, _UNKNOWN_LABEL) else value
 
 
 def _plain(value):
@@ -213,9 +221,9 @@ class TextFile(Records):
         try:
             self._stream = _decompressed(Path(path).open("rb"))
         except FileNotFoundError:
-            raise InputError(f"{path} does not exist; give the path of a text file.") from None
+            raise InputError(f"{path} does not exist. Give the path of a text file.") from None
         except IsADirectoryError:
-            raise InputError(f"{path} is a folder; give the path of a text file.") from None
+            raise InputError(f"{path} is a folder. Give the path of a text file.") from None
         except PermissionError:
             raise InputError(f"{path} may not be read by this user.") from None
         except OSError as error:
@@ -230,6 +238,19 @@ class TextFile(Records):
                         raise self._encoding_error(number, "the file is UTF-16", "UTF-16")
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+
+    def first_lines(self, lines, *, comment=None):
+        """The lines up to the first that is neither empty nor begins with `comment`."""
+        head, is_empty = [], True
+        for number, line in lines:
+            head.append((number, line))
+            if line.strip():
+                is_empty = False
+                if comment is None or not line.startswith(comment):
+                    break
+        if is_empty:
+            raise InputError(f"{self.name} is empty. At least one line of text is needed.")
+        return head
 
     def _line(self, stream):
         try:
@@ -285,7 +306,7 @@ class TextFile(Records):
             raise InputError(f"{self.name}{where}: not JSON ({error}).") from None
         for number, record in enumerate(items, start=1):
             if not isinstance(record, dict):
-                raise self.error(number, "not a JSON object; expected an array of objects.")
+                raise self.error(number, "not a JSON object. Expected an array of objects.")
             yield number, record
 
 
@@ -333,13 +354,8 @@ class Table(TextFile):
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
         super().__init__(path)
         lines = self.lines()
-        head = []
-        for number, line in lines:
-            head.append((number, line))
-            if line.strip():
-                break
-        else:
-            raise InputError(f"{self.name} is empty; at least one line of text is needed.")
+        head = self.first_lines(lines)
+        _, line = head[-1]
         if is_json_object(line):
             self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
         else:
@@ -419,7 +435,6 @@ def _delimiter(lines):
 
 
 _FEATURES = "features.json"
-_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
 
 
 class TfdsRecords(Records):
@@ -450,7 +465,7 @@ class TfdsRecords(Records):
         paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
         for path in paths:
             if not os.path.exists(path):
-                raise InputError(f"{path} is missing; prepare the dataset {name} again.")
+                raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
         features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))

@@ -9,14 +9,16 @@ or character, after the span.
 import json
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import parse_fields
+from keras_bert.readers.labels import check_known
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import ERROR, REPAIR
+from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.readers.sources import (
     Example,
     ExampleSource,
@@ -103,16 +105,29 @@ class SpanSource(TaggedSource):
         invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
             looked for in the whole file before its first example where they are an error or spans
             are needed.
+        labels: those of a model, or None.
+        unknown_labels: "count" or "error", whether another label than those is an error here; only
+            where spans are needed.
 
     Attributes are those of `TaggedSource`.
     """
 
     ITEM = "text"
 
-    def __init__(self, data, *, need_spans=True, invalid_tags=REPAIR, **columns):
+    def __init__(
+        self,
+        data,
+        *,
+        need_spans=True,
+        invalid_tags=REPAIR,
+        labels=None,
+        unknown_labels=COUNT,
+        **columns,
+    ):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
         self._checks_tags = need_spans or invalid_tags == ERROR
         self._has_tags = True
+        self._known = labels if need_spans and unknown_labels == ERROR else None
         super().__init__(data, need_tags=need_spans, **columns)
 
     def notes(self):
@@ -129,7 +144,7 @@ class SpanSource(TaggedSource):
             for name, column in (("word_column", word), ("tag_column", tag)):
                 if column is not None:
                     raise InputError(
-                        f'`{name}` is for files with tags; spans have "words" or "text", and '
+                        f'`{name}` is for files with tags. Spans have "words" or "text", and '
                         '"spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
@@ -153,7 +168,14 @@ class SpanSource(TaggedSource):
             yield spanned_words(record, number, source=self, need_spans=self._need_tags)
 
     def _set_examples(self, examples):
-        super()._set_examples(self._of_tagged(examples) if self._has_tags else examples)
+        examples = self._of_tagged(examples) if self._has_tags else examples
+        super()._set_examples(self._checked(examples))
+
+    def _checked(self, examples):
+        for example in examples:
+            labels = [span.label for span in example.spans or () if span.label is not None]
+            check_known(labels, self._known, example.error)
+            yield example
 
     def _of_tagged(self, examples):
         if self._checks_tags:
@@ -296,14 +318,16 @@ class SpanPairSource(ExampleSource):
     Args:
         data: see `ExampleSource`.
         need_labels: whether a pair without a label is an error.
+        labels, unknown_labels: see `SpanSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
     """
 
-    def __init__(self, data, *, need_labels=True, fields=None):
+    def __init__(self, data, *, need_labels=True, labels=None, unknown_labels=COUNT, fields=None):
         records = open_records(data, item="pair", as_record=_pair_record)
         super().__init__(records)
         self._need_labels = need_labels
+        self._known = labels if need_labels and unknown_labels == ERROR else None
         self._fields = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
         if self.kind == "given":
             records.reject_columns(fields=fields)
@@ -350,6 +374,7 @@ class SpanPairSource(ExampleSource):
         if not isinstance(label, str | None) or (self._need_labels and not (label or "").strip()):
             raise self.error(line, 'no text under "label"; every labelled pair needs one.')
         label = label.strip() or None if label else None
+        check_known((label,), self._known, partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)
 
 

@@ -125,7 +125,7 @@ class QuestionSource(ExampleSource):
         except NotJson as error:
             where = "" if error.line is None else f", line {error.line + lines[0][0] - 1}"
             raise InputError(
-                f"{self.name}{where}: not JSON ({error}); expected SQuAD's JSON, or JSON Lines "
+                f"{self.name}{where}: not JSON ({error}). Expected SQuAD's JSON, or JSON Lines "
                 "with a question and its context per line."
             ) from None
         return whole if isinstance(whole, dict) else {}

@@ -1,6 +1,7 @@
 """Texts, or pairs of texts, with labels: from TSV, JSON Lines, plain lines, tfds or Python."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from keras_bert.base.errors import InputError
@@ -13,7 +14,14 @@ from keras_bert.readers.columns import (
     parse_fields,
 )
 from keras_bert.readers.glue import glue_columns, glue_task
-from keras_bert.readers.labels import missing_label, one_label, score, several_labels
+from keras_bert.readers.labels import (
+    check_known,
+    missing_label,
+    one_label,
+    score,
+    several_labels,
+)
+from keras_bert.readers.settings import COUNT, ERROR
 from keras_bert.readers.sources import Example, ExampleSource, is_file, open_records
 
 TEXT = ("text",)
@@ -55,6 +63,8 @@ class TextSource(ExampleSource):
         fields: all of that in one: `text=sentence,label=label`.
         glue: the name of the task of GLUE to which the file belongs.
         labels: those of a model, by which its column is recognised.
+        unknown_labels: "count" or "error", whether another label than those is an error here; only
+            where labels are needed.
         schema: the source of a file that was read before: where this one has the same form, it has
             the same columns.
         need_labels: whether an example without a label is an error. Records of files without a
@@ -76,6 +86,7 @@ class TextSource(ExampleSource):
         fields=None,
         glue=None,
         labels=None,
+        unknown_labels=COUNT,
         schema=None,
         need_labels=True,
     ):
@@ -96,6 +107,7 @@ class TextSource(ExampleSource):
         super().__init__(table)
         self._form = form
         self._need_labels = need_labels
+        self._known = labels if need_labels and unknown_labels == ERROR else None
         self.unscored = 0
         if self.kind == "given":
             table.reject_columns(
@@ -155,6 +167,8 @@ class TextSource(ExampleSource):
                 self.unscored += 1
                 continue
             scored += 1
+            labels = label if isinstance(label, tuple) else (label,)
+            check_known(labels, self._known, partial(self.error, line))
             read = _cell if self.kind == "given" or self._records.width is not None else self._text
             texts = [read(line, record, column) for column in self.columns.texts]
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
@@ -230,7 +244,7 @@ def _check_task(task, texts, form):
     )
     if expected != read:
         raise InputError(
-            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record; this task "
+            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record. This task "
             f"reads {read}."
         )
 

@@ -51,7 +51,7 @@ class CardVocabulary:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CardSettings:
-    """The settings of `make_pretraining_data`; None where the card has none.
+    """The settings of `pretraining_data`; None where the card has none.
 
     Names differ as `SETTING_OF_KEY` has them. `replacement_counts` is the source of the counts that
     static replacements are drawn by, "vocabulary" or "text". `reading` has the `Reading` settings.
@@ -351,7 +351,7 @@ class DataFolder:
             if _gfile().exists(_join(self.path, name))
         }
         if not contents:
-            raise InputError(f"There is no vocabulary in {self.path}. {_AGAIN}")
+            raise InputError(f"{self.path} has no vocabulary. {_AGAIN}")
         return parse_vocabulary(contents, folder=self.path, special_tokens=self.card.special_tokens)
 
     def check_vocabulary(self, vocabulary):

@@ -162,7 +162,7 @@ def quickstart(
     output, seed = Path(settings.output), settings.seed
     report = report or (lambda line: None)
     if output.exists() and not output.is_dir():
-        raise InputError(f"The output {output} is a file; give a folder.")
+        raise InputError(f"The output {output} is a file. Give a folder.")
     with owned(output), system_errors(output):
         # Through JSON, so that it compares equal to what is read back.
         started_with = json.loads(json.dumps({"seed": seed, **asdict(sizes)}))
@@ -183,12 +183,12 @@ def _begin(output, settings, *, force):
     earlier = _settings_in(output) if "settings.json" in held else None
     if held and earlier is None:
         raise InputError(
-            f"The output folder {output} holds something else ({listed(held, most=3)}); give a new "
+            f"The output folder {output} holds something else ({listed(held, most=3)}). Give a new "
             "or an empty folder."
         )
     if earlier is not None and earlier != settings and not force:
         raise InputError(
-            f"The output folder {output} holds a quickstart already, with other settings; give "
+            f"The output folder {output} holds a quickstart already, with other settings. Give "
             "another folder, or `force=True` to start over."
         )
     clear_leftovers_in(output)
@@ -317,7 +317,7 @@ class QuickstartSteps:
         write_json(self.path("architecture.json"), config)
 
     def make_records(self):
-        from data_gen.pretraining_data import make_pretraining_data
+        from data_gen.pretraining_data import pretraining_data
 
         settings = {
             "input": str(self.path("text", "**")),
@@ -335,7 +335,7 @@ class QuickstartSteps:
             "Turn the text into records for pre-training, with a Beam job",
             *_command("pretraining-data", settings),
         ) as done:
-            card = make_pretraining_data(**settings)
+            card = pretraining_data(**settings)
             train, held_out = (card.splits[split] for split in ("train", "eval"))
             done(
                 f"{train.instances:,} training examples and {held_out.instances:,} held out; show "
@@ -444,7 +444,7 @@ class QuickstartSteps:
         return metrics
 
     def export(self):
-        from keras_bert.export.saved_model import export
+        from keras_bert.exports.saved_model import export
 
         models = self.path("savedmodels", "spam")
         settings = {"model": self.path("spam", "model"), "output": models}

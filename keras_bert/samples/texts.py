@@ -36,8 +36,8 @@ def write_manual(folder) -> list[Path]:
         from pydoc_data.topics import topics
     except ImportError:
         raise InputError(
-            "This Python was installed without its manual (the module pydoc_data.topics); "
-            "install the whole standard library."
+            "This Python was installed without its manual (the module pydoc_data.topics). "
+            "Install the whole standard library."
         ) from None
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def _root(package):
         return Path(sysconfig.get_paths()["stdlib"])
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"The package {package} is not installed; its docstrings were to be read.")
+        raise InputError(f"The package {package} is not installed. Its docstrings were to be read.")
     return Path(spec.submodule_search_locations[0])
 
 

@@ -5,6 +5,11 @@ import numpy as np
 _BINS = 10
 
 
+def worst_first(errors, *, by="score"):
+    """The dictionaries of `Task.errors` by falling values of a key."""
+    return sorted(errors, key=lambda error: -error[by])
+
+
 def precision_recall_f1(correct, predicted, expected):
     """`precision`, `recall` and `f1` of three counts; a ratio without cases is 0."""
     return {

@@ -4,6 +4,7 @@ docs/decisions.md lists what a new kind of task defines.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any, NamedTuple
 import keras
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.readers.labels import unknown_label
+from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.global_mean import global_means, means_over
 
 
@@ -505,11 +508,43 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
-    def errors(
-        self, predictions: Sequence[Any], examples: Sequence[Any]
-    ) -> list[tuple[float, str]]:
-        """The wrong predictions: a list of (severity, description)."""
+    def labels_of(self, example):
+        """The labels, or tags, of an example."""
+        return ()
+
+    def unknown_labels(self, examples):
+        """A `Counter` of the labels of examples that this task does not have: its errors.
+
+        Raises InputError if it has none of them: the examples are those of another task.
+        """
+        counts = Counter(label for example in examples for label in self.labels_of(example))
+        unknown = Counter({x: count for x, count in counts.items() if x not in self.labels})
+        if counts and len(unknown) == len(counts):
+            first = next(example for example in examples if self.labels_of(example))
+            raise first.error(unknown_label(self.labels_of(first)[0], self.labels))
+        return unknown
+
+    def errors(self, predictions: Sequence[Any], examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """The wrong predictions, the worst first.
+
+        Returns dictionaries, the rows of a table: `line`, the texts, `expected`, `predicted` and
+        `score`, how confident or how wrong the prediction is; kinds of tasks may have more.
+        """
         return []
+
+    @staticmethod
+    def describe_error(error: dict[str, Any]) -> str:
+        """One of `errors` in words, for the user."""
+        expected, predicted = (
+            ("|".join(value) or "none") if isinstance(value, list) else value
+            for value in (error["expected"], error["predicted"])
+        )
+        names = ("text", "text_a", "text_b", "context")
+        texts = " / ".join(in_one_line(error[name]) for name in names if name in error)
+        return (
+            f"line {error['line']}, true: {expected}, predicted: {predicted} "
+            f"({error['score']:.2f}): {texts}"
+        )
 
     @staticmethod
     def describe_metrics(metrics: dict[str, Any]) -> str:
@@ -536,7 +571,8 @@ class Task(keras.Model):
             max_length: tokens per sequence; None is the task's own.
             seed: the order of the examples depends on it and on the epoch alone.
             epochs: number of passes over the data.
-            **columns: see `read`.
+            **columns: see `read`. A label that the task does not have is an error, unless
+                `unknown_labels` is "count": then it has a weight of 0.
 
         Raises InputError: the data cannot be read, or the task cannot read files.
         """
@@ -549,6 +585,8 @@ class Task(keras.Model):
             )
         if max_length is not None:
             check_max_length(max_length, self.config, self.tokenizer)
+        if "unknown_labels" in self.SETTINGS.names():
+            columns = {"unknown_labels": ERROR, **columns}
         examples = list(self.read(data, inferred_arguments=self.inferred_arguments, **columns))
         sequences = self.features(examples, max_length=max_length, labelled=True)
         batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
@@ -577,7 +615,7 @@ class Task(keras.Model):
 
     def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
         """Writes a SavedModel that takes strings to the next version folder under `filepath`."""
-        from keras_bert.export.saved_model import export_task
+        from keras_bert.exports.saved_model import export_task
 
         return export_task(self, filepath, **options)
 

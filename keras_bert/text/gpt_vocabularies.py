@@ -114,7 +114,7 @@ class ByteLevelVocabulary(BpeVocabulary):
             shown = ", ".join(f"0x{byte:02X} ({LETTERS[byte]!r})" for byte in missing[:3])
             raise InputError(
                 f"{name} has no token for {len(missing)} of the bytes of UTF-8: {shown}"
-                f"{' …' if missing[3:] else ''}. A byte-level vocabulary needs all of them; learn "
+                f"{' …' if missing[3:] else ''}. A byte-level vocabulary needs all of them. Learn "
                 "it again with every byte in its initial alphabet."
             )
 
@@ -180,14 +180,17 @@ class ByteLevelVocabulary(BpeVocabulary):
         except UnicodeDecodeError:
             return token
 
+    @cached_property
+    def joinable(self):
+        """The bytes of each token; those of a sequence, one after another, are its text."""
+        return [
+            token.encode("utf-8") if own is None else own
+            for token, own in zip(self.tokens, self._bytes, strict=True)
+        ]
+
     def join(self, ids):
         """The text of a sequence of ids; what is not UTF-8 is U+FFFD."""
-        return _replaced(
-            b"".join(
-                self.tokens[id].encode("utf-8") if self._bytes[id] is None else self._bytes[id]
-                for id in ids
-            )
-        )
+        return _replaced(b"".join(self.joinable[id] for id in ids))
 
 
 def _byte_level(tokens, merges, counts, special_tokens, prefix_space):

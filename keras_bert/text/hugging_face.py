@@ -152,15 +152,15 @@ def _check_bpe_steps(kind, tokenizer, *, source):
     if steps != expected or not whole:
         raise InputError(
             f"{source} splits words by {', '.join(map(str, steps))} with other settings than "
-            f"{', '.join(expected)}, as OpenAI GPT's and GPT-2's tokenizers have them; this "
+            f"{', '.join(expected)}, as OpenAI GPT's and GPT-2's tokenizers have them. This "
             "tokenizer is not supported."
         )
     options = {"continuing_subword_prefix": None, "end_of_word_suffix": end, "dropout": None}
     for name in (*options, "fuse_unk", "byte_fallback", "ignore_merges"):
         if (model.get(name) or None) != options.get(name):
             raise InputError(
-                f"{source} asks for {name}={model[name]!r} in its model; expected "
-                f"{options.get(name)!r}. This tokenizer is not supported."
+                f"{source} asks for {name}={model[name]!r} in its model. Expected "
+                f"{options.get(name)!r}: this tokenizer is not supported."
             )
 
 
@@ -173,7 +173,7 @@ def special_tokens_of(config, *, source, usual=BERT_TOKENS):
     if config.get("tokenizer_class") == "BertJapaneseTokenizer":
         raise InputError(
             f"{source} asks for a BertJapaneseTokenizer, which splits words by a dictionary of "
-            "Japanese (MeCab); this library splits them as BERT does."
+            "Japanese (MeCab). This library splits them as BERT does."
         )
     is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
     extra = config.get("extra_special_tokens")
@@ -208,18 +208,18 @@ def case_of(config, tokenizer, added=(), *, special_tokens, source):
     check_added(config, tokenizer, added, special_tokens=special_tokens, source=source)
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
-            raise InputError(f"{source}: {key} is {config[key]!r}; it should be true or false.")
+            raise InputError(f"{source}: {key} is {config[key]!r}. It should be true or false.")
     recorded = config.get("do_lower_case", bert.get("lowercase"))
     lowercase = recorded is not False
     strip_accents = config.get("strip_accents", bert.get("strip_accents"))
     if strip_accents not in (None, lowercase):
         raise InputError(
-            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}; this "
+            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}. This "
             "tokenizer drops accents exactly when it lowercases, as the original BERT does."
         )
     if not config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True)):
         raise InputError(
-            f"{source} asks for tokenize_chinese_chars=false; this tokenizer makes a word of every "
+            f"{source} asks for tokenize_chinese_chars=false. This tokenizer makes a word of every "
             "CJK character, as the original BERT does."
         )
     return None if recorded is None else bool(recorded)
@@ -232,7 +232,7 @@ def check_added(config, tokenizer, added, *, special_tokens, source):
         shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
         raise InputError(
             f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
-            "split into words; this tokenizer does not support that."
+            "split into words. This tokenizer does not support that."
         )
 
 
@@ -243,7 +243,7 @@ def wordpiece_of(tokenizer, *, special_tokens, source):
     if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
         raise InputError(
             f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
-            f"{prefix!r}; WordPiece with {CONTINUATION_PREFIX!r} was expected."
+            f"{prefix!r}. WordPiece with {CONTINUATION_PREFIX!r} was expected."
         )
     ids = _ids(tokenizer, source=source)
     tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
@@ -262,13 +262,13 @@ def check_tokens(vocabulary, tokenizer, *, source):
             ids = [f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)]
             raise InputError(
                 f"{source}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
-                "tokenizer.json; delete the file that is not this model's."
+                "tokenizer.json. Delete the file that is not this model's."
             )
     if vocabulary.algorithm != "wordpiece":
         _, merges = model_of(tokenizer, source=file)
         if list(vocabulary.merges) != merges:
             raise InputError(
-                f"{source}: {vocabulary.FILES[1]} and tokenizer.json have other merges; delete the "
+                f"{source}: {vocabulary.FILES[1]} and tokenizer.json have other merges. Delete the "
                 "file that is not this model's."
             )
 
@@ -535,7 +535,7 @@ def _check_steps(config, tokenizer, normalizers, *, source):
     steps = [*(part.get("type") for part in normalizers), splitter]
     if steps != ["BertNormalizer", "BertPreTokenizer"]:
         raise InputError(
-            f"{source_file} splits words by {', '.join(map(str, steps))}; this library splits them "
+            f"{source_file} splits words by {', '.join(map(str, steps))}. This library splits them "
             "as BERT does, by BertNormalizer, BertPreTokenizer."
         )
 

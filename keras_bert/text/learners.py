@@ -42,10 +42,8 @@ def _checked_counts(counts):
         if len(word) <= MAX_WORD_LENGTH:
             checked.append((word, int(count)))
     if not checked:
-        raise InputError(
-            f"There are no words{f' of at most {MAX_WORD_LENGTH} characters' if counts else ''} in "
-            "the input; a vocabulary needs text to learn from."
-        )
+        short = f" of at most {MAX_WORD_LENGTH} characters" if counts else ""
+        raise InputError(f"The input has no words{short}. A vocabulary needs text to learn from.")
     return sorted(checked)
 
 
@@ -79,7 +77,7 @@ def _room_for_merges(size, *, unused, symbols, alphabet):
         characters = counted(len(alphabet), "different character")
         raise InputError(
             f"A vocabulary of {counted(size, 'token')} is too small: {characters} of the text take "
-            f"{needed:,} tokens with the special ones; ask for more tokens or set a lower "
+            f"{needed:,} tokens with the special ones. Ask for more tokens or set a lower "
             "`alphabet_limit`."
         )
     return size - needed

@@ -107,7 +107,7 @@ class Vocabulary(abc.ABC):
         )
         if self.UNKNOWN not in (None, special_tokens.unk):
             raise InputError(
-                f"The vocabulary has {special_tokens.unk!r} for unknown words; expected {UNK}."
+                f"The vocabulary has {special_tokens.unk!r} for unknown words. Expected {UNK}."
             )
         if counts is not None:
             counts = np.asarray(counts, dtype=np.int64)
@@ -283,7 +283,7 @@ class WordPieceVocabulary(Vocabulary):
         lines = text.removesuffix("\n").split("\n")
         if "" in lines:
             raise InputError(
-                f"{source}, line {lines.index('') + 1} is empty; every line is one token."
+                f"{source}, line {lines.index('') + 1} is empty. Every line is one token."
             )
         # So that errors name source and line.
         _index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
@@ -377,7 +377,7 @@ class BpeVocabulary(Vocabulary):
         """Raises `InputError` where the tokens, named `name`, lack what words are made of."""
         if END_OF_WORD not in tokens:
             raise InputError(
-                f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017); a BPE vocabulary of "
+                f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "
                 "another kind cannot be used here."
             )
 
@@ -542,18 +542,18 @@ def _index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
         if token in ids:
             raise InputError(
                 f"{name}, {unit} {id + first}: the token {token!r} is already at {unit} "
-                f"{ids[token] + first}; each token may occur only once."
+                f"{ids[token] + first}. Each token may occur only once."
             )
         if not token or (one_line and ("\n" in token or "\r" in token)):
             raise InputError(
-                f"{name}, {unit} {id + first}: {token!r} is not a token; "
-                "a token has at least one character and no line end."
+                f"{name}, {unit} {id + first}: {token!r} is not a token. "
+                "A token has at least one character and no line end."
             )
         ids[token] = id
     missing = [token for token in special_tokens.tokens if token not in ids]
     if missing:
         raise InputError(
-            f"{name} has no {' and no '.join(missing)}; a vocabulary needs all of "
+            f"{name} has no {' and no '.join(missing)}. A vocabulary needs all of "
             f"{', '.join(special_tokens.tokens)}, each on a line of its own."
         )
     return ids

@@ -87,7 +87,7 @@ def read_counts(path, vocabulary):
 
 def _counts_error(file, number, found):
     return InputError(
-        f"{file}, line {number} {found}: these are not the counts of that vocabulary; delete the "
+        f"{file}, line {number} {found}: these are not the counts of that vocabulary. Delete the "
         "file, or learn the vocabulary again."
     )
 
@@ -124,7 +124,7 @@ def open_folder(folder, *, lowercase=None):
         case = {True: "uncased", False: "cased"}
         raise InputError(
             f"The vocabulary in {folder} is {case[recorded]} according to its {CONFIG_FILE}, and "
-            f"not {case[lowercase]}; leave the case out, or give another vocabulary."
+            f"not {case[lowercase]}. Leave the case out, or give another vocabulary."
         )
     if recorded is None and lowercase is None and vocabulary.algorithm == "bpe":
         raise InputError(
@@ -145,7 +145,7 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
         return _read_folder(path)[0]
     if path.suffix == ".json" or path.name == MERGES_FILE:
         raise InputError(
-            f"{path} alone is not a vocabulary; give a {VOCAB_TXT}, or the folder of {path.name}."
+            f"{path} alone is not a vocabulary. Give a {VOCAB_TXT}, or the folder of {path.name}."
         )
     return _parse_wordpiece(_read_bytes(path), path)
 
@@ -173,7 +173,7 @@ def _check_both(contents, folder):
     for name in BpeVocabulary.FILES:
         if name not in contents:
             raise InputError(
-                f"The vocabulary {folder}/{name} could not be read: there is no such file."
+                f"The vocabulary {folder}/{name} could not be read: it does not exist."
             )
 
 
@@ -254,7 +254,7 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
 def _read_folder(folder):
     """-> (`Vocabulary`, whether it is uncased, None where that is unknown, `Template`)."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; a folder with a {VOCAB_TXT} was expected.")
+        raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
     names = set(VOCABULARY_FILES) - {TOKENIZER_FILE}
@@ -333,7 +333,7 @@ def _read_bytes(path):
         return files.read_small(path)
     except OSError as error:
         raise InputError(
-            f"The vocabulary {path} could not be read: {error.strerror}; give a "
+            f"The vocabulary {path} could not be read: {error.strerror}. Give a "
             f"{VOCAB_TXT}, or a folder with a vocabulary."
         ) from error
 
@@ -341,16 +341,16 @@ def _read_bytes(path):
 def _decode(data, path, *, expected):
     """The text of a vocabulary's file; `InputError` names file and line."""
     if not data:
-        raise InputError(f"The vocabulary {path} is empty; {expected} was expected.")
+        raise InputError(f"The vocabulary {path} is empty. Expected {expected}.")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InputError(
-            f"{path}, line 1 begins with a byte order mark; save the file as UTF-8 without one."
+            f"{path}, line 1 begins with a byte order mark. Save the file as UTF-8 without one."
         )
     if b"\r\n" in data:
         number = data[: data.index(b"\r\n")].count(b"\n") + 1
         raise InputError(
-            f"{path}, line {number} has a Windows line end; "
-            "save the file with Unix line ends (a newline only)."
+            f"{path}, line {number} has a Windows line end. "
+            "Save the file with Unix line ends (a newline only)."
         )
     try:
         return data.decode("utf-8")

@@ -43,6 +43,10 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         {settings}
         report: called with each line about the files and the training, such as `print`.
 
+    `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
+    `tf.data.Dataset`, a list of dictionaries, or a sequence as the task's `dataset` takes it. Of
+    these run.json has a hash: a run resumes with the same data only.
+
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
 
@@ -92,6 +96,8 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     Args:
         {settings}
         report: called with each line about the files and the training, such as `print`.
+
+    `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
     the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).

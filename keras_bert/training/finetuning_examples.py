@@ -53,9 +53,12 @@ class LabelledExamples(BatchSource):
         )
 
     def held_out_metrics(self, step):
-        """Keras's metrics on the dev examples, and the official ones where the METRIC is one."""
+        """Keras's metrics on the dev examples, and the official ones where the METRIC is one.
+
+        Keras's leave out labels that the task does not have, which are errors: then, too.
+        """
         metrics, outputs = self._evaluate()
-        if self.task.METRIC not in metrics:
+        if self.task.METRIC not in metrics or self._has_unknown_labels:
             # Epochs are compared by the predictions that a folder of each would make.
             self.task.tune_threshold(outputs, self.dev_examples)
             predictions = self.task.decode(outputs, self.dev_examples)
@@ -73,6 +76,10 @@ class LabelledExamples(BatchSource):
         """
         _, of_step, outputs = self._kept
         return outputs if step == of_step else self._evaluate()[1]
+
+    @cached_property
+    def _has_unknown_labels(self):
+        return bool(self.task.unknown_labels(self.dev_examples.examples))
 
     @cached_property
     def _evaluate(self):
@@ -302,7 +309,7 @@ def _mapped_array(shape, folder):
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise InputError(
-                f"There is no room for {size / 2**20:,.0f} MiB of a frozen encoder's outputs in "
+                f"Could not reserve {size / 2**20:,.0f} MiB for a frozen encoder's outputs in "
                 f"{folder or tempfile.gettempdir()}: {error.strerror}."
             ) from error
         return np.memmap(file, np.float32, mode="w+", shape=shape)

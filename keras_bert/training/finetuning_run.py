@@ -12,6 +12,7 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
+from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
@@ -86,6 +87,9 @@ class Finetuning:
             if note := note_on_unknown(*examples.unknown, which=which):
                 report(note)
             _report_unfit(examples, which, report)
+        if unknown := task.unknown_labels(self.dev_examples.examples):
+            name = self.dev_examples.examples[0].source.name
+            report(f"Note: {unknown_labels_note(name, unknown)}")
         if self.train_examples.fingerprint == self.dev_examples.fingerprint:
             report(
                 "Note: the dev examples are the training examples; metrics on them do not show how "
@@ -259,7 +263,8 @@ def _read(kind, settings, report):
     """-> (training examples, dev examples, arguments of the task inferred from the former)."""
 
     def examples_of(file):
-        report(file.description)
+        if file.description:
+            report(file.description)
         examples = list(file)
         if not examples:
             raise InputError(f"{file.name} contains no examples.")

@@ -280,7 +280,7 @@ class _Checkpoints(keras.callbacks.Callback):
         if self.devices.is_chief and (self.plan.checkpoints(step) or self.is_stopping):
             self.checkpoint.save(step, self.history.records)
         if self.is_stopping:
-            self.stop_request.fraction()
+            self.stop_request.request()
             self.model.stop_training = True
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
 from keras_bert.base.settings import Settings, about, setting, together
-from keras_bert.readers.sources import STANDARD_INPUT
+from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
 
 KEEP = ("best", "last")
@@ -380,10 +380,10 @@ class LabelledRunSettings(RunSettings):
     cased: bool = setting(
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
-    train: str = setting(
+    train: object = setting(
         help="the examples to train on; - is standard input", unit="FILE", is_path=True
     )
-    dev: str = setting(
+    dev: object = setting(
         help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
     )
     epochs: int = setting(3, help="passes over the training data", at_least=1)
@@ -446,7 +446,7 @@ class LabelledRunSettings(RunSettings):
     def check(self):
         super().check()
         settings_class(self.task)  # raises an error for an unknown task
-        if self.train == self.dev == STANDARD_INPUT:
+        if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
             raise InputError(
                 "`train` and `dev` are both standard input, which is read only once. Give one of "
                 "them as a file."

@@ -59,7 +59,7 @@ def read_architecture(architecture, vocabulary):
         known = presets()
         if name not in known:
             raise InputError(
-                f"There is no architecture {name!r}. Choose from {', '.join(known)}, or pass the "
+                f"Unknown architecture {name!r}. Choose from {', '.join(known)}, or pass the "
                 "path of a config.json."
             )
         return known[name].preset(name, vocab_size=len(vocabulary))

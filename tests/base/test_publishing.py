@@ -33,6 +33,7 @@ def place(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["fresh", "replacing"])
 @pytest.mark.parametrize("can", ["exchange", "none"])
 @pytest.mark.parametrize("kind", ["file", "folder", "set"])
@@ -40,6 +41,7 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new(tmp_path, kind, can, befor
     assert kills(kind, can, before, tmp_path) > 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, calls", [("file", 1), ("folder", 6)])
 def test_a_kill_at_any_call_of_deleting_leaves_all_or_nothing(tmp_path, kind, calls):
     assert kills(kind, "deleting", tmp_path) >= calls

@@ -40,20 +40,20 @@ class ColumnSettings(Settings):
     "values, message",
     [
         ({}, "Missing required arguments: `name`."),
-        ({"name": "x", "colour": 1}, "no setting `colour`"),
-        ({"name": 3}, "`name` is 3; it should be a text"),
+        ({"name": "x", "colour": 1}, "Unknown setting `colour`"),
+        ({"name": 3}, "`name` is 3. It should be a text"),
         ({"name": "x", "count": 0}, "`count` is 0; at least 1 is needed"),
         ({"name": "x", "count": 10}, "`count` is 10; it must be at most 9"),
-        ({"name": "x", "count": 2.0}, "`count` is 2.0; it should be a whole number"),
-        ({"name": "x", "count": True}, "`count` is True; it should be a whole number"),
+        ({"name": "x", "count": 2.0}, "`count` is 2.0. It should be a whole number"),
+        ({"name": "x", "count": True}, "`count` is True. It should be a whole number"),
         ({"name": "x", "rate": 0}, "`rate` is 0.0; it must be above 0"),
         ({"name": "x", "rate": 1}, "`rate` is 1.0; it must be below 1"),
-        ({"name": "x", "rate": float("nan")}, "`rate` is nan; it should be a finite number"),
-        ({"name": "x", "rate": float("inf")}, "`rate` is inf; it should be a finite number"),
-        ({"name": "x", "rate": 10**400}, "`rate` is inf; it should be a finite number"),
-        ({"name": "x", "fast": 1}, "`fast` is 1; it should be true or false"),
-        ({"name": "x", "kind": "d"}, "`kind` is 'd'; it should be a, b or c"),
-        ({"name": "x", "path": 4}, "`path` is 4; it should be a text"),
+        ({"name": "x", "rate": float("nan")}, "`rate` is nan. It should be a finite number"),
+        ({"name": "x", "rate": float("inf")}, "`rate` is inf. It should be a finite number"),
+        ({"name": "x", "rate": 10**400}, "`rate` is inf. It should be a finite number"),
+        ({"name": "x", "fast": 1}, "`fast` is 1. It should be true or false"),
+        ({"name": "x", "kind": "d"}, "`kind` is 'd'. It should be a, b or c"),
+        ({"name": "x", "path": 4}, "`path` is 4. It should be a text"),
     ],
 )
 def test_what_cannot_be_is_said(values, message):
@@ -148,12 +148,11 @@ def test_the_help_has_every_setting_with_its_default(capsys):
 
 SETTINGS_MODULES = [
     "keras_bert.checkpoints.settings",
-    "keras_bert.cli.inspect",
-    "keras_bert.export.settings",
+    "keras_bert.cli.data_commands",
+    "keras_bert.exports.settings",
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.classification.settings",
-    "keras_bert.training.settings",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]
@@ -196,5 +195,5 @@ def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
         data: object = setting(None, help="a file, or a sequence", is_path=True)
 
     assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
-    with pytest.raises(InputError, match="`data` is empty; give a path"):
+    with pytest.raises(InputError, match="`data` is empty. Give a path"):
         DataSettings.of({"data": ""})

@@ -111,7 +111,7 @@ QUERY = "encoder.layer.1.attention.self.query.weight"
         (without("pooler.dense.bias"), "lacks the tensor pooler.dense.bias"),
         (
             lambda t: {**t, QUERY: np.zeros((8, 7), "float32")},
-            rf"{QUERY} has the shape \[8, 7\]; its config asks for \[8, 8\]",
+            rf"{QUERY} has the shape \[8, 7\]. Its config asks for \[8, 8\]",
         ),
         (
             lambda t: {**t, "encoder.layer.2.output.dense.bias": np.zeros(8, "float32")},

@@ -62,7 +62,7 @@ def test_a_settings_file_without_end_is_rejected(capsys):
 def test_the_last_task_of_a_command_line_sets_the_flags(first, last, known, unknown, capsys):
     for given in (["--task", first, f"--task={last}"], [f"--task={first}", "--task", last]):
         with pytest.raises(SystemExit):
-            cli.main(["finetune", *given, "--help"])
+            cli.main(["finetune", *given, "--help-all"])
         said = capsys.readouterr().out
         assert known in said and unknown not in said
 
@@ -92,7 +92,7 @@ def test_an_unknown_flag_of_a_data_job_is_reported_before_missing_ones(
 
 def test_the_number_of_beam_workers_is_checked(capsys):
     assert cli.main(["vocab", "--direct_num_workers=-4"]) == 2
-    assert "--direct_num_workers is -4; it should be 1 or more" in capsys.readouterr().err
+    assert "--direct_num_workers is -4; it must be 1 or more" in capsys.readouterr().err
 
 
 def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, capsys):
@@ -196,7 +196,7 @@ def test_bytes_that_are_not_utf_8_are_one_sentence():
     for flag in ("--text", "--data"):
         result = run("predict", "--model", "m", flag, os.fsdecode(b"a\xe9"))
         assert result.returncode == 2
-        assert rf"keras-bert: {flag} is 'a\udce9'; it should be UTF-8" in result.stderr
+        assert rf"keras-bert: {flag} is 'a\udce9'. It should be UTF-8" in result.stderr
 
 
 @pytest.mark.parametrize(

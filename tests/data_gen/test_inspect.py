@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
@@ -31,7 +31,7 @@ def _no_pictures():
 def make(corpus, files, output, **kwargs):
     settings = {"max_length": LENGTH, "max_predictions": 8, "dupe_factor": 1} | kwargs
     with undrawn():
-        make_pretraining_data(
+        pretraining_data(
             input=files, vocab=corpus.vocabulary, output=output, input_format="lines",
             beam_options=["--direct_num_workers=1"], **settings,
         )  # fmt: skip

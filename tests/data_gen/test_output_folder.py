@@ -15,7 +15,7 @@ import pytest
 from data_gen import documents
 from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import Owner, publishing, temporary_name
 from keras_bert.cli.main import main
@@ -183,6 +183,7 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
         OutputFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["fresh", "replacing"])
 def test_a_folder_killed_at_any_call_is_taken_again(tmp_path, before):
     command = [sys.executable, "-m", "tests.data_gen.killed_output_folder", before, tmp_path]
@@ -269,7 +270,7 @@ SETTINGS = dict(
 @pytest.fixture(scope="module")
 def undisturbed(corpus, corpus_files, tmp_path_factory):
     output = tmp_path_factory.mktemp("undisturbed") / "data"
-    make_pretraining_data(
+    pretraining_data(
         input=corpus_files, vocab=corpus.vocabulary, output=output, **SETTINGS,
         beam_options=["--direct_num_workers=1"],
     )  # fmt: skip
@@ -312,7 +313,7 @@ def test_a_truncated_shard_of_a_finished_job_is_made_again(
     first, *_ = sorted(output.glob("*.tfrecord*"))
     os.truncate(first, first.stat().st_size // 2)
     told = []
-    make_pretraining_data(
+    pretraining_data(
         input=corpus_files, vocab=corpus.vocabulary, output=output, **SETTINGS,
         beam_options=["--direct_num_workers=1"], report=told.append,
     )  # fmt: skip
@@ -385,7 +386,7 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
     with pytest.raises(InputError, match="did not finish"):
         DataFolder.open(output)
-    make_pretraining_data(
+    pretraining_data(
         input=corpus_files, vocab=tmp_path / "vocab.txt", output=output, **SETTINGS,
         beam_options=["--direct_num_workers=1"],
     )  # fmt: skip
@@ -408,7 +409,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
 
     monkeypatch.setattr(publishing, "_flush", full)
     with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
-        make_pretraining_data(
+        pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
             input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],
         )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from data_gen.dataset_card import unigram_entropy
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
@@ -29,7 +29,7 @@ def make(corpus, files, output, *, is_drawn=False, **kwargs):
     settings |= {"shard_bytes": 12_000, "input_format": "lines", "eval_fraction": 0.1}
     settings |= {"beam_options": ["--direct_num_workers=1"]}
     with contextlib.nullcontext() if is_drawn else undrawn():
-        return make_pretraining_data(
+        return pretraining_data(
             input=files, vocab=corpus.vocabulary, output=output, **(settings | kwargs)
         )
 
@@ -76,7 +76,7 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     options = {"vocab": tmp_path / "tokenizer", "objective": "mlm-sop", "beam_options": []}
     options |= {"input": corpus_files, "max_length": LENGTH, "input_format": "lines"}
     with undrawn():
-        card = make_pretraining_data(**options, output=tmp_path / "data")
+        card = pretraining_data(**options, output=tmp_path / "data")
     assert (card.template, card.special_tokens) == (template, own)
     folder = DataFolder.open(tmp_path / "data")
     assert folder.vocabulary() == vocabulary and verify(folder)["train"]["rows"] > 100
@@ -93,7 +93,7 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     found = Tokenizer.from_vocab(tmp_path / "data")
     assert (found.template, found.vocabulary) == (template, vocabulary)
     with pytest.raises(InputError, match="segment ids 0 and 1, which the template <s> a </s> </s>"):
-        make_pretraining_data(**options, output=tmp_path / "padded", pad=True)
+        pretraining_data(**options, output=tmp_path / "padded", pad=True)
 
 
 def segments(corpus, row):
@@ -339,7 +339,7 @@ def test_a_real_book(shared_data, minilm_folder, tmp_path):
     from keras_bert.text.tokenizer import Tokenizer
 
     path = shared_data / "books" / "frankenstein.txt"
-    make_pretraining_data(
+    pretraining_data(
         input=path, vocab=minilm_folder / "vocab.txt", output=tmp_path / "data", dupe_factor=1
     )
     tokenizer = Tokenizer.from_vocab(minilm_folder / "vocab.txt")
@@ -374,8 +374,8 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
     "text, message",
     [
         ("", "a.txt is empty"),
-        (" \n\n \t \n", "There is no text in"),
-        ("word", "There is no text in"),
+        (" \n\n \t \n", "has no text for an example"),
+        ("word", "has no text for an example"),
         (b"Fine.\nOne.\n\nCaf\xe9.\nx.\n", "a.txt, line 4 is not UTF-8"),
         (b"Fine.\nOne.\n\nA\0b.\nx.\n", "a.txt, line 4 contains a NUL"),
         ("Fine.\n".encode("utf-16"), "a.txt is UTF-16. Save it as UTF-8"),
@@ -427,9 +427,9 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     made_of = f"made of {train['sentences']} sentences with {train['tokens_of_text']:,} tokens"
     assert made_of in printed
     assert "Note: " in printed and "of the tokens are [UNK]" in printed
-    assert "2 predictions at most, 12.5 % of 16 tokens; --max-predictions 4 lets" in printed
+    assert "12.5 % of 16 tokens; with --max-predictions 4 all examples have" in printed
     assert train["truncated_pairs"] > 0
-    assert f"; {train['truncated_pairs']} pairs were cut to the length" in printed
+    assert f"; {train['truncated_pairs']} pairs were truncated" in printed
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
         ({"seed": -1}, "`seed` is -1"),
         ({"pad": True, "masking": "dynamic"}, "`pad` needs static masks"),
         ({"input_format": "prose"}, "`input_format` is 'prose'"),
-        ({"beam_options": ["--no_such_option=1"]}, "no option --no_such_option"),
+        ({"beam_options": ["--no_such_option=1"]}, "Unknown option --no_such_option"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(corpus, corpus_files, tmp_path, setting, message):
@@ -459,9 +459,7 @@ def test_a_wrong_setting_is_one_sentence(corpus, corpus_files, tmp_path, setting
 def test_a_vocabulary_without_mask_is_one_sentence(corpus_files, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
     with pytest.raises(InputError, match=r"vocab.txt has no \[MASK\]"):
-        make_pretraining_data(
-            input=corpus_files, vocab=tmp_path / "vocab.txt", output=tmp_path / "data"
-        )
+        pretraining_data(input=corpus_files, vocab=tmp_path / "vocab.txt", output=tmp_path / "data")
 
 
 def test_unigram_replacements_follow_the_text(corpus, tmp_path):
@@ -523,7 +521,7 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     cards = {}
     for masking in ("static", "dynamic"):
         with undrawn():
-            make_pretraining_data(output=tmp_path / masking, masking=masking, **options)
+            pretraining_data(output=tmp_path / masking, masking=masking, **options)
         folder = DataFolder.open(tmp_path / masking)
         cards[masking] = folder.card
         found = replaced(folder)
@@ -533,7 +531,7 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     assert cards["static"].unigram_counts == cards["dynamic"].unigram_counts
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts[:-1]))
     with pytest.raises(InputError, match=r"vocab.counts.tsv, line \d+ is the last"):
-        make_pretraining_data(output=tmp_path / "third", **options)
+        pretraining_data(output=tmp_path / "third", **options)
     assert not (tmp_path / "third").exists()
 
 
@@ -613,7 +611,7 @@ def test_the_card_of_any_script_is_drawn_without_a_word(tmp_path, recwarn, capfd
     pytest.importorskip("matplotlib")
     vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "我", "们", "$", "\\", "##é", "_", "^{"])
     (tmp_path / "a.txt").write_text("我 们 $ \\ 我 们.\n我 $.\n\n我 我 $ _ 们\n")
-    card = make_pretraining_data(
+    card = pretraining_data(
         input=str(tmp_path / "a.txt"), vocab=vocabulary, output=tmp_path / "data",
         input_format="lines", eval_fraction=0, beam_options=["--direct_num_workers=1"],
     )  # fmt: skip

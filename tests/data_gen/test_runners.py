@@ -14,7 +14,7 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.transforms import environments
 
-from data_gen.pretraining_data import Job, add_steps, make_pretraining_data
+from data_gen.pretraining_data import Job, add_steps, pretraining_data
 from data_gen.runner import run
 from data_gen.settings import DataSettings
 from data_gen.sources import Window
@@ -43,7 +43,7 @@ def test_a_portable_job_service_with_workers_of_their_own_gives_the_same_bytes(
     }
     for name, options in runners.items():
         with undrawn():
-            make_pretraining_data(
+            pretraining_data(
                 input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / name,
                 input_format="lines", dupe_factor=1, shard_bytes=20_000, drop_duplicates=True,
                 replacement="unigram", beam_options=options,

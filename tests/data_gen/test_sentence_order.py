@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_gen.pretraining_data import make_pretraining_data
+from data_gen.pretraining_data import pretraining_data
 from data_gen.segments import consecutive, join
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import unmask
@@ -69,7 +69,7 @@ def folders(tmp_path_factory):
     made = {}
     for name in ("static", "dynamic", "padded"):
         with undrawn():
-            make_pretraining_data(
+            pretraining_data(
                 input=files, vocab=corpus.vocabulary, output=root / name, input_format="lines",
                 objective="mlm-sop", max_length=LENGTH, max_predictions=PREDICTIONS,
                 masking="dynamic" if name == "dynamic" else "static", pad=name == "padded",

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from data_gen.pretraining_data import Job, make_pretraining_data
+from data_gen.pretraining_data import Job, pretraining_data
 from data_gen.settings import DataSettings, VocabularySettings
 from data_gen.vocabulary import learn_vocabulary
 from keras_bert.base.errors import InputError
@@ -48,8 +48,8 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
         ({"mask_unit": "span"}, "`objective` mlm-nsp it must be token or whole-word"),
         ({"objective": "span", "mask_unit": "token"}, "`objective` span it must be span"),
         ({"min_characters": 9, "max_characters": 8}, "at least `min_characters`, 9"),
-        ({"no_such": 1}, "no setting `no_such`"),
-        ({"seed": 1.5}, "`seed` is 1.5; it should be a whole number"),
+        ({"no_such": 1}, "Unknown setting `no_such`"),
+        ({"seed": 1.5}, "`seed` is 1.5. It should be a whole number"),
     ],
 )
 def test_settings_that_do_not_go_together_are_one_sentence(given, message):
@@ -72,7 +72,7 @@ def test_one_path_is_a_list_of_one():
 
 @pytest.mark.parametrize(
     "function, cls",
-    [(make_pretraining_data, DataSettings), (learn_vocabulary, VocabularySettings)],
+    [(pretraining_data, DataSettings), (learn_vocabulary, VocabularySettings)],
 )
 def test_the_call_shows_its_settings(function, cls):
     parameters = inspect.signature(function).parameters
@@ -87,4 +87,4 @@ def test_the_two_words_for_case_do_not_contradict_each_other(tmp_path):
     with pytest.raises(InputError, match="`cased` and `lowercase` contradict"):
         learn_vocabulary(**given, size=60, lowercase=True)
     with pytest.raises(InputError, match="`cased` and `lowercase` contradict"):
-        make_pretraining_data(**given, vocab="v", lowercase=True)
+        pretraining_data(**given, vocab="v", lowercase=True)

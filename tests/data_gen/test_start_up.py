@@ -75,7 +75,7 @@ def test_help_and_wrong_flags_load_nothing():
         (["--max-lenght=64"], "Unknown option --max-lenght"),
         (["--max-length=4"], "--max-length is 4; at least 8 is needed."),
         (["--pad", "--masking=dynamic"], "--pad needs static masks"),
-        (["--objective=clm"], "--objective is 'clm'; it should be mlm-nsp, mlm-sop, mlm or span."),
+        (["--objective=clm"], "--objective is 'clm'. It should be mlm-nsp, mlm-sop, mlm or span."),
     ],
 )
 def test_a_wrong_flag_is_told_by_its_name(capsys, flags, sentence):

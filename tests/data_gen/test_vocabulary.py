@@ -245,8 +245,11 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         ({"size": 80, "unused": -1}, "`unused` is -1"),
         ({"size": 80, "algorithm": "byte-level"}, "should be wordpiece or bpe"),
         ({"size": 80, "input": "no/such/*.txt"}, "no/such"),
-        ({"size": 80, "output": ""}, "`output` is empty; give a path"),
-        ({"size": 80, "beam_options": ["--direct_num_wrkers=2"]}, "no option --direct_num_wrkers"),
+        ({"size": 80, "output": ""}, "`output` is empty. Give a path"),
+        (
+            {"size": 80, "beam_options": ["--direct_num_wrkers=2"]},
+            "Unknown option --direct_num_wrkers",
+        ),
         ({"size": 80, "beam_options": ["--direct_num_workers=x"]}, "invalid int value: 'x'"),
     ],
 )

@@ -119,7 +119,7 @@ def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, mo
     path = tmp_path / "a.txt"
     path.write_bytes(b"Fine.\nOne.\n\nCaf\xe9.\nx.\n")
     with pytest.raises(InputError, match='a.txt, line 4 is not UTF-8.*`bad_lines="skip"`.$'):
-        pretraining_data.make_pretraining_data(
+        pretraining_data.pretraining_data(
             input=path, vocab=corpus.vocabulary, output=tmp_path / "data",
             beam_options=["--direct_num_workers=2"],
         )  # fmt: skip
@@ -133,6 +133,6 @@ def test_an_interrupted_job_says_how_far_it_was(corpus, corpus_files, tmp_path, 
 
     monkeypatch.setattr(pretraining_data.runner, "run", interrupted)
     with pytest.raises(KeyboardInterrupt, match="with 1 of 4 shards written to .*/data. Run"):
-        pretraining_data.make_pretraining_data(
+        pretraining_data.pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data"
         )

@@ -120,6 +120,9 @@ def place(tmp_path_factory):
 
 FILES = {
     "train.tsv": "text\tlabel\n" + "win\tspam\nsee you\tham\n" * 17,
+    "train.csv": "text,label\n" + "win,spam\nsee you,ham\n" * 17,
+    "dev.csv": "text,label\nwin,spam\nsee you,ham\n",
+    "tickets.csv": "text,label\n" + "win,spam\nsee you,ham\n" * 455,
     "pairs.tsv": "text_a\ttext_b\tlabel\nwin\tlose\tno\nsee\tlook\tyes\n",
     "texts.txt": "win a bank\n",
     "train.jsonl": json.dumps({"words": ["in", "Rome"], "spans": [[1, 2, "LOC"]]}) + "\n",
@@ -178,7 +181,7 @@ def test_the_python_blocks_of_a_page_run_one_after_another(page, place, hub, mon
     write_files(place, page)
     monkeypatch.chdir(place)
     known = dict(GIVEN.get(page.name, {}))
-    with quickly(), mock.patch("keras_bert.export.saved_model.export_task"):
+    with quickly(), mock.patch("keras_bert.exports.saved_model.export_task"):
         for block in blocks(page):
             if block.language != "python" or any(part in block.text for part in NOT_RUN):
                 continue

@@ -26,7 +26,7 @@ WORDS = {
     r"by hand|in turns|laws?": "one-off, interleaved, invariant",
     r"aside": "temporary",
     r"(stands?|lies|lie) (in|at|on|there|beside|below|above|for|as)": "is",
-    r"(is|are) none|(is|are) no \w+|that cannot be|of ours": "a sentence that says what is expected",
+    r"(is|are) none|(is|are) no \w+|that cannot be|of ours": "what is expected, in a sentence",
     r"beside": "with, in addition to, compared with",
     r"(tokens|rows|examples|texts|lines|records|requests|steps|labels?|tags?|words?|images) an? "
     r"(second|row|text|line|word|sentence|example|label|batch|step|document)": "per",
@@ -43,7 +43,8 @@ PATTERN = re.compile(
 # What the words above also are.
 ALLOWED = re.compile(
     r"conditional random fields?|TransformerBlock|code blocks?|building blocks?|Figure \d|"
-    r"is no longer|are no longer|is no more than|figure caption|sentencepiece",
+    r"is no longer|are no longer|is no more than|figure caption|figure fraction|sentencepiece|"
+    r"there is no (model |data |settings )?(file|folder|checkpoint|relation|release)\b",
     re.IGNORECASE,
 )
 NO_PAGES = ("CHANGELOG.md",)

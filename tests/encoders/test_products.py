@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_kinds
@@ -25,7 +25,7 @@ from keras_bert.tasks.classification.settings import POOLINGS
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
-from tests.export.answers import CHECKS
+from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.small_model import make_encoder, make_tokenizer
 

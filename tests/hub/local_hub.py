@@ -1,6 +1,7 @@
 """A Hugging Face hub on the loopback, with the routes for fetching and pushing a model."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -115,7 +116,9 @@ def _handler(hub):
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(content)
+                # A client on a busy machine may have given up.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self.wfile.write(content)
 
     return Handler
 

@@ -94,6 +94,7 @@ def refusal(name):
     return sentence
 
 
+@pytest.mark.slow
 def test_each_refusal_says_what_to_do(published, folder, monkeypatch):
     published.gated.add("somebody/gated")
     published.add("somebody/gated", folder)
@@ -118,6 +119,7 @@ def test_without_a_network_the_sentence_says_what_to_do(cache, monkeypatch):
     assert "HF_HUB_OFFLINE prevents its download. Unset it once" in refusal(NAME)
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatch):
     def fails(number):
         def download(*args, **kwargs):
@@ -215,6 +217,7 @@ def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
     assert kind_of("hf://somebody/none") == "classifier"  # told when the command runs
 
 
+@pytest.mark.slow
 def test_a_model_of_kaggle_lies_in_its_own_cache(cache, folder, monkeypatch, tmp_path):
     pytest.importorskip("kagglehub")
     monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
@@ -231,6 +234,7 @@ def test_a_model_of_kaggle_lies_in_its_own_cache(cache, folder, monkeypatch, tmp
     assert "Expected kaggle://owner/model/framework/variation" in refusal("kaggle://somebody/small")
 
 
+@pytest.mark.slow
 def test_a_preset_of_keras_hub_is_converted_once(hub, folder, tmp_path):
     pytest.importorskip("keras_nlp")
     from keras_bert.checkpoints.convert import convert

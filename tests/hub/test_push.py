@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import unicodedata
 from pathlib import Path
@@ -57,12 +58,11 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
         assert shown in card.text
 
 
-def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
+def test_a_folder_with_its_card_opens_in_all_three_libraries(model, tmp_path):
     """As the card's own blocks do it, from the folder."""
-    pytest.importorskip("keras_hub")
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
-    assert len(blocks) == 3
+    assert len(blocks) == 2
     found = {}
     for block in blocks:
         lines = [line for line in block.splitlines() if '"FILE"' not in line]
@@ -71,8 +71,12 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     ours = found["encoder"].embeddings.token_embedding.embeddings.numpy()
     theirs = found["model"].get_input_embeddings().weight.detach().numpy()
     np.testing.assert_array_equal(ours, theirs)
-    hub = found["backbone"].get_layer("token_embedding").embeddings.numpy()
-    np.testing.assert_array_equal(ours, hub)
+    export, _ = text.partition("```bash\n")[2].split("\n", 1)
+    export = export.replace("hf://owner/name", str(model))
+    output = f"savedmodels/{model.parent.name}"
+    assert export == f"keras-bert export --model {model} --output {output}"
+    assert main([*shlex.split(export)[1:-1], str(tmp_path / output)]) == 0
+    assert (tmp_path / "savedmodels" / "models.config").is_file()  # which the container reads
 
 
 SIZES = BertConfig.preset("tiny", vocab_size=9).to_dict()
@@ -86,8 +90,31 @@ def test_a_card_for_every_architecture_has_three_blocks():
     ]:
         values = {"architectures": [architecture], "keras_bert": {"task": kind}}
         text = model_card({**SIZES, **values})
-        assert text.count("```python") == 3 and "| steps" not in text
+        assert text.count("```python") + text.count("```bash") == 3 and "| steps" not in text
+        assert ("sentence_transformers" in text) == (kind is None)
         assert kind is None or task_class(kind)
+
+
+def test_a_card_has_the_names_of_the_run_and_its_base_and_the_task_whatever_it_pools(tmp_path):
+    """A pooling that transformers does not have makes the folder's class the base model's."""
+    mean = {**SIZES, "architectures": ["BertModel"], "keras_bert": {"task": "classifier"}}
+    (tmp_path / "first" / "model").mkdir(parents=True)
+    (tmp_path / "first" / "model" / "config.json").write_text(json.dumps(mean))
+    write_card(tmp_path / "first" / "model", settings=SETTINGS, metrics=METRICS)
+    again = {**SETTINGS, "model": str(tmp_path / "first")}
+    for text in (
+        (tmp_path / "first" / "model" / "README.md").read_text(),
+        model_card(mean, name="first", settings=again, metrics=METRICS),
+    ):
+        said = yaml.safe_load(text.split("---\n")[1])
+        assert said["pipeline_tag"] == "text-classification"
+        assert said["base_model"] == "google-bert/bert-base-uncased"
+        (index,) = said["model-index"]
+        assert index["name"] == "first" and index["results"][0]["task"]["type"] == (
+            "text-classification"
+        )
+        assert "\n# first\n\nA classifier, trained on train.tsv, from the base model " in text
+        assert "With transformers, the encoder without the head:" in text
 
 
 def test_a_card_shows_what_labels_and_files_are_called_and_obeys_none_of_it():
@@ -150,6 +177,7 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
         kb.push(model=str(folder), to="me/spam")
 
 
+@pytest.mark.slow
 def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="denied the upload to me/spam. Log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
@@ -173,6 +201,7 @@ def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypat
     assert not hub.repos
 
 
+@pytest.mark.slow
 def test_private_is_private_or_rejected(hub, model, monkeypatch):
     """To a public repository it was published all the same."""
     monkeypatch.setenv("HF_TOKEN", "hf_known")
@@ -186,6 +215,7 @@ def test_private_is_private_or_rejected(hub, model, monkeypatch):
         assert hub.private == {"me/mine"} and "config.json" in hub.repos["me/mine"]["main"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "vocab.txt"])
 def test_a_link_out_of_the_folder_is_not_followed(hub, model, tmp_path, monkeypatch, name):
     monkeypatch.setenv("HF_TOKEN", "hf_known")

@@ -181,6 +181,7 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     assert list(output.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_path):
     path = tmp_path / f"v.{ending}"
     foreign = [f"v.{ending}.part", f".v.{ending}.part"]
@@ -232,7 +233,7 @@ def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
         embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")
     arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.npz")]
     assert main(arguments) == 2
-    assert "--data is needed: one text per line" in capsys.readouterr().err
+    assert "Missing required arguments: --data." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")

@@ -8,7 +8,7 @@ import keras_bert as kb
 from keras_bert import encoders
 from keras_bert.cli.main import main
 from keras_bert.encoders import new_encoder, read_config
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.generate import generate, log_probability, next_tokens
 from keras_bert.tasks.pretraining.generation import Generator, Sampling
 from keras_bert.text.tokenizer import Tokenizer

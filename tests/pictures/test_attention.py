@@ -84,8 +84,8 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"layer": 4, "head": 1}, "no layer 4; the model has layers 1 to 3"),
-        ({"layer": 1, "head": 0}, "no head 0; the model has heads 1 to 4"),
+        ({"layer": 4, "head": 1}, "no layer 4. The model has layers 1 to 3"),
+        ({"layer": 1, "head": 0}, "no head 0. The model has heads 1 to 4"),
         ({"layer": 1}, "Give both `layer` and `head`"),
         ({"text": ""}, "The text has no tokens"),
         ({"text": "the bank " * 30}, "62 tokens .* shows at most 40"),

@@ -149,7 +149,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
 def test_splits_of_datasets_are_named():
     datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
     both = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": ["a"]})})
-    with pytest.raises(InputError, match=r"the splits train; give one of them, such as data\['tr"):
+    with pytest.raises(InputError, match=r"the splits train. Give one of them, such as data\['tr"):
         examples(both)
 
 
@@ -157,6 +157,12 @@ def test_words_and_tags_and_choices():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"words": [["in", "Rome"]], "tags": [["O", "B-LOC"]]})
     (sentence,) = TaggedSource(frame)
+    assert (sentence.words, sentence.tags) == (("in", "Rome"), ("O", "B-LOC"))
+    datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
+    tags = datasets.List(datasets.ClassLabel(names=["O", "B-LOC"]))
+    features = datasets.Features({"tokens": datasets.List(datasets.Value("string")), "tags": tags})
+    rows = [{"tokens": ["in", "Rome"], "tags": [0, 1]}]
+    (sentence,) = TaggedSource(datasets.Dataset.from_list(rows, features=features))
     assert (sentence.words, sentence.tags) == (("in", "Rome"), ("O", "B-LOC"))
     choices = {"context": ["He puts the pan on"], "choices": [["it.", "the moon."]], "label": [0]}
     (example,) = ChoiceSource(pandas.DataFrame(choices))

@@ -143,11 +143,11 @@ def test_broken_lines_of_qqp_are_left_out_and_counted(folder):
 
 
 def test_bad_input(folder, tmp_path):
-    with pytest.raises(InputError, match="no task 'SNLI'; its tasks are CoLA, SST-2, MRPC, STS-B"):
+    with pytest.raises(InputError, match="no task 'SNLI'. Its tasks are CoLA, SST-2, MRPC, STS-B"):
         glue_settings("SNLI", folder)
     with pytest.raises(InputError, match="AX has no training file; train on MNLI"):
         glue_settings("AX", folder)
-    with pytest.raises(InputError, match=r"RTE has no train.tsv in .*; expected .*RTE/train"):
+    with pytest.raises(InputError, match=r"RTE has no train.tsv in .*. Expected .*RTE/train"):
         glue_settings("RTE", tmp_path)
     with pytest.raises(InputError, match='line 1: no column "question1".* QQP has'):
         read(folder / "RTE/dev.tsv", glue_task("QQP"))
@@ -218,7 +218,7 @@ def test_the_metrics_of_each_task_have_the_names_that_glue_has(name):
     assert list(metrics) == ["task", *names, "score"] and metrics["task"] == name
     # What a run keeps the best epoch by is the mean of the same figures.
     assert metrics["score"] == pytest.approx(measures[task.metric])
-    with pytest.raises(InputError, match=f"GLUE's {name} is measured by .*; this model has no"):
+    with pytest.raises(InputError, match=f"GLUE's {name} is measured by .*. This model has no"):
         glue_metrics(name, {})
 
 

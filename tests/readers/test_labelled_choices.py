@@ -35,7 +35,7 @@ def test_swag(tmp_path):
 def test_given_numbers_may_be_of_numpy():
     (example,) = ChoiceSource([("a", ["b", "c"], np.int64(1))])
     assert example.label == 1
-    with pytest.raises(InputError, match="the label True; it should be the number of"):
+    with pytest.raises(InputError, match="the label True. It should be the number of"):
         ChoiceSource([("a", ["b", "c"], True)])
 
 

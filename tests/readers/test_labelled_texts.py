@@ -150,7 +150,7 @@ def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
         "true",
     )
     ids = "".join(f"the text {i}\t{i}x\n" for i in range(30))
-    with pytest.raises(InputError, match=r'none holds the model\'s \("0", "1"\); give it as'):
+    with pytest.raises(InputError, match=r'none holds the model\'s \("0", "1"\). Give it as'):
         TextSource(write(ids), labels=("0", "1"))
 
 
@@ -282,9 +282,9 @@ def test_what_cannot_be_told_is_asked_for(write, tmp_path):
     ids = "".join(f"the text {i}\t{i}\n" for i in range(30))
     with pytest.raises(InputError, match="no column looks like a label.*`label_column`"):
         TextSource(write(ids))
-    with pytest.raises(InputError, match='no column "3"; its columns are 1 to 2'):
+    with pytest.raises(InputError, match='no column "3". Its columns are 1 to 2'):
         TextSource(write(TSV), label_column=3)
-    with pytest.raises(InputError, match='no column "kind"; its columns are "text", "label"'):
+    with pytest.raises(InputError, match='no column "kind". Its columns are "text", "label"'):
         TextSource(write("text\tlabel\n" + TSV), label_column="kind")
     with pytest.raises(InputError, match="cannot be the same column"):
         TextSource(write(TSV), label_column=2, text_column=2)

@@ -64,10 +64,10 @@ def test_fields_say_which_column_holds_what(write):
         "0",
     )
     for fields, message in (
-        ("text=y", '`fields` names "text"; it should be text_a, text_b, label'),
-        ("text_a", 'the part "text_a"; it should be NAME=COLUMN'),
+        ("text=y", '`fields` names "text". It should be text_a, text_b, label'),
+        ("text_a", 'the part "text_a". It should be NAME=COLUMN'),
         ("text_a=y,text_a=z", 'names "text_a" twice'),
-        ("text_a=none,text_b=y", 'no column "none"; its columns are "x", "y", "z"'),
+        ("text_a=none,text_b=y", 'no column "none". Its columns are "x", "y", "z"'),
         ("text_a=y,text_b=y", "two texts and label cannot be the same column"),
     ):
         with pytest.raises(InputError, match=message):

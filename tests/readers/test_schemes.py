@@ -119,7 +119,8 @@ def test_the_scheme_is_told_by_content():
     assert scheme_of([["O", "U-X"], ["B-X", "L-X"]]) == "bilou"
     assert scheme_of([["B-X", "M-X", "E-X"], ["S-X"]]) == "bmes"
     assert scheme_of([["B-X", "E-X", "O", "W-X"]]) == "bmewo"
-    assert scheme_of([["B-X", "L-X"], ["S-X"]]) is None  # letters of two schemes
+    assert scheme_of([["B-X", "L-X"], ["S-X"], ["U-X"]]) == "bilou"  # and a tag of another scheme
+    assert scheme_of([["L-X"], ["E-X"], ["M-Y"], ["I-X"]]) is None  # mostly invalid in each
     assert scheme_of([["O", "U", "L"]]) is None  # words in upper and in lower case
     assert scheme_of([["B", "I", "O"]]) == "bio"
     assert scheme_of([["O", "NOUN"], ["B-X"]]) is None
@@ -130,6 +131,18 @@ def test_the_scheme_is_told_by_content():
         assert scheme_of_labels(labels_of(["X"], scheme)) == scheme
     for labels in (["NOUN", "O"], ["B-X", "I-X"], ["LABEL_0", "LABEL_1"], ["O", "U", "L"]):
         assert scheme_of_labels(labels) is None
+
+
+def test_a_few_stray_tags_do_not_decide_the_scheme():
+    rng = random.Random(3)
+    files = {scheme: [] for scheme in (*SCHEMES, "iob1")}
+    for _ in range(300):
+        spans, length = random_spans(rng)
+        for scheme, sentences in files.items():
+            sentences.append(tags_of(spans, length, scheme))
+    stray = [["B-PER", "O", "O"], ["O", "B-PER", "I-PER"], ["E-PER", "O"], ["O", "L-PER"]]
+    for scheme, sentences in files.items():
+        assert scheme_of([*stray, *sentences]) == scheme
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -159,7 +159,7 @@ def test_pairs_of_spans_by_their_names_and_by_fields(root):
     for told, message in (
         ("words=text", 'record 1: no "text" .from `fields`. among the features .tokens, subj'),
         (None, 'record 1: no "words" and no "text" among the keys'),
-        ("verb=label", '`fields` names "verb"; it should be words, text, head, tail, label'),
+        ("verb=label", '`fields` names "verb". It should be words, text, head, tail, label'),
     ):
         with pytest.raises(InputError, match=message):
             list(SpanPairSource("tfds:who:train", fields=told))
@@ -176,7 +176,7 @@ def test_bad_input(root):
         folder = prepare(root, "spam", features, rows, {"label": ["ham", "spam"]}, version)
     (shard,) = folder.glob("*00001-of*")
     for name, message in (
-        ("tfds:spam", "write tfds:NAME/CONFIG:SPLIT"),
+        ("tfds:spam", "Expected tfds:NAME/CONFIG:SPLIT"),
         ("tfds:none:train", "tfds:none:train is not prepared"),
         ("tfds:spam:dev", "1.10.0 has no split dev: it has train"),
     ):
@@ -186,5 +186,5 @@ def test_bad_input(root):
     with pytest.raises(InputError, match="tfds:spam:train, after record 1: damaged"):
         list(TextSource("tfds:spam:train"))
     shard.unlink()
-    with pytest.raises(InputError, match="is missing; prepare the dataset"):
+    with pytest.raises(InputError, match="is missing. Prepare the dataset"):
         TextSource("tfds:spam:train")

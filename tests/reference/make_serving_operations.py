@@ -1,4 +1,4 @@
-"""Makes tests/export/serving_operations.txt: the operations that TensorFlow Serving 2.17 has.
+"""Makes tests/exports/serving_operations.txt: the operations that TensorFlow Serving 2.17 has.
 
 Run by hand where tensorflow-cpu 2.17.1 and tensorflow-text 2.17.0 are installed (they are not among
 our versions): `python make_serving_operations.py > ../export/serving_operations.txt`. A server has

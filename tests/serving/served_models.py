@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.export.saved_model import export_task
+from keras_bert.exports.saved_model import export_task
 from keras_bert.inputs.framing import frame
 from keras_bert.tasks.classification.classifier import Classifier
 from tests.serving.toy_models import write_echo

@@ -83,8 +83,8 @@ def test_metadata_has_the_inputs_and_outputs_of_a_model(server, capsys):
             "same length. Received: 2 and 1.",
         ),
         (["REST", "--data", "FILE"], "line 2: not JSON"),
-        (["REST", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
-        (["GRPC", "--text", "a", "--signature", "\udcff"], "; it should be UTF-8"),
+        (["REST", "--text", "a", "--signature", "\udcff"], ". It should be UTF-8"),
+        (["GRPC", "--text", "a", "--signature", "\udcff"], ". It should be UTF-8"),
     ],
 )
 def test_errors_are_one_sentence(server, arguments, message, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from unittest.mock import ANY
 
 import keras
 import numpy as np
@@ -13,7 +14,7 @@ from keras_bert import tasks
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
@@ -121,8 +122,8 @@ def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
     task = load_task(run[0] / "model")
     for setting, value, message in (
         ("threshold", 2, r"under keras_bert: `threshold` is 2.0; it must be below 1"),
-        ("word", 7, r"under keras_bert: `word` is 7; it should be a text"),
-        ("max_length", 17, r"`max_length` is 17; it should be at most the 16 positions"),
+        ("word", 7, r"under keras_bert: `word` is 7. It should be a text"),
+        ("max_length", 17, r"`max_length` is 17. Expected at most the 16 positions"),
         ("task", "poetry", "Unknown task 'poetry'"),
         ("task", "classifier", "lacks the tensor keras_bert.classifier.kernel"),
     ):
@@ -151,7 +152,7 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert json.loads(capsys.readouterr().out) == answers[0]
     with pytest.raises(SystemExit):
         main(["predict", *model, "--label-column", "1", "--text", "x"])  # a classifier's
-    assert "unknown arguments --label-column 1; see keras-bert predict" in capsys.readouterr().err
+    assert "unknown arguments --label-column 1 (a flag of --task" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")
@@ -168,22 +169,24 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     file = tmp_path / "wrong.tsv"
     file.write_text("no\tgreat great great\nyes\tgreat\nyes\tdull dull\nno\tfun\n")
     answers = list(predict(model=run[0], data=file, column=2))
-    wrong = {"no: great great great": answers[0]["probability"]}
-    wrong["yes: dull dull"] = 1 - answers[2]["probability"]
-    worst = sorted(wrong, key=wrong.get, reverse=True)
+    wrong = [(answers[0]["probability"], 1, "great great great", "no", "yes")]
+    wrong += [(1 - answers[2]["probability"], 3, "dull dull", "yes", "no")]
+    names = ("score", "line", "text", "expected", "predicted")
+    worst = [dict(zip(names, each, strict=True)) for each in sorted(wrong, reverse=True)]
     measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
-    assert measures.pop("errors") == worst
+    assert measures.pop("errors") == [{**each, "score": ANY} for each in worst]
     command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
     assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures
-    assert worst[0] in printed.err and worst[1] not in printed.err
+    assert load_task(run[0] / "model").describe_error(worst[0]) in printed.err
+    assert worst[1]["text"] not in printed.err
 
 
 @pytest.mark.usefixtures("eager")
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["finetune", "--task", "holds-word", "--help"])
+        main(["finetune", "--task", "holds-word", "--help-all"])
     shown = capsys.readouterr().out
     assert "--word WORD" in shown and "--label-column" not in shown
     flags = [
@@ -225,7 +228,7 @@ def test_the_exported_model_answers_as_predict_does(run, tmp_path):
 def test_a_bad_example_is_named(run, tmp_path):
     file = tmp_path / "bad.tsv"
     file.write_text("yes\tgreat film\nperhaps\tfilm plot\n")
-    with pytest.raises(InputError, match=r'bad.tsv, line 2: the label is "perhaps"; it should be'):
+    with pytest.raises(InputError, match=r'bad.tsv, line 2: the label is "perhaps". It should be'):
         evaluate(model=run[0], data=file, column=2)
 
 

@@ -27,15 +27,23 @@ FILES = {
 }
 # (the kind of the task, that of the file, the message).
 REJECTED = [
-    ("classifier", "pair-classifier", "has text in .* and in .*; say which one is meant"),
-    ("classifier", "tagger", "line 1: no TAB; a labelled file has a text and its label"),
-    ("pair-classifier", "classifier", "line 1: too few columns; a file of pairs has two texts"),
+    (
+        "classifier",
+        "pair-classifier",
+        "has text in .* and in .*. Give the right one as `text_column`",
+    ),
+    ("classifier", "tagger", "^Could not read FILE as labelled text: line 1 has 1 column"),
+    (
+        "pair-classifier",
+        "classifier",
+        "^Could not read FILE as pairs of texts: line 1 has 2 columns",
+    ),
     ("pair-classifier", "regression", 'line 2: unknown label "3.5"'),
     ("regression", "pair-classifier", 'line 2: the score "yes" is not a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
-    ("question-answering", "tagger", "line 1: not JSON .*; give SQuAD's JSON, or JSON Lines"),
+    ("question-answering", "tagger", "line 1: not JSON .*. Expected SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
@@ -83,7 +91,8 @@ def test_every_kind_is_looked_at():
 def test_a_file_of_another_task_is_rejected_with_its_line(
     kind, other, message, files, made, tmp_path
 ):
-    message = f"^{message.replace('FILE', str(files / other))}"
+    path = str(files / other)
+    message = message.replace("FILE", path) if "FILE" in message else f"^{path},? {message}"
     with pytest.raises(InputError, match=message):
         finetune(
             task=kind,

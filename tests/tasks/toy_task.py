@@ -8,6 +8,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
 from keras_bert.readers.texts import TextSource
+from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.settings import TaskSettings
 from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
@@ -96,7 +97,7 @@ class HoldsWord(Task):
     @staticmethod
     def _truth(example):
         if example.label not in ("yes", "no"):
-            raise example.error(f'the label is "{example.label}"; it should be yes or no.')
+            raise example.error(f'the label is "{example.label}". It should be yes or no.')
         return example.label == "yes"
 
     def decode(self, outputs, sequences):
@@ -110,14 +111,17 @@ class HoldsWord(Task):
         self.usual = float(np.mean(outputs["score"]))
 
     def errors(self, predictions, examples):
-        return [
-            (
-                abs(prediction["probability"] - self._truth(example)),
-                f"{example.label}: {example.text}",
-            )
+        return worst_first(
+            {
+                "line": example.line,
+                "text": example.text,
+                "expected": example.label,
+                "predicted": "yes" if prediction["holds"] else "no",
+                "score": abs(prediction["probability"] - self._truth(example)),
+            }
             for prediction, example in zip(predictions, examples, strict=True)
             if prediction["holds"] != self._truth(example)
-        ]
+        )
 
     def official_metrics(self, predictions, examples):
         truth = [self._truth(example) for example in examples]

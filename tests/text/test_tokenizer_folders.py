@@ -139,16 +139,16 @@ def test_the_special_tokens_may_be_added_to_the_others(tmp_path):
 
 def test_a_setting_that_is_no_truth_value_is_rejected(tmp_path):
     """The text "false" was taken for true."""
-    with pytest.raises(InputError, match="do_lower_case is 'false'; it should be true or false"):
+    with pytest.raises(InputError, match="do_lower_case is 'false'. It should be true or false"):
         Tokenizer.from_folder(write(tmp_path, tokenizer_config={"do_lower_case": "false"}))
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"cls_token": "<s>"}, "vocab.txt has no <s>; a vocabulary needs all of .PAD., .UNK., <s>"),
+        ({"cls_token": "<s>"}, "vocab.txt has no <s>. A vocabulary needs all of .PAD., .UNK., <s>"),
         ({"unk_token": {"content": "<unk>"}}, "vocab.txt has no <unk>"),
-        ({"unk_token": "the"}, "has 'the' for unknown words; expected .UNK."),
+        ({"unk_token": "the"}, "has 'the' for unknown words. Expected .UNK."),
         ({"mask_token": 5}, "mask_token should be a string"),
         ({"additional_special_tokens": 5}, "additional_special_tokens should be a list"),
         ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to its special"),

@@ -112,5 +112,5 @@ def test_a_full_disk_is_said_before_the_encoder_runs(tokenizer, texts, monkeypat
 
     monkeypatch.setattr("os.posix_fallocate", full)
     features, head = freeze(make(tokenizer, mixed=False))
-    with pytest.raises(InputError, match="no room for 0 MiB .* No space left on device"):
+    with pytest.raises(InputError, match="Could not reserve 0 MiB .* No space left on device"):
         FrozenExamples(texts, features, head, batch_size=4)

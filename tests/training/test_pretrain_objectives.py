@@ -44,7 +44,7 @@ OTHER_HEAD = {"span": "span_boundary", "mlm-sop": "sentence_order"}
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("rows")
-    sizes = {"rows": 44, "eval_rows": 30}
+    sizes = {"rows": 44, "eval_examples": 30}
     return {
         "span": make_data_folder(root / "span", objective="span", masking="dynamic", **sizes),
         "mlm-sop": make_data_folder(root / "sop", objective="mlm-sop", **sizes),
@@ -320,7 +320,7 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     bare = {"architectures": None, "keras_bert": None, "tensors": without_head}
     task = begun("mlm", model=changed(folder, tmp_path / "bare", **bare), report=said.append)
     assert not np.asarray(task.lm_head.bias).any()
-    assert said[-1].endswith("bare does not have them: lm head.")
+    assert said[-1].endswith("bare lacks them: lm head.")
     with pytest.raises(InputError, match="lacks the tensor cls.predictions.bias"):
         begun("mlm", model=changed(folder, tmp_path / "torn", tensors=without_bias))
     with pytest.raises(InputError, match="lacks the tensor cls.predictions"):
@@ -437,21 +437,29 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
 @pytest.mark.parametrize(
     "objective, settings, message",
     [
-        ("mlm-sop", {"causal_fraction": 0.5}, "`causal_fraction` is 0.5, .* mlm; .* mlm-sop"),
+        ("mlm-sop", {"causal_fraction": 0.5}, "`causal_fraction` needs .* mlm. .* mlm-sop"),
         (
             "span",
             {"objective": "causal-lm"},
-            "`max_span_length` .* `objective` is causal-lm; leave",
+            "`max_span_length` .* `objective` is causal-lm. Leave",
         ),
         (
             "mlm",
             {"objective": "span"},
             "`objective` is span, but .* was made for mlm. Expected mlm",
         ),
-        ("mlm", {"causal_fraction": 0.5, "batch_size": 1}, "A batch of one row is either masked"),
-        ("mlm", {"max_span_length": 4}, "`max_span_length` is about the boundaries .* mlm; leave"),
-        ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is about .* mlm-sop; lea"),
-        ("span", {"span_boundary_weight": 0}, "`max_span_length` .* `span_boundary_weight` is 0; "),
+        (
+            "mlm",
+            {"causal_fraction": 0.5, "batch_size": 1},
+            "`causal_fraction` needs at least 2 examples",
+        ),
+        ("mlm", {"max_span_length": 4}, "`max_span_length` is for span boundaries, .* mlm. Leave"),
+        ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is for .* mlm-sop. Leave"),
+        (
+            "span",
+            {"span_boundary_weight": 0},
+            "`max_span_length` .* `span_boundary_weight` is 0. Leave",
+        ),
         ("span", {"max_span_length": 0}, "`max_span_length` is 0; at least 1"),
         ("span", {"span_boundary_weight": -1}, "`span_boundary_weight` is -1.0; at least 0"),
     ],

@@ -26,6 +26,7 @@ from tests.pretraining_folder import VOCABULARY, make_data_folder
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_several_devices_and_several_processes_train_as_one_device_does():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(

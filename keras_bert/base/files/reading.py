@@ -39,7 +39,7 @@ def check_regular(path):
     except OSError:
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError(f"{path} is a pipe or a device; a file was expected.")
+        raise InputError(f"{path} is a pipe or a device. A file was expected.")
 
 
 def _open_at_once(path, flags):
@@ -99,7 +99,7 @@ def read_json(path):
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:
-        raise InputError(f"{path} is a folder; a JSON file was expected.") from error
+        raise InputError(f"{path} is a folder. A JSON file was expected.") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

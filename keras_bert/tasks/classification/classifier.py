@@ -219,13 +219,22 @@ class Classifier(TextTask):
         )
 
     def targets(self, examples):
-        numbers, weights_of = label_numbers, example_weights
+        """Labels that the task does not have count neither in the loss nor in Keras's metrics."""
+        is_weighted = self._class_weights != NO_WEIGHTS
         if self.multi_label:
-            numbers, weights_of = label_matrix, decision_weights
-        labels = numbers(examples, self.labels)
-        if self._class_weights == NO_WEIGHTS:
-            return {"logits": labels}, {}
-        return {"logits": labels}, {"logits": weights_of(labels, self._class_weights)}
+            matrix = label_matrix(examples, self.labels)
+            weights = decision_weights(matrix, self._class_weights) if is_weighted else None
+            return {"logits": matrix}, {"logits": weights} if is_weighted else {}
+        numbers = label_numbers(examples, self.labels)
+        known = numbers >= 0
+        weights = known.astype(np.float32)
+        if is_weighted:
+            weights[known] = example_weights(numbers[known], self._class_weights)
+        targets = {"logits": np.maximum(numbers, 0)}
+        return targets, {"logits": weights} if is_weighted or not known.all() else {}
+
+    def labels_of(self, example):
+        return _labels_of(example)
 
     def decode(self, outputs, sequences):
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
@@ -239,25 +248,29 @@ class Classifier(TextTask):
         return classifier_predictions(outputs["logits"], sequences.examples, labels=self.labels)
 
     def official_metrics(self, predictions, examples):
-        """See `classification_metrics` and `multi_label_metrics`."""
+        """See `classification_metrics` and `multi_label_metrics`.
+
+        Labels of the examples that the task does not have are among theirs, after its own.
+        """
         from keras_bert.tasks.classification.metrics import (
             classification_metrics,
             multi_label_metrics,
         )
 
+        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
         probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
         if self.multi_label:
-            predicted = [[label in p["labels"] for label in self.labels] for p in predictions]
+            predicted = [[label in p["labels"] for label in labels] for p in predictions]
             return multi_label_metrics(
-                label_matrix(examples, self.labels) > 0,
+                label_matrix(examples, labels) > 0,
                 np.array(predicted, bool),
                 probabilities,
-                labels=self.labels,
+                labels=labels,
             )
-        numbers = label_numbers(examples, self.labels)
-        return classification_metrics(numbers, probabilities, labels=self.labels)
+        return classification_metrics(label_numbers(examples, labels), probabilities, labels=labels)
 
     def errors(self, predictions, examples):
+        """See `label_errors` and `multi_label_errors`."""
         return (multi_label_errors if self.multi_label else label_errors)(predictions, examples)
 
     @staticmethod

@@ -3,6 +3,9 @@
 import numpy as np
 from scipy.special import expit, softmax
 
+from keras_bert.readers.texts import PAIR, TEXT
+from keras_bert.tasks.metrics import worst_first
+
 
 def classifier_predictions(logits, examples, *, labels):
     """Logits (N, C) -> N dictionaries, as `keras-bert predict` prints them."""
@@ -35,7 +38,7 @@ def score_predictions(scores, examples):
 
 
 def _prediction(example, decision, probabilities=None):
-    names = ("text",) if example.text_b is None else ("text_a", "text_b")
+    names = TEXT if example.text_b is None else PAIR
     prediction = {**dict(zip(names, example.texts, strict=True)), **decision}
     if example.label is not None:
         several = isinstance(example.label, tuple)
@@ -46,58 +49,42 @@ def _prediction(example, decision, probabilities=None):
 
 
 def label_errors(predictions, examples):
-    """[(probability of the wrong label, description)]."""
-    return [
-        (
-            prediction["score"],
-            f"{_true(example, example.label)}, predicted: {prediction['label']} "
-            f"({prediction['score']:.2f}): {_shown(example)}",
-        )
+    """Those with a wrong label, the most confident first (see `Task.errors`)."""
+    return worst_first(
+        _error(prediction, example.line, prediction["label"], score=prediction["score"])
         for prediction, example in zip(predictions, examples, strict=True)
         if prediction["label"] != example.label
-    ]
+    )
 
 
 def multi_label_errors(predictions, examples):
-    """[(probability of the most confident wrong decision, description)]."""
+    """Those with a wrong decision; `score` is the probability of the most confident one."""
     errors = []
     for prediction, example in zip(predictions, examples, strict=True):
-        wrong = set(prediction["labels"]) ^ set(example.label)
+        predicted, probabilities = prediction["labels"], prediction["probabilities"]
+        wrong = set(predicted) ^ set(example.label)
         if wrong:
-            probabilities = prediction["probabilities"]
-            most_confident = max(
-                probabilities[label] if label in prediction["labels"] else 1 - probabilities[label]
+            score = max(
+                probabilities[label] if label in predicted else 1 - probabilities.get(label, 0.0)
                 for label in wrong
             )
-            true, predicted = (
-                "|".join(labels) or "none" for labels in (example.label, prediction["labels"])
-            )
-            line = f"{_true(example, true)}, predicted: {predicted}: {_shown(example)}"
-            errors.append((most_confident, line))
-    return errors
+            errors.append(_error(prediction, example.line, predicted, score=score))
+    return worst_first(errors)
 
 
 def score_errors(predictions, examples):
-    """[(absolute error, description)] of all scores."""
-    return [
+    """All scores, with the absolute `error` of each, the largest first."""
+    return worst_first(
         (
-            abs(prediction["score"] - example.label),
-            f"{_true(example, f'{example.label:g}')}, predicted: {prediction['score']:.2f}: "
-            f"{_shown(example)}",
-        )
-        for prediction, example in zip(predictions, examples, strict=True)
-    ]
+            _error(prediction, example.line, score, error=abs(score - example.label))
+            for prediction, example in zip(predictions, examples, strict=True)
+            for score in [prediction["score"]]
+        ),
+        by="error",
+    )
 
 
-def _true(example, label):
-    return f"line {example.line}, true: {label}"
-
-
-def _shown(example):
-    return " / ".join(map(in_one_line, example.texts))
-
-
-def in_one_line(text, most=200):
-    """A text without line breaks, cut after `most` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}…"
+def _error(prediction, line, predicted, **more):
+    texts = {name: prediction[name] for name in (*TEXT, *PAIR) if name in prediction}
+    expected = prediction["expected"]
+    return {"line": line, **texts, "expected": expected, "predicted": predicted, **more}

@@ -17,28 +17,18 @@ def sorted_labels(labels):
 
 
 def label_numbers(examples, labels):
-    """int32 (N,): the number of each example's label; InputError for an unknown one."""
+    """int32 (N,): the number of each example's label; -1 if it is not among `labels`."""
     numbers = {label: number for number, label in enumerate(labels)}
-    return np.array([_number(example, example.label, numbers) for example in examples], np.int32)
+    return np.array([numbers.get(example.label, -1) for example in examples], np.int32)
 
 
 def label_matrix(examples, labels):
-    """float32 (N, C): 1 at each of an example's labels; InputError for an unknown one."""
+    """float32 (N, C): 1 at each of an example's labels that is among `labels`."""
     numbers = {label: number for number, label in enumerate(labels)}
     matrix = np.zeros((len(examples), len(labels)), np.float32)
     for row, example in zip(matrix, examples, strict=True):
-        row[[_number(example, label, numbers) for label in example.label]] = 1
+        row[[numbers[label] for label in example.label if label in numbers]] = 1
     return matrix
-
-
-def _number(example, label, numbers):
-    if label not in numbers:
-        bare = (label or "").strip("\"'")
-        quotes = f' Without its quotes it would be "{bare}".' if bare in numbers else ""
-        raise example.error(
-            f'unknown label "{label}". The model\'s labels are {quoted(numbers)}.{quotes}'
-        )
-    return numbers[label]
 
 
 def parse_class_weights(text, labels):

@@ -26,14 +26,16 @@ def spearman(x, y):
 def classification_metrics(expected, probabilities, *, labels):
     """The official metrics of a classifier, as JSON values.
 
-    Shapes: expected int (N,), probabilities float (N, C), `labels` the C names.
+    Shapes: expected int (N,), probabilities float (N, C), `labels` the C names, and behind them
+    those of labels that are expected and that the model does not have.
 
     `accuracy`; `macro_f1` (over the labels that are expected or predicted) and `micro_f1`;
-    `matthews`, the correlation coefficient (0 if one side is constant); for two labels `f1`, that
-    of the last one, and `accuracy_and_f1`, the mean of the two; `cross_entropy` in nats;
-    `examples`; for each label under `labels` its `precision`, `recall`, `f1` and `examples`;
-    `confusion`, with expected labels as rows and predicted ones as columns, in the order of
-    `labels`; and `calibration` (see there). A ratio without cases is 0.
+    `matthews`, the correlation coefficient (0 if one side is constant); for a model of two labels
+    `f1`, that of the last one, and `accuracy_and_f1`, the mean of the two; `cross_entropy` in nats,
+    over the examples whose label the model has; `examples`; for each label under `labels` its
+    `precision`, `recall`, `f1` and `examples`; `confusion`, with expected labels as rows and
+    predicted ones as columns, in the order of `labels`; and `calibration` (see there). A ratio
+    without cases is 0.
     """
     probabilities = np.asarray(probabilities, np.float64)  # rounding might create ties
     predicted = probabilities.argmax(axis=-1)
@@ -41,10 +43,11 @@ def classification_metrics(expected, probabilities, *, labels):
     by_label = metrics.precision_recall_fscore_support(
         expected, predicted, labels=numbers, zero_division=0
     )
+    known = np.flatnonzero(expected < probabilities.shape[1])
     constant = len({*expected.tolist(), *predicted.tolist()}) == 1
     accuracy = float(metrics.accuracy_score(expected, predicted))
     of_two = {}
-    if len(labels) == 2:
+    if probabilities.shape[1] == 2:
         f1 = float(by_label[2][1])
         of_two = {"f1": f1, "accuracy_and_f1": (accuracy + f1) / 2}
     return {
@@ -53,7 +56,7 @@ def classification_metrics(expected, probabilities, *, labels):
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
         "matthews": 0.0 if constant else float(metrics.matthews_corrcoef(expected, predicted)),
         **of_two,
-        "cross_entropy": mean_cross_entropy(probabilities[np.arange(len(expected)), expected]),
+        "cross_entropy": mean_cross_entropy(probabilities[known, expected[known]]),
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.confusion_matrix(expected, predicted, labels=numbers).tolist(),
@@ -64,17 +67,19 @@ def classification_metrics(expected, probabilities, *, labels):
 def multi_label_metrics(expected, predicted, probabilities, *, labels):
     """The official metrics for texts with any number of labels, as JSON values.
 
-    Shapes: expected and predicted bool (N, C), probabilities float (N, C), `labels` the C names.
+    Shapes: expected and predicted bool (N, D), of the D names `labels`, and probabilities float
+    (N, C) of the first C, those that the model has.
 
     `subset_accuracy`, the fraction of texts with all labels right; `micro_f1`, over all decisions;
     `macro_f1`, the mean over all labels; `examples`; for each label under `labels` its `precision`,
     `recall`, `f1` and `examples`; `confusion`, for each label in their order a table of texts, with
     rows for those without and with it as expected and columns as predicted; and `calibration` over
-    all decisions (see there). A ratio without cases is 0.
+    all decisions of the model (see there). A ratio without cases is 0.
     """
     by_label = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     probabilities = np.asarray(probabilities, np.float64)
-    confidence = np.where(predicted, probabilities, 1 - probabilities)
+    own = slice(None), slice(probabilities.shape[1])
+    confidence = np.where(predicted[own], probabilities, 1 - probabilities)
     return {
         "subset_accuracy": float(metrics.accuracy_score(expected, predicted)),
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
@@ -82,7 +87,7 @@ def multi_label_metrics(expected, predicted, probabilities, *, labels):
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.multilabel_confusion_matrix(expected, predicted).tolist(),
-        "calibration": calibration(confidence.ravel(), (expected == predicted).ravel()),
+        "calibration": calibration(confidence.ravel(), (expected == predicted)[own].ravel()),
     }
 
 

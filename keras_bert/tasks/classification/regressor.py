@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted
+from keras_bert.base.formatting import counted, in_one_line
 from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.labels import score
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
@@ -160,7 +160,16 @@ class Regressor(TextTask):
         )
 
     def errors(self, predictions, examples):
+        """See `score_errors`."""
         return score_errors(predictions, examples)
+
+    @staticmethod
+    def describe_error(error):
+        texts = " / ".join(in_one_line(error[name]) for name in (*TEXT, *PAIR) if name in error)
+        return (
+            f"line {error['line']}, true: {error['expected']:g}, predicted: "
+            f"{error['predicted']:.2f}: {texts}"
+        )
 
     @staticmethod
     def describe_metrics(metrics):

@@ -11,6 +11,7 @@ from keras_bert.readers.settings import (
     fields_setting,
     glue_setting,
     header_setting,
+    unknown_labels_setting,
 )
 from keras_bert.tasks.settings import TaskSettings
 
@@ -44,6 +45,7 @@ class LabelSettings(PoolingSettings):
         reads=True,
         stored=True,
     )
+    unknown_labels: str = unknown_labels_setting()
     threshold: float = setting(
         0.5,
         help="with --multi-label, predict the labels whose probability is higher",

@@ -8,10 +8,9 @@ from scipy.special import softmax
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.choices import ChoiceSource
-from keras_bert.tasks.classification.decode import in_one_line
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import MultipleChoiceSettings
-from keras_bert.tasks.metrics import calibration, mean_cross_entropy
+from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -181,17 +180,18 @@ class MultipleChoice(PooledTask):
         }
 
     def errors(self, predictions, examples):
-        errors = []
-        for prediction, example in zip(predictions, examples, strict=True):
-            if prediction["label"] != example.label:
-                texts = (example.choices[example.label], prediction["choice"], example.context)
-                true, predicted, context = map(in_one_line, texts)
-                line = (
-                    f"line {example.line}, true: {true}, predicted: {predicted} "
-                    f"({prediction['score']:.2f}): {context}"
-                )
-                errors.append((prediction["score"], line))
-        return errors
+        """Those with a wrong choice, the most confident first (see `Task.errors`)."""
+        return worst_first(
+            {
+                "line": example.line,
+                "context": example.context,
+                "expected": example.choices[example.label],
+                "predicted": prediction["choice"],
+                "score": prediction["score"],
+            }
+            for prediction, example in zip(predictions, examples, strict=True)
+            if prediction["label"] != example.label
+        )
 
     @staticmethod
     def describe_metrics(metrics):

@@ -230,19 +230,35 @@ class QuestionAnswerer(Task):
         return line
 
     def errors(self, predictions, examples):
-        """The answers that do not match a gold answer, by 1 - F1 times their probability."""
+        """The answers that match no gold answer, by 1 - F1 times their probability.
+
+        Returns dictionaries of `line`, `question`, the gold answers in `expected` (none: there is
+        no answer), `predicted` ("": no answer), the `f1` of the two, and the answer's `score`.
+        """
         errors, golds = [], _golds(examples)
         version = 1 if all(golds) else 2
         for prediction, example, texts in zip(predictions, examples, golds, strict=True):
             _, f1 = scores_of(prediction["answer"], texts, version=version)
             if f1 < 1.0:
-                answer = f'"{prediction["answer"]}"' if prediction["answer"] else "no answer"
-                line = (
-                    f"{example.place}: {example.question}\n  true: {quoted(texts) or 'no answer'}, "
-                    f"predicted: {answer} ({prediction['score']:.2f})"
+                errors.append(
+                    {
+                        "line": example.line,
+                        "question": example.question,
+                        "expected": texts,
+                        "predicted": prediction["answer"],
+                        "f1": f1,
+                        "score": prediction["score"],
+                    }
                 )
-                errors.append(((1.0 - f1) * prediction["score"], line))
-        return errors
+        return sorted(errors, key=lambda error: (error["f1"] - 1.0) * error["score"])
+
+    @staticmethod
+    def describe_error(error):
+        expected, predicted = quoted(error["expected"]), f'"{error["predicted"]}"'
+        return (
+            f"{error['line']}: {error['question']}\n  true: {expected or 'no answer'}, predicted: "
+            f"{predicted if error['predicted'] else 'no answer'} ({error['score']:.2f})"
+        )
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.question_answering.signatures import question_signatures

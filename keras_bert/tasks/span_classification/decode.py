@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
+from keras_bert.tasks.metrics import worst_first
+
 # The metrics that a threshold may be tuned for, and the beta of their F-measure.
 BETA = {"f1": 1.0, "precision": 0.5}
 # Lower thresholds are not tried: they would find what is surely not a span.
@@ -213,38 +215,66 @@ def span_sets(spans):
 
 
 def span_errors(predictions, examples):
-    """(badness, description) of each text with wrong or missed spans.
+    """The texts with wrong or missed spans, the worst first.
 
-    The badness is the sum of the probabilities of wrong spans, and 1 for each missed span.
+    Returns dictionaries of `line`, `text`, the `expected` and the `predicted` spans, and `score`:
+    the sum of the probabilities of wrong spans, and 1 for each missed span.
     """
     errors = []
     for prediction, example in zip(predictions, examples, strict=True):
-        expected, found = span_sets(prediction["expected"]), span_sets(prediction["spans"])
-        missed = [s for s in prediction["expected"] if (*s["words"], s["label"]) not in found]
-        wrong = [s for s in prediction["spans"] if (*s["words"], s["label"]) not in expected]
+        error = {
+            "line": example.line,
+            "text": prediction["text"],
+            "expected": prediction["expected"],
+            "predicted": prediction["spans"],
+        }
+        missed, wrong = _differences(error)
         if missed or wrong:
-            parts = [f'missed {span["label"]} "{span["text"]}"' for span in missed]
-            parts += [
-                f'predicted {span["label"]} "{span["text"]}" ({span["score"]:.2f})'
-                for span in wrong
-            ]
-            badness = len(missed) + sum(span["score"] for span in wrong)
-            errors.append(
-                (badness, f"line {example.line}, {', '.join(parts)}: {prediction['text']}")
-            )
-    return errors
+            score = len(missed) + sum(span["score"] for span in wrong)
+            errors.append({**error, "score": float(score)})
+    return worst_first(errors)
+
+
+def describe_span_error(error):
+    """One of `span_errors` in words."""
+    missed, wrong = _differences(error)
+    parts = [f'missed {span["label"]} "{span["text"]}"' for span in missed]
+    parts += [f'predicted {span["label"]} "{span["text"]}" ({span["score"]:.2f})' for span in wrong]
+    return f"line {error['line']}, {', '.join(parts)}: {error['text']}"
+
+
+def _differences(error):
+    """-> (the expected spans that are not predicted, the predicted ones that are not expected)."""
+    expected, found = span_sets(error["expected"]), span_sets(error["predicted"])
+    missed = [s for s in error["expected"] if (*s["words"], s["label"]) not in found]
+    return missed, [s for s in error["predicted"] if (*s["words"], s["label"]) not in expected]
 
 
 def pair_errors(predictions, examples):
-    """(badness, description) of each pair with a wrong label; the badness is its probability."""
-    return [
-        (
-            prediction["score"],
-            f"line {example.line}, true: {example.label}, predicted: "
-            f"{prediction['label'] or 'none (too far apart)'} ({prediction['score']:.2f}), "
-            f'"{prediction["head"]["text"]}" and "{prediction["tail"]["text"]}": '
-            f"{prediction['text']}",
-        )
+    """The pairs with a wrong label, the most confident first.
+
+    Returns dictionaries of `line`, `text`, the texts of `head` and `tail`, the label that is
+    `expected` and the one that is `predicted` (None: too far apart), and its `score`.
+    """
+    return worst_first(
+        {
+            "line": example.line,
+            "text": prediction["text"],
+            "head": prediction["head"]["text"],
+            "tail": prediction["tail"]["text"],
+            "expected": example.label,
+            "predicted": prediction["label"],
+            "score": prediction["score"],
+        }
         for prediction, example in zip(predictions, examples, strict=True)
         if prediction["label"] != example.label
-    ]
+    )
+
+
+def describe_pair_error(error):
+    """One of `pair_errors` in words."""
+    return (
+        f"line {error['line']}, true: {error['expected']}, predicted: "
+        f"{error['predicted'] or 'none (too far apart)'} ({error['score']:.2f}), "
+        f'"{error["head"]}" and "{error["tail"]}": {error["text"]}'
+    )

@@ -137,13 +137,14 @@ class PairSequences(SequencesOfWords):
 
     They are the first and the last word of head and tail, counted from the sequence's first word. A
     text that is too long is cut so that the two are in the middle. If they are too far apart, the
-    sequence has a part of them, and its label has a weight of 0.
+    sequence has a part of them, and its label has a weight of 0, as has a label that the model does
+    not have.
 
     Args:
         examples: `SpanPair`s.
         tokenizer: a `Tokenizer`.
         max_length: maximum sequence length, including special tokens.
-        labels: int32 (N,), the numbers of their labels, or None.
+        labels: int32 (N,), the numbers of their labels (-1: not the model's), or None.
 
     Attributes: `words` (for each example the (starts, ends) of its words in the text), `pairs` (its
     head and tail, `LabelledSpan`s in words) and `fits`, bool (N,), whether the sequence has both.
@@ -174,11 +175,12 @@ class PairSequences(SequencesOfWords):
             )
         first, end = found.first.numpy()[:, None, None], found.end.numpy()[:, None, None]
         ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least
-        weights = {} if self.fits.all() else {"logits": self.fits.astype(np.float32)}
+        counts = self.fits if labels is None else self.fits & (labels >= 0)
+        weights = {} if counts.all() else {"logits": counts.astype(np.float32)}
         super().__init__(
             examples,
             [found.ids],
-            labels={} if labels is None else {"logits": labels},
+            labels={} if labels is None else {"logits": np.maximum(labels, 0)},
             weights={} if labels is None else weights,
             columns={
                 "word_starts": found.starts,

@@ -110,11 +110,12 @@ class RelationClassifier(WordsTask):
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, fields=None):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`SpanPair`s of JSON Lines, of `tfds:…`, or of a sequence of dictionaries like objects."""
         from keras_bert.readers.spans import SpanPairSource
 
-        return SpanPairSource(data, need_labels=labelled, fields=fields)
+        labels = (inferred_arguments or {}).get("labels")
+        return SpanPairSource(data, need_labels=labelled, labels=labels, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
@@ -153,12 +154,13 @@ class RelationClassifier(WordsTask):
     def official_metrics(self, predictions, examples):
         """See `relation_metrics`; also `calibration`.
 
-        `too_far` counts pairs that are too far apart for a sequence, which are wrong.
+        `too_far` counts pairs that are too far apart for a sequence, which are wrong. Labels of the
+        examples that the task does not have are among theirs, after its own.
         """
-        label_numbers(examples, self.labels)  # raises an error for one that the model does not have
+        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
         expected = [example.label for example in examples]
         found = [prediction["label"] for prediction in predictions]
-        metrics = relation_metrics(expected, found, labels=self.labels, null_label=self.null_label)
+        metrics = relation_metrics(expected, found, labels=labels, null_label=self.null_label)
         correct = [a == b for a, b in zip(expected, found, strict=True)]
         scores = [prediction["score"] for prediction in predictions]
         too_far = sum(label is None for label in found)
@@ -173,8 +175,16 @@ class RelationClassifier(WordsTask):
             + (f"; {counted(too_far, 'pair')} too far apart, counted as wrong" if too_far else "")
         )
 
+    def labels_of(self, example):
+        return (example.label,)
+
     def errors(self, predictions, examples):
+        """See `pair_errors`."""
         return decode.pair_errors(predictions, examples)
+
+    @staticmethod
+    def describe_error(error):
+        return decode.describe_pair_error(error)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import relation_signatures

@@ -4,7 +4,12 @@ import dataclasses
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import column_setting, fields_setting, invalid_tags_setting
+from keras_bert.readers.settings import (
+    column_setting,
+    fields_setting,
+    invalid_tags_setting,
+    unknown_labels_setting,
+)
 from keras_bert.tasks.settings import TaskSettings
 
 MAX_SPAN_LENGTH = 10
@@ -42,6 +47,7 @@ class SpanClassifierSettings(TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
     invalid_tags: str = invalid_tags_setting()
+    unknown_labels: str = unknown_labels_setting()
     max_span_length: int = setting(
         MAX_SPAN_LENGTH,
         help="maximum words of a span; longer ones are not found",
@@ -78,6 +84,7 @@ class RelationClassifierSettings(TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
+    unknown_labels: str = unknown_labels_setting()
     span_representation: str = representation_setting()
     aggregation: str | None = tokens_setting()
     null_label: str | None = setting(

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, percent, quoted
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
@@ -169,7 +169,9 @@ class SpanClassifier(WordsTask):
 
         if isinstance(data, str) or hasattr(data, "__fspath__"):
             columns["schema"] = schema
-        return SpanSource(data, need_spans=labelled, **columns)
+        labels = (inferred_arguments or {}).get("labels")
+        labels = None if labels == [ANY] else labels
+        return SpanSource(data, need_spans=labelled, labels=labels, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
@@ -243,7 +245,8 @@ class SpanClassifier(WordsTask):
     def official_metrics(self, predictions, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
 
-        `calibration` is of the predicted spans (see there).
+        `calibration` is of the predicted spans (see there). Labels of the examples that the task
+        does not have are among theirs, after its own.
         """
         expected = []
         for prediction, example in zip(predictions, examples, strict=True):
@@ -252,8 +255,9 @@ class SpanClassifier(WordsTask):
             expected.append(decode.span_sets(prediction["expected"]))
             for _, _, label in expected[-1]:
                 self._check(label, example)
+        labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
         found = [decode.span_sets(prediction["spans"]) for prediction in predictions]
-        metrics = span_metrics(expected, found, labels=self.labels)
+        metrics = span_metrics(expected, found, labels=labels)
         longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
         scores = [span["score"] for prediction in predictions for span in prediction["spans"]]
         correct = [
@@ -271,8 +275,16 @@ class SpanClassifier(WordsTask):
             f"{percent(metrics['identification_f1'])}"
         )
 
+    def labels_of(self, example):
+        return [self._name_here(s.label) for s in example.spans or () if s.label is not None]
+
     def errors(self, predictions, examples):
+        """See `span_errors`."""
         return decode.span_errors(predictions, examples)
+
+    @staticmethod
+    def describe_error(error):
+        return decode.describe_span_error(error)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import span_signatures
@@ -284,21 +296,16 @@ class SpanClassifier(WordsTask):
         return ANY if self.identify else label
 
     def _label_number(self, example, label):
-        """The number of a label in the logits, where 0 is "no span"."""
+        """The number of a label in the logits: 0, "no span", for one that is not the task's."""
         label = self._name_here(label)
         self._check(label, example)
-        return 1 + self.labels.index(label)
+        return 1 + self.labels.index(label) if label in self.labels else 0
 
     def _check(self, label, example):
         if label is None:
             raise example.error(
                 "a span has no label. Add one, or find spans regardless of their labels with "
                 "`identify=True`."
-            )
-        if label not in self.labels:
-            raise example.error(
-                f'the model does not have the label "{label}". Its labels are '
-                f"{quoted(self.labels)}."
             )
 
 

@@ -5,7 +5,8 @@ from keras import ops
 from scipy.special import log_softmax, softmax
 
 from keras_bert.layers.kernels.viterbi import most_probable
-from keras_bert.readers.schemes import spans_of
+from keras_bert.readers.schemes import name_chunks, spans_of
+from keras_bert.tasks.metrics import worst_first
 from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 
 # Words, with padding, that are decoded together by Viterbi's algorithm.
@@ -112,33 +113,49 @@ def _entities(prediction):
     return entities
 
 
-def tagging_errors(predictions, examples, *, scheme):
-    """(badness, description) of each prediction with a wrong tag.
+def tagging_errors(predictions, examples):
+    """The sentences with a wrong tag, the worst first.
 
-    The badness is the sum of the probabilities of wrong tags. With a scheme the description has the
-    chunks of the sentence, otherwise its wrong words.
+    Returns dictionaries of `line`, `text`, and for every word in `words` its tag in `expected` and
+    `predicted` and the probability of the latter in `scores`; `score` is the sum of the
+    probabilities of wrong tags.
     """
     errors = []
     for prediction, example in zip(predictions, examples, strict=True):
-        words, tags, scores = (prediction[name] for name in ("words", "tags", "scores"))
-        wrong = [
-            (word, true, tag, score)
-            for word, true, tag, score in zip(words, example.tags, tags, scores, strict=True)
+        tags, scores = prediction["tags"], prediction["scores"]
+        triples = zip(example.tags, tags, scores, strict=True)
+        wrong = [score for true, tag, score in triples if true != tag]
+        if wrong:
+            errors.append(
+                {
+                    "line": example.line,
+                    "text": prediction["text"],
+                    "words": prediction["words"],
+                    "expected": list(example.tags),
+                    "predicted": tags,
+                    "scores": scores,
+                    "score": sum(wrong),
+                }
+            )
+    return worst_first(errors)
+
+
+def describe_tagging_error(error):
+    """One of `tagging_errors` in words: chunks if the tags name them, otherwise wrong words."""
+    words, expected, predicted = (error[name] for name in ("words", "expected", "predicted"))
+    lines = [f"line {error['line']}: {' '.join(words)}"]
+    if name_chunks([*expected, *predicted]):
+        lines.append(f"  true: {_chunks(words, expected)}")
+        lines.append(f"  predicted: {_chunks(words, predicted)}")
+    else:
+        lines += [
+            f'  "{word}": true: {true}, predicted: {tag} ({score:.2f})'
+            for word, true, tag, score in zip(
+                words, expected, predicted, error["scores"], strict=True
+            )
             if true != tag
         ]
-        if not wrong:
-            continue
-        lines = [f"{example.source.name}, line {example.line}: {' '.join(words)}"]
-        if scheme is None:
-            lines += [
-                f'  "{word}": true: {true}, predicted: {tag} ({score:.2f})'
-                for word, true, tag, score in wrong
-            ]
-        else:
-            lines.append(f"  true: {_chunks(words, example.tags)}")
-            lines.append(f"  predicted: {_chunks(words, tags)}")
-        errors.append((sum(score for *_, score in wrong), "\n".join(lines)))
-    return errors
+    return "\n".join(lines)
 
 
 def _chunks(words, tags):

@@ -4,10 +4,13 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import ERROR, column_setting, invalid_tags_setting
+from keras_bert.readers.settings import (
+    column_setting,
+    invalid_tags_setting,
+    unknown_labels_setting,
+)
 from keras_bert.tasks.settings import TaskSettings
 
-COUNT = "count"
 FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"
 
 
@@ -29,13 +32,7 @@ class TaggerSettings(TaskSettings):
         reads=True,
     )
     invalid_tags: str = invalid_tags_setting()
-    unknown_tags: str = setting(
-        ERROR,
-        help="what to do with a tag that the model does not have: raise an error, or count its "
-        "words as errors",
-        choices=(ERROR, COUNT),
-        reads=True,
-    )
+    unknown_labels: str = unknown_labels_setting()
     label_subwords: str | None = setting(
         None,
         help="which subword tokens of a word are trained on its tag",

@@ -20,11 +20,15 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
-from keras_bert.readers.settings import ERROR, REPAIR
+from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
-from keras_bert.tasks.tagging.decode import tagger_predictions, tagging_errors
+from keras_bert.tasks.tagging.decode import (
+    describe_tagging_error,
+    tagger_predictions,
+    tagging_errors,
+)
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
-from keras_bert.tasks.tagging.settings import ALL, COUNT, FIRST, LAST, TaggerSettings
+from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
 
 
@@ -162,7 +166,7 @@ class Tagger(Task):
         labelled=True,
         scheme=None,
         invalid_tags=REPAIR,
-        unknown_tags=ERROR,
+        unknown_labels=COUNT,
         **columns,
     ):
         """`TaggedWords` of CoNLL, CoNLL-U, JSON Lines or plain lines, or of a sequence.
@@ -179,7 +183,7 @@ class Tagger(Task):
             labels=labels,
             scheme=scheme,
             invalid_tags=invalid_tags,
-            unknown_tags=unknown_tags,
+            unknown_labels=unknown_labels,
             labelled=labelled,
         )
 
@@ -258,9 +262,16 @@ class Tagger(Task):
             return word_metrics(expected, predicted, scores, labels=self.labels)
         return chunk_metrics(expected, predicted, scores, scheme=self.scheme)
 
+    def labels_of(self, example):
+        return example.tags or ()
+
     def errors(self, predictions, examples):
         """See `tagging_errors`."""
-        return tagging_errors(predictions, examples, scheme=self.scheme)
+        return tagging_errors(predictions, examples)
+
+    @staticmethod
+    def describe_error(error):
+        return describe_tagging_error(error)
 
     @staticmethod
     def describe_metrics(metrics):
@@ -290,7 +301,7 @@ class CheckedSentences:
         source: a `TaggedSource`.
         labels: those of the model, or None.
         scheme: that of the resulting tags, or None for that of the model or the file.
-        invalid_tags, unknown_tags: see `TaggerSettings`.
+        invalid_tags, unknown_labels: see `TaggerSettings`.
         labelled: whether tags are needed; otherwise the model need not have them.
 
     Attributes: those of the source.
@@ -299,7 +310,7 @@ class CheckedSentences:
         InputError: a tag is rejected, or `scheme` is not the model's.
     """
 
-    def __init__(self, source, *, labels, scheme, invalid_tags, unknown_tags, labelled):
+    def __init__(self, source, *, labels, scheme, invalid_tags, unknown_labels, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
         self.columns, self.description = source.columns, source.description
         self.error = source.error
@@ -313,7 +324,7 @@ class CheckedSentences:
         self._broken = InvalidTags(reject=invalid_tags == ERROR)
         rejects = source.labelled and invalid_tags == ERROR
         self._reads_all = labels is None or labelled or rejects
-        self._counts_unknown = unknown_tags == COUNT
+        self._counts_unknown = unknown_labels == COUNT
         self._rejects_unknown = labelled and labels is not None
         self._with_spaces, self._first_with_spaces = 0, None
 
@@ -353,7 +364,7 @@ class CheckedSentences:
         tags = sentence.tags
         if tags is not None:
             if self._scheme is not None and name_chunks(tags):
-                self._broken.look_at(sentence, self._scheme)
+                self._broken.count(sentence, self._scheme)
                 tags = tuple(converted(tags, self._wanted))
             if self._rejects_unknown:
                 self._reject_unknown(sentence, tags)
@@ -363,13 +374,12 @@ class CheckedSentences:
         may_count = self._scheme is None or name_chunks(tags)
         if self._counts_unknown and may_count:
             return
-        advice = "The model's tags name chunks, and those of this file do not."
-        if may_count:
-            advice = f'Use `unknown_tags="{COUNT}"` to count its words as errors.'
+        advice = " The model's tags name chunks, and those of this file do not."
         for word, tag in enumerate(tags):
             if tag not in self._labels:
                 raise sentence.error(
                     f'the model does not have the tag "{tag}". '
-                    f"Its tags are {quoted(sorted(self._labels))}. {advice}",
+                    f"Its tags are {quoted(sorted(self._labels))}."
+                    f"{'' if may_count else advice}",
                     word=word,
                 )

@@ -10,12 +10,11 @@ import re
 from pathlib import Path
 
 import keras_bert
-from keras_bert.base.files import read_json, write_text
+from keras_bert.base.files import read_json, read_small, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
 from keras_bert.checkpoints.saving import CARD
-from keras_bert.encoders import encoder_class, read_config
 from keras_bert.tasks import KINDS
 
 FILE = CARD
@@ -37,41 +36,69 @@ _TASKS = {
 }
 
 
-def model_card(values, *, settings=None, metrics=None):
+# Kind of task -> the hub's name of its task, whatever class the folder names.
+_PIPELINES = {
+    **dict.fromkeys(
+        ("classifier", "pair-classifier", "regression", "relation-classifier"),
+        "text-classification",
+    ),
+    **dict.fromkeys(("tagger", "span-classifier"), "token-classification"),
+    "multiple-choice": "multiple-choice",
+    "question-answering": "question-answering",
+    "causal-lm": "text-generation",
+    **dict.fromkeys(
+        (
+            *("pretrainer", "sentence-order-pretrainer", "span-pretrainer"),
+            *("fill-mask", "masked-causal-lm"),
+        ),
+        "fill-mask",
+    ),
+}
+_BASE_MODEL = re.compile(r'^base_model: "?([^"\n]+)"?$', re.MULTILINE)
+
+
+def model_card(values, *, name=None, settings=None, metrics=None):
     """The text of a card.
 
     Files are named without their folders, which are private.
 
     Args:
         values: the dictionary of the model's `config.json`.
+        name: the model's name; None is its kind of task.
         settings: the settings of the run that made it, as in run.json; None where no run is known.
         metrics: the contents of metrics.json of that run.
     """
     settings, metrics = settings or {}, metrics or {}
     kept = stored(values, source=CONFIG)
     kind = kept.get("task")
+    name = name or str(kind or "encoder").replace("-", " ")
+    task = _PIPELINES.get(kind) or _of_the_hub(values)[0]
+    base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
+    metadata = _metadata(name, task, base, settings, shown)
     lines = [
         "---",
-        *(f"{key}: {_yaml(value)}" for key, value in _metadata(values, settings, shown)),
+        *(f"{key}: {_yaml(value)}" for key, value in metadata),
         "---",
         "",
-        f"# {_markdown(_title(kind, settings))}",
+        f"# {_markdown(name)}",
         "",
-        f"Trained with keras-bert {_markdown(kept.get('version', keras_bert.__version__))} "
-        "(`pip install keras-bert-toolkit`).",
+        f"{_markdown(_described(kind, base, settings))} Made with keras-bert "
+        f"{_markdown(kept.get('version', keras_bert.__version__))}.",
         "",
-        *_table("Training", _training(values, settings, metrics)),
+        *_table("Training", _training(values, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
-        *_loading(values, kind),
+        *_loading(values, kind, task, name),
     ]
     return "\n".join(lines) + "\n"
 
 
 def write_card(folder, *, settings, metrics):
-    """Writes the `model_card` of the model that a run has trained."""
-    values = read_json(Path(folder, CONFIG))
-    write_text(Path(folder, FILE), model_card(values, settings=settings, metrics=metrics))
+    """Writes the `model_card` of the model that a run has trained, named like the run."""
+    path = Path(folder).resolve()
+    name = path.parent.name if path.name == "model" else path.name
+    card = model_card(read_json(path / CONFIG), name=name, settings=settings, metrics=metrics)
+    write_text(path / FILE, card)
 
 
 def _markdown(value):
@@ -85,13 +112,11 @@ def _yaml(value):
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def _metadata(values, settings, shown):
-    task, _ = _of_the_hub(values)
+def _metadata(name, task, base, settings, shown):
     yield "library_name", "transformers"
     yield "tags", ["keras-bert"]
     if task is not None:
         yield "pipeline_tag", task
-    base = _hub_name(settings.get("model"))
     if base:
         yield "base_model", base
     if shown and task is not None:
@@ -101,23 +126,40 @@ def _metadata(values, settings, shown):
             "dataset": {"name": data, "type": data},
             "metrics": [{"type": name, "value": value} for name, value in shown.items()],
         }
-        yield "model-index", [{"name": "keras-bert", "results": [result]}]
+        yield "model-index", [{"name": name, "results": [result]}]
 
 
-def _title(kind, settings):
-    name = str(kind or "encoder").replace("-", " ")
-    data = settings.get("train") or settings.get("data")
-    return f"A {name}" + (f", trained on {_file_name(data)}" if data else "")
+def _described(kind, base, settings):
+    """What the model is, as a sentence."""
+    what = str(kind or "encoder").replace("-", " ")
+    data = _file_name(settings.get("train") or settings.get("data"))
+    article = "An" if what[0] in "aeio" else "A"
+    trained = f", trained on {data}" if data else ""
+    return f"{article} {what}{trained}{f', from the base model {base}' if base else ''}."
 
 
-def _training(values, settings, metrics):
+def _base_model(model):
+    """The name on the hub of the model that a run started from, or of that model's own base."""
+    if not isinstance(model, str):
+        return None
+    if model.startswith("hf://"):
+        return model.removeprefix("hf://").partition("@")[0]
+    for card in (Path(model, FILE), Path(model, "model", FILE)):
+        if card.is_file():
+            found = _BASE_MODEL.search(read_small(card).decode("utf-8", errors="replace"))
+            return found and found[1]
+    return None
+
+
+def _training(values, base, settings, metrics):
     start = settings.get("model")
     if start is None and settings:
         start = f"random weights ({settings.get('architecture') or 'tiny'})"
     labels = values.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
     rows = [
-        ("starting from", _hub_name(start) or _file_name(start)),
+        ("base model", base),
+        ("starting from", None if str(start).startswith("hf://") else _file_name(start)),
         ("training data", _file_name(settings.get("train") or settings.get("data"))),
         ("labels", ", ".join(map(str, labels.values()))),
         ("architecture", _sizes(values)),
@@ -161,35 +203,31 @@ def _table(title, rows):
     return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
 
 
-def _loading(values, kind):
+def _loading(values, kind, task, name):
     """How to load the model with three libraries."""
     _, auto = _of_the_hub(values)
+    is_finetuned = kind in KINDS and KINDS[kind].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
     yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
-    if kind in KINDS and KINDS[kind].settings is not None:
+    if is_finetuned:
         yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
-    yield from ["```", "", "With transformers:", "", "```python"]
+    alone = ", the encoder without the head" if kind is not None and auto == "AutoModel" else ""
+    yield from ["```", "", f"With transformers{alone}:", "", "```python"]
     yield from [f"from transformers import {auto}, AutoTokenizer", ""]
     yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
     yield from [f'model = {auto}.from_pretrained("{NAME}")', "```", ""]
-    if _keras_hub_reads(values):
-        yield from ["With keras-hub (the encoder):", "", "```python", "import keras_hub", ""]
-        yield f'backbone = keras_hub.models.BertBackbone.from_preset("hf://{NAME}")'
+    if is_finetuned or task == "fill-mask":
+        folder = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "model"
+        yield from ["With TensorFlow Serving, which takes strings:", "", "```bash"]
+        yield f"keras-bert export --model hf://{NAME} --output savedmodels/{folder}"
+        yield 'docker run --rm -p 8501:8501 -v "$PWD/savedmodels:/models" \\'
+        yield "  tensorflow/serving:2.19.1 --model_config_file=/models/models.config"
     else:
-        yield from ["As arrays by name, in a clone of it:", "", "```python"]
-        yield from ["from safetensors.numpy import load_file", ""]
-        yield 'tensors = load_file("model.safetensors")'
+        yield from ["With sentence-transformers, as the mean of the tokens:", "", "```python"]
+        yield from ["from sentence_transformers import SentenceTransformer", ""]
+        yield f'vectors = SentenceTransformer("{NAME}").encode(["A text."])'
     yield "```"
-
-
-def _keras_hub_reads(values):
-    """Whether keras-hub loads the encoder: it expects a BERT's pooler within the encoder."""
-    if values.get("model_type") != "bert" or not values.get("add_pooling_layer", True):
-        return False
-    config = read_config(values, source="config.json")
-    names = encoder_class("bert").tensor_names(config)
-    return names.names(_architecture(values)).transform == "pooler"
 
 
 def _of_the_hub(values):
@@ -200,13 +238,6 @@ def _of_the_hub(values):
 
 def _architecture(values):
     return str((values.get("architectures") or ["BertModel"])[0])
-
-
-def _hub_name(model):
-    """`hf://owner/name@revision` -> "owner/name"; None for anything else."""
-    if not isinstance(model, str) or not model.startswith("hf://"):
-        return None
-    return model.removeprefix("hf://").partition("@")[0]
 
 
 def _file_name(path):

@@ -190,7 +190,7 @@ def _tpu():
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(
             f"Could not connect to the TPU {name!r}: {str(error).splitlines()[0]}. Set the "
-            "environment variable TPU_NAME; docs/distribution.md lists the versions that support "
+            "environment variable TPU_NAME. See docs/distribution.md for the versions that support "
             "one."
         ) from error
     return tf.distribute.TPUStrategy(resolver)

@@ -82,8 +82,8 @@ def test_short_texts_do_not_pay_for_long_ones(tokenized):
 
 def test_an_unknown_label_is_named_with_its_place(labelling):
     with pytest.raises(InputError, match='Text 2 of those given: unknown label "d"'):
-        labelling.features(list(TextSource([("x", "a"), ("y", "d")])), labelled=True)
-    with pytest.raises(InputError, match="Text 2 of those given: no label; give a pair"):
+        labelling.dataset([("x", "a"), ("y", "d")])
+    with pytest.raises(InputError, match="Text 2 of those given: no label. Give a pair"):
         labelling.dataset([("x", "a"), "y"])
 
 

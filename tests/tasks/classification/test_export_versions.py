@@ -1,6 +1,6 @@
 """The versions of an exported classifier: what they hold, and what they may stand beside.
 
-What every kind of model has in common is in tests/export.
+What every kind of model has in common is in tests/exports.
 """
 
 import gc
@@ -14,11 +14,11 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import owned
 from keras_bert.cli.main import main
-from keras_bert.export import saved_model
-from keras_bert.export.precision import as_exported
-from keras_bert.export.saved_model import export, export_task
-from keras_bert.export.server_files import WARMUP_FILE, prediction_log
-from keras_bert.export.settings import PRECISIONS
+from keras_bert.exports import saved_model
+from keras_bert.exports.precision import as_exported
+from keras_bert.exports.saved_model import export, export_task
+from keras_bert.exports.server_files import WARMUP_FILE, prediction_log
+from keras_bert.exports.settings import PRECISIONS
 
 
 @pytest.fixture(scope="module")

@@ -118,10 +118,10 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
         (
             None,
             False,
-            ["The model came without a pooler over [CLS]; the head reads the tokens instead."],
+            ["The model has no pooler; the head reads the tokens instead of [CLS]."],
         ),
         ("mean", False, []),
-        ("cls", True, ["The model came without a pooler over [CLS]; the head reads a new one."]),
+        ("cls", True, ["The model has no pooler; the head reads [CLS] through a new one."]),
     ],
 )
 @pytest.mark.usefixtures("eager")
@@ -150,7 +150,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
         ({"max_length": 65}, "`max_length` must be at most 64.*Received: 65"),
         ({"model": "somewhere"}, "Give either a model folder"),
         ({"architecture": None}, "Give either a model folder"),
-        ({"architecture": "huge"}, "no architecture 'huge'"),
+        ({"architecture": "huge"}, "Unknown architecture 'huge'"),
         ({"vocab": None}, "An architecture needs a vocabulary"),
         ({"architecture": None, "vocab": None, "model": "nowhere"}, "no model folder nowhere"),
         (
@@ -158,13 +158,13 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
             "task 'poetry' cannot be trained on labelled files. Choose from: classifier",
         ),
         ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, but the model has"),
-        ({"keep": "worst"}, "`keep` is 'worst'; it should be best or last"),
+        ({"keep": "worst"}, "`keep` is 'worst'. It should be best or last"),
         ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
         ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
         ({"learning_rate": -1.0}, "`learning_rate` is -1.0; it must be above 0"),
         (
             {"steps_per_execution": 100, "checkpoint_every": 100},
-            "would have 100 steps, a multiple of `steps_per_execution`, and 96 rows for them; give",
+            "would have 100 steps, a multiple of `steps_per_execution`, for 96 examples. Use a",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_bad_labels_and_outputs(arguments, files, tmp_path):
     dev = tmp_path / "dev.tsv"
     dev.write_text("good film\tgood\n\nodd film\todd\n")
     with pytest.raises(InputError, match='dev.tsv, line 3: unknown label "odd"'):
-        finetune(**{**arguments, "dev": dev}, output=tmp_path / "run")
+        finetune(**{**arguments, "dev": dev}, unknown_labels="error", output=tmp_path / "run")
     one = tmp_path / "one.tsv"
     one.write_text("good film\tgood\nnice film\tgood\n")
     with pytest.raises(InputError, match='one.tsv has one label only \\("good"\\)'):

@@ -263,8 +263,8 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     json.dumps(metrics)
     wrong = [a for a, e in zip(predictions, examples, strict=True) if a["label"] != e.label]
     described = tasks["pair"].errors(predictions, examples)
-    assert [badness for badness, _ in described] == [a["score"] for a in wrong]
-    assert all(text.startswith("line ") for _, text in described)
+    assert [e["score"] for e in described] == sorted((a["score"] for a in wrong), reverse=True)
+    assert all(PairClassifier.describe_error(e).startswith("line ") for e in described)
 
     predictions, examples = answer(
         tasks["several"], [("good", "0|1"), ("bad film", ""), ("film", "2")]
@@ -284,9 +284,8 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     metrics = tasks["score"].official_metrics(predictions, examples)
     errors = [found["score"] - found["expected"] for found in predictions]
     assert metrics["mse"] == pytest.approx(np.mean(np.square(errors)))
-    assert max(tasks["score"].errors(predictions, examples))[0] == pytest.approx(
-        np.abs(errors).max()
-    )
+    worst = tasks["score"].errors(predictions, examples)[0]
+    assert worst["error"] == pytest.approx(np.abs(errors).max())
 
 
 @pytest.mark.parametrize("name", ["pair", "score"])

@@ -131,8 +131,8 @@ def test_bad_input(task, tmp_path):
         (("a", ["b"], 0), "Example 1 of those given: an example needs two or more choices"),
         (("a", ["b", " "], 0), "a choice without a word"),
         (("a", ["b", "c"], 2), "the label is 2, but there are 2 choices, numbered from 0"),
-        (("a", ["b", "c"], "x"), "the label 'x'; it should be the number"),
-        (("a", ["b", "c"]), "no label; it should be the number"),
+        (("a", ["b", "c"], "x"), "the label 'x'. It should be the number"),
+        (("a", ["b", "c"]), "no label. It should be the number"),
     ):
         with pytest.raises(InputError, match=message):
             list(task.read([item]))

@@ -120,7 +120,7 @@ def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
 
 def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["finetune", "--task", "question-answering", "--help"])
+        main(["finetune", "--task", "question-answering", "--help-all"])
     shown = capsys.readouterr().out
     for flag in ("--stride", "--n-best", "--max-question-length", "--null-threshold"):
         assert flag in shown
@@ -144,7 +144,7 @@ def test_bad_files_are_sentences(given, tmp_path, capsys):
         finetune(**{**flags, "max_length": 4})
     command = [f"--{name}={value}" for name, value in flags.items()]
     assert main(["finetune", *command, "--wrong-offsets", "keep"]) == 2
-    assert "--wrong-offsets is 'keep'; it should be move or drop." in capsys.readouterr().err
+    assert "--wrong-offsets is 'keep'. It should be move or drop." in capsys.readouterr().err
 
 
 HARD = [
@@ -175,7 +175,7 @@ def asked(inference, questions):
 
 @pytest.fixture(scope="module")
 def served():
-    """The `Inference` of a task with random weights, and its signatures; tests/export has more."""
+    """The `Inference` of a task with random weights, and its signatures; tests/exports has more."""
     task = random_task(null_threshold=-0.5)
     return Inference(task, batch_size=32), task.signatures()
 
@@ -324,6 +324,10 @@ def test_errors_are_told_the_most_confident_first():
     )
     answers = [{"answer": "cat", "score": 0.9}, {"answer": "a cat", "score": 0.5}]
     answers += [{"answer": "", "score": 0.8}]
-    assert task.errors(answers, examples) == [
-        (0.5, 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)')
-    ]
+    (error,) = task.errors(answers, examples)
+    assert error == {
+        **{"line": "question 2", "question": "who?", "expected": [], "predicted": "a cat"},
+        **{"f1": 0.0, "score": 0.5},
+    }
+    shown = 'question 2: who?\n  true: no answer, predicted: "a cat" (0.50)'
+    assert task.describe_error(error) == shown

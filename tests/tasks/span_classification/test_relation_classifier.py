@@ -107,9 +107,10 @@ def test_texts_and_words_are_answered_and_errors_shown(trained):
     assert by_words["expected"] == "lives_in"
     assert by_words["score"] == by_words["probabilities"]["home_of"] > 0.5
     examples = list(task.read([{**GIVEN, "label": "lives_in"}, words]))
-    ((badness, text),) = task.errors(predictions, examples)
-    assert badness == by_words["score"]
-    assert text.startswith(f"line 2, true: lives_in, predicted: home_of ({badness:.2f})")
+    (error,) = task.errors(predictions, examples)
+    text = task.describe_error(error)
+    assert error["score"] == by_words["score"]
+    assert text.startswith(f"line 2, true: lives_in, predicted: home_of ({error['score']:.2f})")
     assert text.startswith("line ") and ", true: lives_in, predicted: " in text
     assert text.endswith(', "old bath" and "ada": old bath ada')
 
@@ -194,7 +195,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     right = sum(a["label"] == e.label for a, e in zip(predictions, examples, strict=True))
     assert measures["too_far"] == 2 and measures["accuracy"] == right / 32
     assert "2 pairs too far apart, counted as wrong" in task.describe_metrics(measures)
-    shown = [text for _, text in task.errors(predictions, examples)]
+    shown = map(task.describe_error, task.errors(predictions, examples))
     assert any("true: lives_in, predicted: none (too far apart) (0.00)" in text for text in shown)
 
     tokenizer.vocabulary.save(tmp_path / "vocab.txt")

@@ -245,7 +245,6 @@ def test_a_given_threshold_stays_and_another_is_tuned():
 @pytest.mark.parametrize(
     "row, message",
     [
-        ({"words": ["a"], "spans": [[0, 1, "PER"]]}, 'the model does not have the label "PER"'),
         ({"words": ["a"], "spans": [[0, 1]]}, "a span has no label.*`identify=True`"),
         (
             {"text": "in Rome.", "spans": [[4, 7, "LOC"]]},

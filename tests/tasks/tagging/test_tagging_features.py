@@ -232,9 +232,10 @@ def given(*pairs):
 
 
 def test_invalid_tags_are_reported_and_read_as_conlleval_does():
-    data = given(("a b c", "B-X I-X O"), ("d e", "O I-X"), ("f", "I-X"))
+    data = given(("a b c", "B-X I-X O"), ("d e", "O I-X"), ("f", "I-X"), ("g h", "B-X B-X"))
     source = Tagger.read(data)
-    assert [e.tags for e in source] == [("B-X", "I-X", "O"), ("O", "B-X"), ("B-X",)]
+    read = [("B-X", "I-X", "O"), ("O", "B-X"), ("B-X",), ("B-X", "B-X")]
+    assert [e.tags for e in source] == read
     (note,) = Tagger.notes(list(Tagger.read(data)))
     assert note.startswith("the given sentences: 2 tags invalid in the scheme bio")
     assert 'line 2 (I-X at "e")' in note
@@ -314,11 +315,11 @@ def test_a_tag_that_was_never_seen_is_rejected_or_counted():
     made = {"labels": LABELS}
     data = given(("a b", "O B-X"), ("c", "B-NEW"))
     with pytest.raises(InputError, match='Sentence 2 .* does not have the tag "B-NEW"'):
-        list(Tagger.read(data, inferred_arguments=made))
-    kept = list(Tagger.read(data, inferred_arguments=made, unknown_tags="count"))
+        list(Tagger.read(data, inferred_arguments=made, unknown_labels="error"))
+    kept = list(Tagger.read(data, inferred_arguments=made))
     assert kept[1].tags == ("B-NEW",)
     with pytest.raises(InputError, match='does not have the tag "NOUN"'):
-        list(Tagger.read(given(("a", "NOUN")), inferred_arguments=made, unknown_tags="count"))
+        list(Tagger.read(given(("a", "NOUN")), inferred_arguments=made))
     assert isinstance(Tagger.read(data), CheckedSentences)
 
 

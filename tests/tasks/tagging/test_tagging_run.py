@@ -121,9 +121,10 @@ def test_evaluate_says_what_the_run_said_and_shows_errors(run, files, tmp_path, 
     wrong.write_text("\n".join(" ".join(pair) for pair in pairs))
     found = evaluate(model=run, data=wrong, show_errors=3)
     assert found["recall"] == 5 / 6 and found["labels"]["LOC"]["examples"] == 4
-    (text,) = found["errors"]
-    assert text == (
-        f"{wrong}, line 10: {' '.join(words)}\n"
+    (error,) = found["errors"]
+    assert (error["words"], error["expected"]) == (words, tags)
+    assert Tagger.describe_error(error) == (
+        f"line 10: {' '.join(words)}\n"
         '  true: PER "anna", LOC "new york and", LOC "rome"\n'
         '  predicted: PER "anna", LOC "new york", LOC "rome"'
     )
@@ -151,8 +152,7 @@ def test_a_file_of_another_task_is_rejected_in_a_sentence(run, tmp_path, capsys)
     assert said.endswith("The model's tags name chunks, and those of this file do not.")
     other.write_text("1\tanna" + "\tB-NEW" * 8 + "\n")
     assert main(["evaluate", "--model", str(run), "--data", str(other)]) == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.endswith("Use --unknown-tags count to count its words as errors.")
+    assert 'unknown label "B-NEW". The model\'s labels are' in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module", params=["crf", "bilstm"])

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-from tests.export.texts import PARTS
+from tests.exports.texts import PARTS
 
 BATCH = 100
 WORDS = st.lists(st.sampled_from(PARTS), max_size=8)

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.export.saved_model import write_saved_model
+from keras_bert.exports.saved_model import write_saved_model
 from keras_bert.tasks.signatures import Signature
 
 

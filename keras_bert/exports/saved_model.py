@@ -7,6 +7,7 @@ TensorFlow Lite), which has no BERT tokenizer, takes token ids and returns logit
 import contextlib
 import logging
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -24,14 +25,14 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
-from keras_bert.export.precision import as_exported, difference, inputs_of, some_sequences
-from keras_bert.export.server_files import (
+from keras_bert.exports.precision import as_exported, difference, inputs_of, some_sequences
+from keras_bert.exports.server_files import (
     is_version,
     write_batching,
     write_server_files,
     write_warmup_requests,
 )
-from keras_bert.export.settings import ExportSettings
+from keras_bert.exports.settings import ExportSettings
 from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_litert, for_servers
@@ -44,7 +45,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
-def export(*, report=None, **settings):
+def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
     A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
@@ -55,10 +56,13 @@ def export(*, report=None, **settings):
         report: a function that receives one line on the cost of a precision, and on files that were
             not written.
 
-    Returns the `Path` that was written: a version's folder, or the file.
+    Returns:
+        The path that was written: a version's folder, such as OUTPUT/1, or the file.
 
     Raises:
-        InputError: see `export_task`; or a setting does not apply to the model.
+        InputError: `output` contains something else than versions of a SavedModel, `max_length` is
+            over the model's positions, the precision does not suit the model, this kind of task
+            has no export, or a setting does not apply to the model.
     """
     settings = ExportSettings.of(settings)
     if _is_litert(settings.output):
@@ -83,7 +87,7 @@ def export(*, report=None, **settings):
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
-        raise InputError("`top_k` is for [MASK]; embeddings have no candidates.")
+        raise InputError("`top_k` is for [MASK]. Embeddings have no candidates.")
     return export_encoder(
         checkpoint.encoder(),
         checkpoint.tokenizer,
@@ -103,7 +107,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
             NAME.tflite (see `export_litert`).
         max_length: the maximum length of a text in tokens, including special tokens; None is the
             length that the task was trained with.
-        precision: one of `keras_bert.export.settings.PRECISIONS` (see `as_exported`).
+        precision: one of `keras_bert.exports.settings.PRECISIONS` (see `as_exported`).
         report: a function that receives one line on the cost of a precision, and on files that were
             not written.
         **options: further arguments of the task's `signatures`.

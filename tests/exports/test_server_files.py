@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.export import server_files
-from keras_bert.export.server_files import write_server_files
+from keras_bert.exports import server_files
+from keras_bert.exports.server_files import write_server_files
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import keras_bert
 from keras_bert.base.errors import InputError
-from keras_bert.export.precision import as_exported, difference
-from keras_bert.export.saved_model import export_encoder, export_task
-from keras_bert.export.server_files import WARMUP_FILE
+from keras_bert.exports.precision import as_exported, difference
+from keras_bert.exports.saved_model import export_encoder, export_task
+from keras_bert.exports.server_files import WARMUP_FILE
 from keras_bert.inference.embed import embed
 from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, most_probable
@@ -35,8 +35,8 @@ from keras_bert.inputs.windows import windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
-from tests.export.answers import CHECKS, near, texts_of
-from tests.export.fuzzing import (
+from tests.exports.answers import CHECKS, near, texts_of
+from tests.exports.fuzzing import (
     DRAWN,
     Model,
     alone,
@@ -47,8 +47,8 @@ from tests.export.fuzzing import (
     fuzz,
     request_of,
 )
-from tests.export.models import MAKERS, TOKENIZER, tagger
-from tests.export.texts import make_texts
+from tests.exports.models import MAKERS, TOKENIZER, tagger
+from tests.exports.texts import make_texts
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
 from tests.small_model import make_encoder
