@@ -10,6 +10,9 @@ from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.gpt.config import Gpt2Config as Gpt2Config
+from keras_bert.encoders.gpt.config import OpenAIGptConfig as OpenAIGptConfig
+from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
@@ -38,6 +41,8 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
+from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary
+from keras_bert.text.gpt_vocabularies import GptVocabulary as GptVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
 from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
@@ -49,12 +54,17 @@ __all__ = [
     "BertConfig",
     "BertEncoder",
     "BpeVocabulary",
+    "ByteLevelVocabulary",
     "CausalLM",
     "Classifier",
     "FillMask",
+    "Gpt2Config",
+    "GptEncoder",
+    "GptVocabulary",
     "InputError",
     "MaskedCausalLM",
     "MultipleChoice",
+    "OpenAIGptConfig",
     "PairClassifier",
     "Pretrainer",
     "QuestionAnswerer",
@@ -81,11 +91,14 @@ __all__ = [
     "export",
     "fill_mask",
     "finetune",
+    "generate",
     "inspect",
     "learn_vocabulary",
     "load",
     "load_task",
     "load_vocabulary",
+    "log_probability",
+    "next_tokens",
     "predict",
     "pretrain",
     "pretraining_data",
@@ -94,6 +107,7 @@ __all__ = [
     "serve",
     "show_predictions",
     "sweep",
+    "with_task_tokens",
 ]
 
 def ask(
@@ -566,8 +580,9 @@ def finetune(
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
-        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
-            config.json (None: as the model).
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
+            gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a config.json
+            (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
@@ -636,6 +651,49 @@ def finetune(
             examples, or the output folder contains something else.
     """
 
+def generate(
+    *,
+    model: object,
+    prompt: str | Sequence[str],
+    max_tokens: int = ...,
+    temperature: float | None = ...,
+    top_k: int | None = ...,
+    top_p: float | None = ...,
+    seed: int = ...,
+    on_text: Callable[[str], None] | None = ...,
+) -> list[GeneratedText]:
+    """Continues texts with a causal language model.
+
+    Without `temperature`, `top_k` and `top_p` the next token is always the most probable one
+    (greedy decoding). With any of them it is drawn at random: prompt n with the seed `seed` + n,
+    so that it depends neither on the other prompts nor on how many there are. A text ends with the
+    token that ends texts in training ([SEP], or GPT's end of text), after `max_tokens`, and where
+    the model has no more positions.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        prompt: the beginning of a text, or of several texts.
+        max_tokens: maximum number of new tokens.
+        temperature: draw tokens at random, from the probabilities of the logits divided by it: below 1
+            prefers probable tokens (None: 1 with `top_k` or `top_p`; without them, always take the most
+            probable token).
+        top_k: draw from this many most probable tokens (None: all).
+        top_p: draw from the most probable tokens that together have this probability (None: 1).
+        seed: seed of the random choice; the same seed gives the same text.
+        on_text: called with each new part of the text as it is generated, for a single prompt.
+
+    `model` may also be a `CausalLM`. Its vocabulary may have no capitals or accents; the text is
+    then without them, too.
+
+    Returns:
+        One `GeneratedText` per prompt, in order. Its text goes on at the prompt: it begins with a
+        space, or with the rest of the prompt's last word.
+
+    Raises:
+        InputError: the model is not a causal language model or cannot generate, a setting is out of
+            its bounds, or a prompt is empty or too long.
+    """
+
 def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
     """The first examples of a folder of pre-training data, in readable form.
 
@@ -678,13 +736,14 @@ def learn_vocabulary(
         input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
             Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
         output: where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its tokens
-            in the text), or for bpe a folder.
+            in the text), or for byte-pair encoding a folder.
         size: number of tokens to learn, special tokens included.
-        algorithm: wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE of
-            GPT-2 and RoBERTa).
+        algorithm: wordpiece, as in BERT, byte-pair encoding of characters, or that of bytes, as in
+            GPT-2 and RoBERTa (always cased).
         cased: keep capitals and accents.
         min_frequency: minimum count of a token in the text.
-        alphabet_limit: number of different characters to keep, the most frequent ones.
+        alphabet_limit: number of different characters to keep, the most frequent ones; byte-level BPE
+            has all 256 bytes.
         unused: slots for tokens that you add later, [unused0] ….
         max_words: number of different words in the memory of a worker and of the learner: the most
             frequent ones, ties by code points.
@@ -718,7 +777,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
@@ -726,8 +785,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
             own setting.
 
     Returns:
-        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: its byte-level tokenizer is not supported.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
+        where the folder of a model that is not BERT's has none.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -754,6 +813,44 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
 
     Raises:
         InputError: there is none, or one of an unsupported kind.
+    """
+
+def log_probability(*, model: object, text: str | Sequence[str]) -> list[TextProbability]:
+    """Returns how probable texts are to a causal language model.
+
+    It is the sum of the log-probabilities of a text's tokens, each after those before it, without
+    that of the text's end. If the model's sequences begin with no special token, the first token of
+    a text counts as given.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        text: the texts.
+
+    `model` may also be a `CausalLM`.
+
+    Returns:
+        One `TextProbability` per text, in order: `log_probability` (nats), `tokens` and
+        `perplexity`.
+
+    Raises:
+        InputError: as for `generate`.
+    """
+
+def next_tokens(*, model: object, prompt: str, top_k: int = ...) -> list[Candidate]:
+    """Returns the most probable tokens after the beginning of a text.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        prompt: the beginning of a text.
+        top_k: number of candidates.
+
+    `model` may also be a `CausalLM`. Tokens are named as in `fill_mask`.
+
+    Returns:
+        `Candidate` tuples (token, probability), the most probable first.
+
+    Raises:
+        InputError: as for `generate`.
     """
 
 def predict(
@@ -899,8 +996,9 @@ def pretrain(
             schedule, is planned at the start by measuring (per phase) (None: give steps).
         batch_tokens: instead of the batch size: tokens per step including padding; batches are of
             examples of similar length, as many as fit (per phase) (None: batch_size examples).
-        architecture: start from random weights: tiny, mini, small, medium, base, large, or a
-            config.json (None: tiny, where no model is given).
+        architecture: start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-
+            tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a config.json
+            (None: tiny, where no model is given).
         model: start from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
         initialization: initialization of random weights: attention heads of the first layer attend to
@@ -918,7 +1016,8 @@ def pretrain(
             (error), or read all records once at the start, leave the damaged ones out and count them
             (skip).
         objective: the objective of the data folder, or causal-lm, which predicts the next token on the
-            sequences of any folder (None: the data folder's own).
+            sequences of any folder (None: the data folder's own, or causal-lm for an encoder that
+            supports nothing else).
         causal_fraction: fraction of each batch trained as a causal LM, the rest as a masked LM, on data
             of the objective mlm (GPT-BERT).
         span_boundary_weight: weight of the span-boundary loss relative to the masked-token loss, for
@@ -1242,8 +1341,9 @@ def sweep(
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
-        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
-            config.json (None: as the model).
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
+            gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, or a config.json
+            (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
@@ -1299,4 +1399,22 @@ def sweep(
 
     Raises:
         InputError: see `keras_bert.finetune`.
+    """
+
+def with_task_tokens(encoder: Encoder, tokenizer: Tokenizer) -> tuple[Encoder, Tokenizer]:
+    """Gives a causal language model the special tokens that a task reads its texts with.
+
+    A model whose sequences have no special tokens, such as `openai-gpt` and `gpt2`, gets `start`,
+    `delimiter` and `extract` (Radford et al. 2018, section 3.3): `<start> a <delimiter> b
+    <extract>`, where a task reads the state of the last. A model without a token for padding gets
+    one; its config names it, since `transformers` reads the last token that is not padding, and so
+    no text may end with it. New tokens are appended to the vocabulary, and rows with random weights
+    to the embedding.
+
+    Args:
+        encoder: an `Encoder`.
+        tokenizer: its `Tokenizer`.
+
+    Returns:
+        (encoder, tokenizer): the same two, where nothing is missing or the encoder is not causal.
     """

@@ -240,7 +240,10 @@ class PretrainedCheckpoint:
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values) | self.stored
+        values = task.settings_in_config(self.values)
+        if "pooling" in values and self.class_names.pooling is not None:
+            values["pooling"] = self.class_names.pooling
+        values |= self.stored
         settings = {name: values[name] for name in task.stored_settings() if name in values}
         for name, value in settings.items():
             try:

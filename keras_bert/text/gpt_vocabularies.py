@@ -101,8 +101,8 @@ class ByteLevelVocabulary(BpeVocabulary):
         super().__init__(tokens, merges, counts=counts, special_tokens=special_tokens)
         self.prefix_space = prefix_space
 
-    def __reduce__(self):
-        return _byte_level, (*super().__reduce__()[1], self.prefix_space)
+    def _options(self):
+        return {**super()._options(), "prefix_space": self.prefix_space}
 
     def _identity(self):
         return [*super()._identity(), *(["prefix_space"] if self.prefix_space else [])]
@@ -191,10 +191,6 @@ class ByteLevelVocabulary(BpeVocabulary):
     def join(self, ids):
         """The text of a sequence of ids; what is not UTF-8 is U+FFFD."""
         return _replaced(b"".join(self.joinable[id] for id in ids))
-
-
-def _byte_level(tokens, merges, counts, special_tokens, prefix_space):
-    return ByteLevelVocabulary(tokens, merges, counts, special_tokens, prefix_space=prefix_space)
 
 
 def _text(own):

@@ -354,7 +354,7 @@ def _template_of_step(step):
     return template, {token: ids[token] for token in template.special_tokens}
 
 
-def tokenizer_config(vocabulary, *, lowercase, is_bert):
+def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
     """The content of `tokenizer_config.json`.
 
     `is_bert`: BERT's own class gives the same ids with the vocabulary alone.
@@ -377,9 +377,20 @@ def tokenizer_config(vocabulary, *, lowercase, is_bert):
                 "tokenize_chinese_chars": True,
             }
         ),
+        # GPT's models would add an embedding for `token_type_ids`.
+        **(
+            {}
+            if _has_segments(template)
+            else {"model_input_names": ["input_ids", "attention_mask"]}
+        ),
         **named,
         **({"extra_special_tokens": extra} if extra else {}),
     }
+
+
+def _has_segments(template):
+    parts = (*template.single, *template.pair)
+    return template != PLAIN_TEMPLATE and any(segment for _, segment in parts)
 
 
 def tokenizer(vocabulary, *, lowercase, template):

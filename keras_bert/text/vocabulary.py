@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -159,8 +161,24 @@ class Vocabulary(abc.ABC):
         """The strings that make the vocabulary what it is, in their order."""
         return self.tokens
 
+    def _options(self):
+        """The further arguments of the constructor by name."""
+        return {}
+
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.tokens, self.counts, self.special_tokens)
+        options = {"counts": self.counts, "special_tokens": self.special_tokens}
+        return functools.partial(type(self), **options, **self._options()), (self.tokens,)
+
+    def with_special_tokens(self, **roles: str) -> Self:
+        """A copy with further special tokens by role (see `SpecialTokens`).
+
+        Those that are not tokens yet are appended, so that the ids of all others stay.
+        """
+        special = dataclasses.replace(self.special_tokens, **roles)
+        new = [token for token in special.tokens if token not in self]
+        counts = None if self.counts is None else np.append(self.counts, [0] * len(new))
+        options = {"counts": counts, "special_tokens": special, **self._options()}
+        return type(self)([*self.tokens, *new], **options)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -389,8 +407,8 @@ class BpeVocabulary(Vocabulary):
     def save(self, path):
         write_into(path, self.files(), last=MERGES_FILE)
 
-    def __reduce__(self):
-        return type(self), (self.tokens, self.merges, self.counts, self.special_tokens)
+    def _options(self):
+        return {"merges": self.merges}
 
     def token_text(self, id):
         return self.token(id).removesuffix(self.END_OF_WORD)

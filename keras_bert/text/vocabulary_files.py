@@ -247,7 +247,9 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     if not is_bert:  # which needs no tokenizer.json with its vocab.txt
         tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
-    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase, is_bert=is_bert)
+    config = hugging_face.tokenizer_config(
+        vocabulary, lowercase=lowercase, template=template, is_bert=is_bert
+    )
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
