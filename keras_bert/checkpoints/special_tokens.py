@@ -1,13 +1,16 @@
 """The special tokens of OpenAI GPT's fine-tuning, for a language model that lacks them."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.text.template import gpt_template
-from keras_bert.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from keras_bert.text.tokenizer import Tokenizer
 
 
-def with_task_tokens(encoder: Encoder, tokenizer: Tokenizer) -> tuple[Encoder, Tokenizer]:
+def with_task_tokens(encoder: Encoder, tokenizer: "Tokenizer") -> "tuple[Encoder, Tokenizer]":
     """Gives a causal language model the special tokens that a task reads its texts with.
 
     A model whose sequences have no special tokens, such as `openai-gpt` and `gpt2`, gets `start`,
@@ -37,7 +40,8 @@ def with_task_tokens(encoder: Encoder, tokenizer: Tokenizer) -> tuple[Encoder, T
         vocabulary = tokenizer.vocabulary.with_special_tokens(**names)
         if not template.special_tokens:
             template = gpt_template(vocabulary.special_tokens)
-        tokenizer = Tokenizer(vocabulary, lowercase=tokenizer.lowercase, template=template)
+        lowercase = tokenizer.lowercase
+        tokenizer = type(tokenizer)(vocabulary, lowercase=lowercase, template=template)
     changes = {"vocab_size": max(config.vocab_size, len(tokenizer))}
     if "pad_token_id" in {field.name for field in dataclasses.fields(config)}:
         changes["pad_token_id"] = tokenizer.vocabulary.pad_id
