@@ -25,7 +25,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
@@ -33,8 +33,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             own setting.
 
     Returns:
-        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: its byte-level tokenizer is not supported.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
+        where the folder of a model that is not BERT's has none.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot

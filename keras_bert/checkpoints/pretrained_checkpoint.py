@@ -14,7 +14,7 @@ from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.text.vocabulary_files import has_supported_vocabulary
+from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
 
@@ -134,10 +134,10 @@ class PretrainedCheckpoint:
         )
 
     def _load_tokenizer(self):
-        if self.config.model_type == "roberta" and not has_supported_vocabulary(self.folder):
+        if self.config.model_type != "bert" and not has_vocabulary(self.folder):
             warnings.warn(
-                f"{self.folder}: RoBERTa's byte-level tokenizer is not supported, so the encoder "
-                "takes token ids only.",
+                f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
+                "vocab.txt), so the encoder takes token ids only.",
                 stacklevel=3,
             )
             return None
@@ -242,7 +242,10 @@ class PretrainedCheckpoint:
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values) | self.stored
+        values = task.settings_in_config(self.values)
+        if "pooling" in values and self.class_names.pooling is not None:
+            values["pooling"] = self.class_names.pooling
+        values |= self.stored
         settings = {name: values[name] for name in task.stored_settings() if name in values}
         for name, value in settings.items():
             try:

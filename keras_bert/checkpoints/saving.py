@@ -25,8 +25,7 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
 
     Args:
         model: an encoder or a task.
-        tokenizer: its `Tokenizer`; None only for a RoBERTa encoder, whose tokenizer is not
-            supported.
+        tokenizer: its `Tokenizer`; None only for a model that was loaded without one.
         folder: the path to write. It may not exist, or be empty.
         overwrite: replace a model folder that this library wrote.
 

@@ -37,6 +37,7 @@ class Encoder(keras.Model):
 
         OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
         LIMITS: unsupported capabilities: capability -> the message of `require`.
+        WITHOUT_BIAS: kinds of task whose last linear layer has no bias in `transformers`.
 
     Args:
         config: a `CONFIG`.
@@ -51,6 +52,7 @@ class Encoder(keras.Model):
     INPUTS = ("input_ids", "input_mask")
     OBJECTIVES = ()
     LIMITS = {}
+    WITHOUT_BIAS = ()
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         if not isinstance(config, self.CONFIG):

@@ -20,7 +20,7 @@ def check_labels(labels, *, least):
     return labels
 
 
-def labelled_head(encoder, units, *, dropout):
+def labelled_head(encoder, units, *, dropout, use_bias=True):
     """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes.
 
     `dropout` None is the `head_dropout` of the encoder's config.
@@ -33,6 +33,7 @@ def labelled_head(encoder, units, *, dropout):
         initializer_range=encoder.config.head_initializer_range,
         name="classifier",
         dtype=policy,
+        use_bias=use_bias,
     )
     return keras.layers.Dropout(dropout, dtype=policy, name="dropout"), classifier
 

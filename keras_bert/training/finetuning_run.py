@@ -72,6 +72,10 @@ class Finetuning:
         layers_to_train(encoder, last=settings.train_layers)  # checks the number
         *splits, self._inferred_arguments = _read(self.kind, self.resolved(settings), report)
         report(self._start.description)
+        if self._start.appended:
+            report(
+                f"Appended special tokens that the model lacks: {listed(self._start.appended)}."
+            )
         if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
         if why_new is None:

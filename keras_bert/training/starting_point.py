@@ -19,6 +19,7 @@ from keras_bert.checkpoints.model_folder import (
 from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
+from keras_bert.checkpoints.special_tokens import with_task_tokens
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
@@ -137,9 +138,10 @@ class StartingPoint:
             self._folder = find_model_folder(model)
             name = model if is_name(model) else self._folder
             self.description = f"Starting from the weights in {name}."
+            self.appended = ()  # the special tokens that `build` has appended
             self.fingerprint = fingerprint_of_folder(self._folder)
             return
-        self._folder = None
+        self._folder, self.appended = None, ()
         vocabulary, lowercase, template = open_vocabulary(vocab, lowercase=False if cased else None)
         self._tokenizer = functools.partial(
             Tokenizer, vocabulary, lowercase=lowercase, template=template
@@ -188,9 +190,12 @@ class StartingPoint:
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has RoBERTa's byte-level tokenizer, which keras-bert does not "
-                "support. It cannot be fine-tuned on text."
+                f"{self._folder} has no tokenizer. Add the files of the model's tokenizer to "
+                "fine-tune it on text."
             )
+        known = len(tokenizer)
+        encoder, tokenizer = with_task_tokens(encoder, tokenizer)
+        self.appended = tokenizer.vocabulary.tokens[known:]
         return encoder, tokenizer
 
 
@@ -350,8 +355,7 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if own_tokenizer is None:
         raise InputError(
-            f"{path} has RoBERTa's byte-level tokenizer, which keras-bert does not support. No "
-            "data can be made for it."
+            f"{path} has no tokenizer, so no data can be made for it. Add the tokenizer's files."
         )
     if (
         own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256

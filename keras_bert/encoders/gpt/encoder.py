@@ -37,6 +37,7 @@ class GptEncoder(TransformerEncoder):
     CONFIG = GptConfig
     INPUTS = ("input_ids", "input_mask", "sequence_ids")
     OBJECTIVES = ("causal-lm",)
+    WITHOUT_BIAS = tensor_names.WITHOUT_BIAS
 
     def __init__(self, config, *, dtype=None, name="gpt_encoder", **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)

@@ -5,6 +5,9 @@ import re
 from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
 
+# Kinds of task whose last linear layer has no bias in `transformers`.
+WITHOUT_BIAS = ("classifier", "pair-classifier")
+
 
 def of(config):
     """The `TensorNames` of a `GptConfig`."""
@@ -12,6 +15,11 @@ def of(config):
     tokens, positions = ("wte", "wpe") if is_gpt2 else ("tokens_embed", "positions_embed")
     base = "GPT2" if is_gpt2 else "OpenAIGPT"
     classes = {f"{base}LMHeadModel": ClassNames(kinds=("causal-lm",), heads={"lm_head": ()})}
+    classes[f"{base}ForSequenceClassification"] = ClassNames(
+        kinds=WITHOUT_BIAS,
+        heads={"classifier": [transposed("classifier.kernel", "score.weight", "D C")]},
+        pooling="last",
+    )
     if is_gpt2:
         classes["GPT2ForTokenClassification"] = ClassNames(
             kinds=("tagger",), heads={"classifier": _linear("classifier", "D C")}

@@ -125,7 +125,12 @@ class Classifier(TextTask):
             raise InputError(
                 f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
             )
-        self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
+        self.dropout, self.classifier = labelled_head(
+            encoder,
+            len(self.labels),
+            dropout=dropout,
+            use_bias=self.KIND not in encoder.WITHOUT_BIAS,
+        )
         super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):

@@ -271,9 +271,14 @@ def continuation(inputs, tokens, *, vocabulary):
 
     def text(ids):
         parts = tf.ragged.map_flat_values(lambda ids: tf.gather(joinable, ids), ids)
+        text = tf.strings.reduce_join(parts, axis=1)
+        if vocabulary.algorithm == "byte-level-bpe":
+            return text
         # A space after the last word is the beginning of what comes next.
-        return tf.strings.regex_replace(tf.strings.reduce_join(parts, axis=1), " $", "")
+        return tf.strings.regex_replace(text, " $", "")
 
     before, whole = text(prompts), text(tf.concat([prompts, tokens], axis=1))
     length = tf.strings.length(before)
-    return tf.strings.substr(whole, length, tf.strings.length(whole) - length)
+    new = tf.strings.substr(whole, length, tf.strings.length(whole) - length)
+    # Of a character of several tokens the last ones may be missing.
+    return tf.strings.unicode_transcode(new, "UTF-8", "UTF-8")
