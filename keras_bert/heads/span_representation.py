@@ -35,12 +35,13 @@ class WordMeans(Layer):
         return (*starts_shape, hidden_shape[-1])
 
 
-MEAN, BIAFFINE, ATTENTION = REPRESENTATIONS = ("mean", "biaffine", "attention")
+REPRESENTATIONS = ("mean", "biaffine", "attention", "self-attention")
+MEAN, BIAFFINE, ATTENTION, SELF_ATTENTION = REPRESENTATIONS
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SpanRepresentation(Layer):
-    """One vector per span, by one of three representations.
+    """One vector per span, by one of four representations.
 
     * "mean": a hidden layer with ReLU over the span's first word, its last word, the mean of its
       words and its width.
@@ -50,6 +51,9 @@ class SpanRepresentation(Layer):
     * "biaffine": two networks of one hidden layer, s of the first word and e of the last word and
       the width, and their product: [s; e; s ∘ e]. A linear layer over that is the biaffine
       classifier of Yu et al. 2020, equation 3, with a diagonal U for each label.
+    * "self-attention": [s; e; g] with the same s and e, and g from a self-attention layer over the
+      span's words (one head; Vaswani et al. 2017, section 3.2.1), the mean of its outputs (Jurafsky
+      and Martin, Speech and Language Processing, on span-based applications).
 
     Shapes: words (B, W, D) -> (B, W, L, R), of the spans of 1 to L words from each word; with
     firsts, lasts (B, N) int, both inclusive -> (B, N, R), of N spans. Values of spans beyond the
@@ -62,8 +66,9 @@ class SpanRepresentation(Layer):
     once per span: no tensor is larger than (B, W, L, R).
 
     Args:
-        representation: one of the three.
-        units: size of the hidden layers; R is that, and three times that for "biaffine".
+        representation: one of the four.
+        units: size of the hidden layers; R is that, and three times that for "biaffine" and
+            "self-attention".
         max_words: L; spans in `firsts` and `lasts` may be longer.
         num_widths: number of widths that have an embedding; wider spans share the last one.
 
@@ -81,11 +86,16 @@ class SpanRepresentation(Layer):
         self.max_words = max_words
         self.num_widths = num_widths
         self.first = self._layer(units, "first", use_bias=True)
-        self.last = self._layer(units, "last", use_bias=representation == BIAFFINE)
+        # Either two layers whose outputs are concatenated, or the two parts of one layer.
+        self.concatenates = representation in (BIAFFINE, SELF_ATTENTION)
+        self.last = self._layer(units, "last", use_bias=self.concatenates)
         if representation != BIAFFINE:
             self.inside = self._layer(units, "inside", use_bias=False)
         if representation == ATTENTION:
             self.score = self._layer(1, "score", use_bias=False)
+        if representation == SELF_ATTENTION:
+            self.query = self._layer(units, "query", use_bias=True)
+            self.key = self._layer(units, "key", use_bias=True)
 
     def _layer(self, units, name, *, use_bias):
         return keras.layers.Dense(units, use_bias=use_bias, name=name, dtype=self.dtype_policy)
@@ -113,11 +123,15 @@ class SpanRepresentation(Layer):
         last = _at(self.last(words), reached)  # (B, N, L, R)
         widths = look_up(self.width, ops.minimum(width, self.num_widths - 1))  # (L, R)
         last = last + ops.cast(widths, last.dtype)
-        if self.representation == BIAFFINE:
+        if self.concatenates:
             first, last = ops.relu(first), ops.relu(last)
+        if self.representation == BIAFFINE:
             return ops.concatenate([first + ops.zeros_like(last), last, first * last], axis=-1)
-        inside = _at(self.inside(words), reached)  # (B, N, L, R)
-        return ops.relu(first + last + ops.matmul(self._fractions(words, reached), inside))
+        fractions = self._fractions(words, reached)  # (…, L, L)
+        inside = ops.matmul(fractions, _at(self.inside(words), reached))  # (B, N, L, R)
+        if self.concatenates:
+            return ops.concatenate([first + ops.zeros_like(last), last, inside], axis=-1)
+        return ops.relu(first + last + inside)
 
     def _fractions(self, words, reached):
         """The weight of each word in each span that begins at the same word: (…, L, L).
@@ -127,6 +141,8 @@ class SpanRepresentation(Layer):
         longest = ops.shape(reached)[-1]
         position = ops.arange(longest)
         inside = position[:, None] >= position  # (L, L)
+        if self.representation == SELF_ATTENTION:
+            return ops.cast(self._attended(words, reached, inside), self.compute_dtype)
         scores = ops.zeros((), "float32")
         if self.representation == ATTENTION:
             scores = ops.cast(_at(self.score(words), reached)[..., 0], "float32")  # (B, N, L)
@@ -134,8 +150,28 @@ class SpanRepresentation(Layer):
         fractions = ops.softmax(ops.where(inside, scores, -1e9), axis=-1)
         return ops.cast(fractions, self.compute_dtype)
 
+    def _attended(self, words, reached, inside):
+        """`_fractions` of a self-attention: how much each word gets from all the words of its span.
+
+        Spans that begin at the same word share the exponentials of the scores. A softmax over a
+        shorter one divides by a part of the running sum, so that no tensor has an axis of spans
+        and two of words.
+        """
+        query, key = (
+            ops.cast(_at(layer(words), reached), "float32") for layer in (self.query, self.key)
+        )  # (B, N, L, R)
+        scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / self.units**0.5  # (B, N, L, L)
+        powers = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
+        # At least a number whose inverse is finite: all words of a span may be far below the rest.
+        sums = ops.maximum(ops.cumsum(powers, axis=-1), 1e-30)  # (B, N, word, span)
+        # The words inside have equal parts in the mean.
+        parts = ops.cast(inside, "float32")
+        parts = parts / ops.sum(parts, axis=-1, keepdims=True)  # (span, word)
+        attended = ops.matmul(parts / ops.swapaxes(sums, -1, -2), powers)  # (B, N, span, word)
+        return ops.where(inside, attended, 0.0)
+
     def compute_output_shape(self, words_shape, firsts_shape=None, lasts_shape=None):
-        width = self.units * (3 if self.representation == BIAFFINE else 1)
+        width = self.units * (3 if self.concatenates else 1)
         if firsts_shape is None:
             return (*words_shape[:2], self.max_words, width)
         return (*firsts_shape, width)

@@ -1,6 +1,7 @@
 """Pre-training as one call: from a data folder to a model folder."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -70,8 +71,8 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
 
-    Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
+    Lists of `data`, `steps` (or `epochs` or `minutes`) and `batch_size` make phases, which follow
+    one another with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
     those of an uninterrupted run bit for bit. A finished run is not repeated.
@@ -160,12 +161,17 @@ def _readable(folders, run, report):
 
 
 def _steps(model, run, folders, settings, *, began, report):
-    """The steps of each phase: those given, or as many as there are minutes for.
+    """The steps of each phase: those given, those of its epochs, or those there is time for.
 
-    The latter are planned once, and stored for a resumed run.
+    The last are planned once, and stored for a resumed run.
     """
     if settings.steps is not None:
         return [phase.steps for phase in settings.phases]
+    if settings.epochs is not None:
+        return [
+            _steps_of_epochs(folder, model, phase, settings)
+            for folder, phase in zip(folders, settings.phases, strict=True)
+        ]
     if Devices().replicas > 1:
         raise InputError("`minutes` is planned on a single device. Use `steps` with several.")
     steps = run.resolved("steps")
@@ -185,6 +191,17 @@ def _steps(model, run, folders, settings, *, began, report):
     )
     report(f"Planned for the given time: {', then '.join(counted(n, 'step') for n in steps)}.")
     return run.resolve("steps", steps)
+
+
+def _steps_of_epochs(folder, model, phase, settings):
+    """The steps of a phase's epochs: rounded up, also to whole executions."""
+    split = folder.card.splits["train"]
+    steps = phase.epochs * split.instances / phase.batch_size
+    if phase.batch_tokens is not None:  # about: batches are of sequences of similar length
+        source = ExamplesOfFolder(folder, model, phase=phase, settings=settings)
+        steps = phase.epochs * split.tokens / source.tokens_per_step
+    together = settings.steps_per_execution
+    return max(1, math.ceil(steps / together)) * together
 
 
 def _train(model, run, folders, settings, *, steps, report):
