@@ -63,7 +63,8 @@ class SpanRepresentation(Layer):
     stacked layers learn too slowly at the learning rates of an encoder.
 
     The hidden layer over a concatenation is a sum of layers, each computed once per word and not
-    once per span: no tensor is larger than (B, W, L, R).
+    once per span: no tensor is larger than (B, W, L, R), except that "self-attention" has
+    (B, W, L, L, L) weights.
 
     Args:
         representation: one of the four.
@@ -112,11 +113,14 @@ class SpanRepresentation(Layer):
             firsts = ops.tile(ops.arange(num_words, dtype="int32")[None], (batch, 1))  # (B, W)
             return self._spans_from(words, firsts, longest=self.max_words)
         firsts, lasts = ops.cast(firsts, "int32"), ops.cast(lasts, "int32")
-        vectors = self._spans_from(words, firsts, longest=num_words)  # (B, N, W, R)
+        vectors = self._spans_from(words, firsts, longest=num_words, lasts=lasts)  # (B, N, W, R)
         return ops.take_along_axis(vectors, (lasts - firsts)[..., None, None], axis=2)[:, :, 0]
 
-    def _spans_from(self, words, firsts, *, longest):
-        """All spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R)."""
+    def _spans_from(self, words, firsts, *, longest, lasts=None):
+        """All spans of 1 to L = `longest` words from N words: firsts (B, N) -> (B, N, L, R).
+
+        Where `lasts` (B, N) are given, only the spans up to these words are needed.
+        """
         width = ops.arange(longest, dtype="int32")  # one less than the words of a span
         reached = ops.minimum(firsts[..., None] + width, ops.shape(words)[1] - 1)  # (B, N, L)
         first = _at(self.first(words), firsts)[:, :, None]  # (B, N, 1, R)
@@ -127,10 +131,17 @@ class SpanRepresentation(Layer):
             first, last = ops.relu(first), ops.relu(last)
         if self.representation == BIAFFINE:
             return ops.concatenate([first + ops.zeros_like(last), last, first * last], axis=-1)
-        fractions = self._fractions(words, reached)  # (…, L, L)
+        if self.representation == SELF_ATTENTION:
+            inside = width[:, None] >= width  # (L, L)
+            if lasts is not None:
+                inside = width <= (lasts - firsts)[..., None, None]  # (B, N, 1, L)
+            fractions = ops.cast(self._attended(words, reached, inside), self.compute_dtype)
+        else:
+            fractions = self._fractions(words, reached)  # (…, L, L)
         inside = ops.matmul(fractions, _at(self.inside(words), reached))  # (B, N, L, R)
         if self.concatenates:
-            return ops.concatenate([first + ops.zeros_like(last), last, inside], axis=-1)
+            parts = [part + ops.zeros_like(last) for part in (first, last, inside)]
+            return ops.concatenate(parts, axis=-1)
         return ops.relu(first + last + inside)
 
     def _fractions(self, words, reached):
@@ -151,24 +162,19 @@ class SpanRepresentation(Layer):
         return ops.cast(fractions, self.compute_dtype)
 
     def _attended(self, words, reached, inside):
-        """`_fractions` of a self-attention: how much each word gets from all the words of its span.
+        """How much of each word is in the mean output of a self-attention over a span.
 
-        Spans that begin at the same word share the exponentials of the scores. A softmax over a
-        shorter one divides by a part of the running sum, so that no tensor has an axis of spans
-        and two of words.
+        Shapes: inside (…, L, L) or (B, N, 1, L), the words of each span -> the same, (B, N, …, L).
         """
         query, key = (
             ops.cast(_at(layer(words), reached), "float32") for layer in (self.query, self.key)
         )  # (B, N, L, R)
         scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / self.units**0.5  # (B, N, L, L)
-        powers = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
-        # At least a number whose inverse is finite: all words of a span may be far below the rest.
-        sums = ops.maximum(ops.cumsum(powers, axis=-1), 1e-30)  # (B, N, word, span)
-        # The words inside have equal parts in the mean.
+        scores = ops.where(inside[..., None, :], scores[:, :, None], -1e9)
+        attention = ops.softmax(scores, axis=-1)  # (B, N, spans, L, L)
         parts = ops.cast(inside, "float32")
-        parts = parts / ops.sum(parts, axis=-1, keepdims=True)  # (span, word)
-        attended = ops.matmul(parts / ops.swapaxes(sums, -1, -2), powers)  # (B, N, span, word)
-        return ops.where(inside, attended, 0.0)
+        parts = parts / ops.sum(parts, axis=-1, keepdims=True)  # in the mean over the span's words
+        return ops.sum(parts[..., None] * attention, axis=-2)
 
     def compute_output_shape(self, words_shape, firsts_shape=None, lasts_shape=None):
         width = self.units * (3 if self.concatenates else 1)

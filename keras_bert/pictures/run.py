@@ -28,6 +28,7 @@ _MOST_NUMBERS = 30
 _MOST_TABLES = 30
 _TABLES_IN_A_ROW = 5
 _LONGEST_NAME = 24
+_ABOVE_ALL = 10_000  # more than the number of any layer
 
 _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their order
 _NAMES = {
@@ -312,7 +313,7 @@ def _layer_of(choice):
     """The place of a choice of one layer among such choices, from the lowest; None for others."""
     if choice.startswith("layer-"):
         return int(choice.removeprefix("layer-"))
-    return {"first": 0, "second-to-last": math.inf, "last": math.inf}.get(choice)
+    return {"first": 0, "second-to-last": _ABOVE_ALL, "last": _ABOVE_ALL + 1}.get(choice)
 
 
 def _with_deviations(axis, at, scores, colour, *, fmt, label):
