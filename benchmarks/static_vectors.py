@@ -77,9 +77,8 @@ def main():
                 speeds[name].append(count / (time.perf_counter() - began))
     for name, of_turns in speeds.items():
         ratio = statistics.median(speeds["ours"]) / statistics.median(of_turns)
-        print(
-            f"{name:8} {statistics.median(of_turns):12,.0f} tokens/s; ours is {ratio:.2f} times that"
-        )
+        speed = statistics.median(of_turns)
+        print(f"{name:8} {speed:12,.0f} tokens/s; ours is {ratio:.2f} times that")
 
 
 class Corpus:

@@ -22,6 +22,7 @@ from keras_bert.checkpoints.word_vectors import (
     save_word_vectors,
 )
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.layer_choice import LAST
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
@@ -61,8 +62,11 @@ def convert(
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
-    if to != "huggingface" and getattr(model, "layer_mix", None) is not None:
-        raise InputError(f"{input} has a learned layer mix, which the format {to} cannot express.")
+    layers = getattr(model, "layer_choice", LAST)
+    if to != "huggingface" and layers != LAST:
+        raise InputError(
+            f"{input} reads the layers {layers}, which the format {to} cannot express."
+        )
     if to in ("keras-nlp", "allennlp") and not isinstance(model, Encoder):
         left_out = [*left_out, model.architecture]
         model = model.encoder

@@ -76,9 +76,7 @@ def build_task(checkpoint):
     # Checked before a model of the config's sizes is built.
     table = [line for head in kind.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
-    mix = checkpoint.layer_mix()
-    if mix is not None:
-        options["layer_mix"] = mix
+    options |= checkpoint.layer_options()
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors

@@ -14,6 +14,7 @@ from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
+from keras_bert.heads.layer_choice import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
@@ -272,11 +273,18 @@ class PretrainedCheckpoint:
             raise InputError(f"{source} describes an encoder that is not static.")
         return new_encoder(config)
 
-    def layer_mix(self):
-        """The arguments of the task's layer mix; None if it has none."""
-        mix = self.stored.get("scalar_mix")
+    def layer_options(self):
+        """The task's arguments `layers` and `layer_mix`, as far as the folder has them."""
+        layers, mix = self.stored.get("layers"), self.stored.get("scalar_mix")
+        options = {}
+        if layers is not None:
+            try:
+                check_layers(str(layers), learned=True)
+            except InputError as error:
+                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+            options["layers"] = str(layers)
         if mix is None:
-            return None
+            return options
         types = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
         valid = isinstance(mix, dict) and mix.keys() == types.keys()
         valid = valid and all(isinstance(mix[name], kind) for name, kind in types.items())
@@ -285,7 +293,12 @@ class PretrainedCheckpoint:
                 f"{self.source}, under {MARK}: invalid scalar_mix {mix!r}. Expected an object "
                 "with layer_norm_eps and l2."
             )
-        return mix
+        if options.get("layers", "mix-all") not in MIXES:
+            raise InputError(
+                f"{self.source}, under {MARK}: scalar_mix is for a learned mix of layers. "
+                f"Received: layers {layers}."
+            )
+        return {**options, "layer_mix": mix}
 
     def tuned(self, task):
         """The names of the stored settings that training has tuned."""

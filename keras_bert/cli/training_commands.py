@@ -157,8 +157,10 @@ def finetune(settings, arguments):
     keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
     keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
     keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
-    keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/b
+    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … --dev … --output b
     keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
+    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random --num-seeds 3 --model … \\
+      --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
     per family of tasks), which are detected from the content. - is standard input,
@@ -172,19 +174,24 @@ def finetune(settings, arguments):
     if not is_written_here():
         return None
     output, dev = settings["output"], metrics["dev"]
-    if "runs" in metrics:
+    if "training_sizes" in metrics:
+        console().print(_sizes_table(metrics))
+        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+    elif "runs" in metrics:
         print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
         for name, mean in metrics["mean"].items():
             if isinstance(mean, float):
                 print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
         print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
     print(_size_and_time(metrics))
-    described = task_class(settings.get("task", "classifier")).describe_metrics(dev)
-    print(f"on the {counted(dev['examples'], 'dev example')}: {described}")
+    describe = task_class(settings.get("task", "classifier")).describe_metrics
+    print(f"on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
+    if "ensemble" in metrics:
+        print(f"the ensemble, exported to {output}/ensemble: {describe(metrics['ensemble'])}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
         weights = ", ".join(map(percent, mix["layer_weights"]))
-        print(f"layer weights, embeddings first: {weights}, times {mix['gamma']:.2f}")
+        print(f"layer weights, the lowest layer first: {weights}, times {mix['gamma']:.2f}")
     draw(output)
     _print_tensorboard(f"{output}/{'runs' if 'runs' in metrics else 'logs'}")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
@@ -192,7 +199,7 @@ def finetune(settings, arguments):
 
 @command(
     "sweep",
-    "fine-tune with each combination of learning rate, batch size and epochs",
+    "fine-tune with each combination of learning rate, batch size, epochs and layers",
     settings=lambda argv: sweep_settings(kind_to_train(argv)),
     repeats_runs=True,
     more_flags=add_glue_dir,
@@ -200,37 +207,79 @@ def finetune(settings, arguments):
     backends=_TENSORFLOW,
 )
 def sweep(settings, arguments):
-    """Fine-tune with each combination of learning rate, batch size and epochs; keep the best.
+    """Fine-tune with each combination of rate, batch size, epochs and layers; keep the best.
 
     keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
     keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweep-b
+    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … --output sweep-c
 
     The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
-    the dev data. Run the same command again to resume. The flags depend on --task (default:
+    the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
+    these are given. Run the same command again to resume. The flags depend on --task (default:
     classifier).
     """
     from keras_bert.training.finetune import sweep
 
     metrics = sweep(**settings, report=report)
     runs, best, output = metrics["runs"], metrics["kept"]["run"], settings["output"]
-    columns = ["learning rate", "batch", "epochs", "best epoch", f"dev {metrics['best_metric']}"]
+    more = [name for name in ("layers", "seed") if name in runs[best]]
+    columns = [*more, "learning rate", "batch", "epochs", "best epoch"]
+    columns.append(f"dev {metrics['best_metric']}")
     cells = [
         (
+            *(str(run[name]) for name in more),
             f"{run['learning_rate']:g}",
             str(run["batch_size"]),
             str(run["epochs"]),
             str(run["kept"]["epoch"]),
-            "NaN" if run["metric"] is None else f"{run['metric']:.4f}",
+            _number(run["metric"]),
             "best" if name == best else "",
         )
         for name, run in runs.items()
     ]
     header = [*((name, "right") for name in columns), ("", "left")]
     console().print(_table(counted(len(runs), "run"), header, [cells]))
+    if "by_layers" in metrics:
+        console().print(_layers_table(metrics))
     draw(output)
     print(f"Kept the model of {best}.")
     _print_tensorboard(f"{output}/logs")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+def _layers_table(metrics):
+    """The scores of a sweep by the layers that the head reads."""
+    scores = metrics["by_layers"]
+    rows = [(layers, _scores(score), "") for layers, score in scores.items()]
+    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right"), ("", "left")]
+    return _table(f"by layers{_seeds(next(iter(scores.values())))}", header, [rows])
+
+
+def _sizes_table(metrics):
+    """The scores of the model, and of the baseline, by the number of training examples."""
+    sizes = metrics["training_sizes"]
+    rows = [
+        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size), "")
+        for of_size in zip(*sizes.values(), strict=True)
+    ]
+    header = [(name, "right") for name in ("training examples", *sizes)] + [("", "left")]
+    title = f"dev {metrics['best_metric']}{_seeds(sizes['model'][0])}"
+    return _table(title, header, [rows])
+
+
+def _seeds(score):
+    count = len(score["metrics"])
+    return f", mean and standard deviation over {counted(count, 'seed')}" if count > 1 else ""
+
+
+def _scores(score):
+    """The mean and the standard deviation of several seeds' metrics as text."""
+    deviation = "" if score["std"] is None else f" ± {score['std']:.4f}"
+    return f"{_number(score['mean'])}{deviation}"
+
+
+def _number(metric):
+    return "NaN" if metric is None else f"{metric:.4f}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,47 @@ def labelled_head(encoder, units, *, dropout, use_bias=True):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
+class HiddenLayers(Layer):
+    """Dense layers with ReLU and dropout after each, between what a head reads and its logits.
+
+    Shapes: x (B, D) -> (B, U).
+
+    New weights are Glorot and Bengio's (2010): with the encoder's small ones, stacked layers learn
+    too slowly at the learning rates of an encoder.
+
+    Args:
+        count: the number of layers.
+        units: U.
+        dropout: the dropout rate.
+    """
+
+    def __init__(self, *, count, units, dropout, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        policy = self.dtype_policy
+        names = [f"dense_{number}" for number in range(count)]
+        self.layers = [
+            keras.layers.Dense(units, activation="relu", name=name, dtype=policy) for name in names
+        ]
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=policy)
+
+    def build(self, x_shape):
+        size = x_shape[-1]
+        for layer in self.layers:
+            layer.build((None, size))
+            size = self.units
+        self.built = True
+
+    def call(self, x, training=None):
+        for layer in self.layers:
+            x = self.dropout(layer(x), training=training)
+        return x
+
+    def compute_output_shape(self, x_shape):
+        return (*x_shape[:-1], self.units)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
 class NextSentenceHead(Layer):
     """Predicts whether the second segment follows the first.
 

@@ -5,20 +5,9 @@ import functools
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, reading, setting, together
+from keras_bert.heads.layer_choice import LAYERS, check_layers
 from keras_bert.readers.settings import TextFileSettings
 
-# Name -> (number of layers from the end, how they are combined). The six choices of the BERT
-# paper's feature-based approach (Devlin et al. 2018, section 5.3 and table 7; there the two sums
-# are weighted: `ScalarMix` learns such weights) and the mean of four layers.
-LAYERS = {
-    "last": (1, "sum"),
-    "second-to-last": (2, "lowest"),
-    "sum-last-4": (4, "sum"),
-    "concat-last-4": (4, "concat"),
-    "sum-all": (None, "sum"),
-    "mean-last-4": (4, "mean"),
-    "first": (0, "embeddings"),
-}
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
 
@@ -278,9 +267,9 @@ class EmbedderSettings(Settings):
 
     layers: str = setting(
         "last",
-        help='the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of '
-        "all layers above it",
-        choices=tuple(LAYERS),
+        help=f"the layers that make a vector: {', '.join(LAYERS)} or layer-K; first is the "
+        "embedding layer, sum-all the sum of all layers above it",
+        unit="LAYERS",
     )
     tokens: str = setting(
         "words-mean",
@@ -294,6 +283,10 @@ class EmbedderSettings(Settings):
     batch_size: int = setting(
         32, help="maximum number of sequences per batch", unit="SEQUENCES", at_least=1
     )
+
+    def check(self):
+        super().check()
+        check_layers(self.layers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -322,6 +315,7 @@ class EmbedSettings(EmbedderSettings, TextsSettings):
     text: list[str] | None = setting(None, help="the texts", default_help="pass `data`")
 
     def check(self):
+        super().check()
         if (self.data is None) == (self.text is None):
             raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
 

@@ -18,10 +18,12 @@ from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
-from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
+from keras_bert.heads.layer_mix import ScalarMix, choose_layers
 from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
+from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.global_mean import global_means, means_over
 
 
@@ -46,18 +48,21 @@ class Task(keras.Model):
             def build_head(self, encoded, inputs):
                 return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Every task may have a learned mix of the encoder's layers, static vectors that are concatenated
-    with it, and a BiLSTM over the tokens between encoder and head; all are weights of the head.
-    `set_encoder` takes `layer_mix` (None, or the arguments `layer_norm_eps` and `l2` of a
-    `ScalarMix`), `static_vectors` (None, or an encoder of a single layer and the same vocabulary,
-    such as a `StaticEncoder`, whose weights are copied) and `bilstm` (None, or the units of a
-    `BiLstm`), and over a causal encoder `lm_loss_weight` (see `NextTokenLoss`; not stored).
+    The head of every task may read other layers than the last one, or a learned mix of layers,
+    static vectors that are concatenated with them, and a BiLSTM over the tokens; the weights of all
+    belong to the head. `set_encoder` takes `layers` (a name of `keras_bert.heads.layer_choice`;
+    None is "last", or "mix-all" where there is a `layer_mix`), `layer_mix` (of a learned mix the
+    arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None is None and 0), `static_vectors`
+    (None, or an encoder of a single layer and the same vocabulary, such as a `StaticEncoder`, whose
+    weights are copied) and `bilstm` (None, or the units of a `BiLstm`), and over a causal encoder
+    `lm_loss_weight` (see `NextTokenLoss`; not stored).
 
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
 
-    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix`,
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `layer_choice` (the argument
+    `layers`), `layer_numbers` (of the hidden states that it reads), `scalar_mix`,
     `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
     if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
 
@@ -82,9 +87,9 @@ class Task(keras.Model):
     them before it calls `super().__init__`.
 
     Raises:
-        ValueError: `encoder` is not an `Encoder`.
-        InputError: the encoder lacks a required capability, or the head reads the first token of a
-            causal encoder.
+        ValueError: `encoder` is not an `Encoder`, or `layer_mix` is given for other `layers`.
+        InputError: the encoder lacks a required capability or has too few layers, or the head reads
+            the first token of a causal encoder.
     """
 
     KIND = None
@@ -116,6 +121,7 @@ class Task(keras.Model):
         encoder,
         *,
         max_length=None,
+        layers=None,
         layer_mix=None,
         static_vectors=None,
         bilstm=None,
@@ -125,15 +131,28 @@ class Task(keras.Model):
         self.encoder = encoder
         if self.SETTINGS is not None:
             self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
-        self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
-        if layer_mix is not None:
+        self.layer_choice = layers or (LAST if layer_mix is None else "mix-all")
+        if self.layer_choice != LAST:
             encoder.require("layer-mix")
-            states = encoder.config.num_hidden_states
+        self.layer_numbers, how = layer_numbers(
+            self.layer_choice, layers=encoder.config.num_hidden_states - 1
+        )
+        if how == MIX:
+            self.layer_mix = {"layer_norm_eps": None, "l2": 0.0} | (layer_mix or {})
             self.scalar_mix = ScalarMix(
-                num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
+                num_layers=len(self.layer_numbers),
+                **self.layer_mix,
+                dtype=policy,
+                name="scalar_mix",
             )
+        elif layer_mix is not None:
+            raise ValueError(
+                "`layer_mix` is for a learned mix, `layers` mix-last-4 or mix-all. "
+                f"Received: layers={layers!r}"
+            )
+        self._concatenates = how == CONCAT
         if static_vectors is not None:
             self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
         if bilstm is not None:
@@ -143,6 +162,11 @@ class Task(keras.Model):
                 raise InputError(
                     "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
                     "tokens before it. Leave it out."
+                )
+            if max(self.layer_numbers) < encoder.config.num_hidden_states - 1:
+                raise InputError(
+                    "`lm_loss_weight` trains the last layer, which is not among the `layers` "
+                    f"{self.layer_choice}. Leave one of the two out."
                 )
             self.next_token_loss = NextTokenLoss(
                 lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
@@ -158,14 +182,15 @@ class Task(keras.Model):
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
                 "token and is the same for every text. Use an encoder that is not causal."
             )
-        if self.reads_vectors:
-            self.transform = None  # what is between takes the encoder's own vectors
+        if self.reads_vectors or self._concatenates:
+            self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
         encoded = encoder(sequences, outputs=self.encoder_outputs)
         if self.next_token_loss is not None:
             encoded = self._with_next_token_loss(encoded, sequences)
+        encoded = self.read_layers(encoded)
         super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
@@ -211,7 +236,9 @@ class Task(keras.Model):
         return x
 
     layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
+    layer_choice, _concatenates = LAST, False
     static_vectors_layer = None
+    _members = ()
 
     @property
     def reads_vectors(self):
@@ -231,7 +258,7 @@ class Task(keras.Model):
     @property
     def encoder_outputs(self):
         """The outputs requested of the encoder, by the head or by the layers before it."""
-        if self.scalar_mix is not None:
+        if self.layer_choice != LAST:
             return ("hidden_states",)
         return ("sequence_output",) if self.reads_vectors else self.ENCODER_OUTPUTS
 
@@ -243,19 +270,43 @@ class Task(keras.Model):
             between = ("input_ids", *between)
         return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.head_inputs())))
 
+    def read_layers(self, encoded):
+        """`encoder_outputs` by name, with those of `layer_choice` in place of all hidden states.
+
+        They are a list `hidden_states` for a learned mix, and otherwise `sequence_output` and
+        `first_output`. Nothing here has weights.
+        """
+        if self.scalar_mix is not None:
+            states = encoded["hidden_states"]
+            return {"hidden_states": [states[number] for number in self.layer_numbers]}
+        if self.layer_choice == LAST:
+            return encoded
+        hidden = choose_layers(encoded["hidden_states"], self.layer_choice)  # (B, S, D or 4 D)
+        return {"sequence_output": hidden, "first_output": hidden[:, 0]}
+
+    @property
+    def read_groups(self):
+        """The encoder's `layer_groups` without those above the layers that the head reads."""
+        groups = self.encoder.layer_groups
+        if self.layer_choice == LAST:
+            return groups
+        highest = max(self.layer_numbers)
+        is_last = highest == self.config.num_hidden_states - 1
+        return groups if is_last else groups[: highest + 1]
+
     def head(self, encoded, inputs):
-        """`encoder_outputs` and `inputs_of_head`, both by name -> the outputs."""
+        """What `read_layers` returns, and `inputs_of_head`, both by name -> the outputs."""
         return self.build_head(self._between(encoded, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(encoded, inputs)
+        return self._between(self.read_layers(encoded), inputs)
 
     def _between(self, encoded, inputs):
         if self.scalar_mix is not None:
-            hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
+            hidden = self.scalar_mix(encoded["hidden_states"])  # (B, S, D)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         if self.static_vectors_layer is not None:
             ids = {name: self.to_sequences(inputs[name]) for name in ("input_ids", "input_mask")}
@@ -292,7 +343,7 @@ class Task(keras.Model):
 
     def is_standard(self):
         """Whether the settings compute what the kind's `transformers` class computes."""
-        return self.scalar_mix is None and not self.reads_vectors
+        return self.layer_choice == LAST and not self.reads_vectors
 
     @property
     def architecture(self):
@@ -320,7 +371,25 @@ class Task(keras.Model):
                 f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
             )
         check_ids(inputs, self.config)
-        return super().call(inputs, training=training, mask=mask)
+        outputs = super().call(inputs, training=training, mask=mask)
+        if not self._members:
+            return outputs
+        others = [member(inputs, training=training) for member in self._members]
+        return mean_outputs([outputs, *others], self.default_losses())
+
+    def average_with(self, others: Sequence["Task"]) -> None:
+        """Makes the task an ensemble: it predicts the mean of its probabilities and the others'.
+
+        An ensemble predicts and is exported; it cannot be saved or trained on.
+
+        Args:
+            others: tasks of the same kind, labels and tokenizer.
+
+        Raises InputError: the task has a CRF.
+        """
+        check_can_average(self.default_losses())
+        # Keras does not count them among the weights of the task, which have its paths.
+        object.__setattr__(self, "_members", (*self._members, *others))
 
     @property
     def config(self) -> EncoderConfig:
@@ -335,7 +404,10 @@ class Task(keras.Model):
 
     @property
     def trainable_variables(self):
-        """As Keras's, without a pooler that the head does not read, which gets no gradients."""
+        """As Keras's, without those that the head does not read, which get no gradients.
+
+        They are a pooler, and the layers above those of `layer_choice`.
+        """
         return self._without_unread(super().trainable_variables)
 
     @property
@@ -356,7 +428,7 @@ class Task(keras.Model):
         encoder = getattr(self, "encoder", None)
         if encoder is None:
             return variables
-        read = [layer for group in encoder.layer_groups for layer in group]
+        read = [layer for group in self.read_groups for layer in group]
         read += [] if self.transform is None else [self.transform]
         read = {id(variable) for layer in read for variable in layer.variables}
         unread = {id(v) for v in encoder.variables if id(v) not in read}
@@ -680,7 +752,8 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which our constructors do not take.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        shared = {} if self.layer_choice == LAST else {"layers": self.layer_choice}
+        shared |= {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
         if self.static_vectors_layer is not None:
             vectors = keras.saving.serialize_keras_object(self.static_vectors_layer)
             shared["static_vectors"] = vectors

@@ -9,6 +9,7 @@ OUTPUT/metrics.json   the results, written last: the run is finished
 OUTPUT/pictures/      pictures of the results
 OUTPUT/curves.png     the same of pre-training
 OUTPUT/runs/NAME/     the runs of a series
+OUTPUT/ensemble/      the SavedModel of an ensemble
 """
 
 import contextlib
@@ -39,6 +40,7 @@ _RECORDS = (
     "checkpoints",
     "logs",
     "runs",
+    "ensemble",
     "model",
     "pictures",
     "curves.png",

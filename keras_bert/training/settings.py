@@ -10,6 +10,7 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.base.settings import Settings, about, setting, together
+from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
 
@@ -20,6 +21,10 @@ DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 BAD_RECORDS = ("error", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
+# The default learning rates of fine-tuning: of all weights, and of a head alone.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+BASELINE = "baseline"
+RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 
@@ -123,12 +128,13 @@ class RunSettings(Settings):
 
 
 class Phase(NamedTuple):
-    """A part of a pre-training run on one data folder; either `steps` or `minutes` is None."""
+    """A part of a pre-training run on one data folder: of `steps`, `epochs` and `minutes` one."""
 
     data: str
     batch_size: int
     batch_tokens: int | None
     steps: int | None
+    epochs: int | None
     minutes: float | None
 
 
@@ -136,7 +142,7 @@ class Phase(NamedTuple):
 class PretrainSettings(RunSettings):
     """Settings of `keras_bert.pretrain`.
 
-    Lists of `data`, `steps` or `minutes`, and `batch_size` make `phases`.
+    Lists of `data`, `steps` (or `epochs` or `minutes`), and `batch_size` make `phases`.
     """
 
     data: str = setting(
@@ -159,6 +165,15 @@ class PretrainSettings(RunSettings):
         default_help="give minutes",
         at_least=1,
         several=True,
+    )
+    epochs: int | None = setting(
+        None,
+        help="instead of steps: passes over the data (per phase)",
+        unit="EPOCHS",
+        default_help="give steps",
+        at_least=1,
+        several=True,
+        instead_of="steps",
     )
     minutes: float | None = setting(
         None,
@@ -334,8 +349,8 @@ class PretrainSettings(RunSettings):
             )
         if self.model is not None and self.initialization is not None:
             raise InputError("`initialization` is for random weights. Leave it out with `model`.")
-        if (self.steps is None) == (self.minutes is None):
-            raise InputError("Give either `steps` or `minutes`.")
+        if sum(each is not None for each in (self.steps, self.epochs, self.minutes)) != 1:
+            raise InputError("Give one of `steps`, `epochs` and `minutes`.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
@@ -435,19 +450,21 @@ class LabelledRunSettings(RunSettings):
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
     )
-    scalar_mix: bool = setting(
-        False,
-        help="the head reads a learned mix of all layers instead of the last one",
+    layers: str = setting(
+        LAST,
+        help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
+        f"embedding layer), or a learned mix: {', '.join(MIXES)}",
+        unit="LAYERS",
         stored=True,
     )
     scalar_mix_l2: float = setting(
         0.0,
-        help="L2 regularization of the mix toward equal weights",
+        help="L2 regularization of a learned mix toward equal weights",
         unit="STRENGTH",
         at_least=0,
     )
     scalar_mix_layer_norm: bool = setting(
-        False, help="normalize every layer before mixing", stored=True
+        False, help="normalize every layer before a learned mix", stored=True
     )
     static_vectors: str | None = setting(
         None,
@@ -483,6 +500,13 @@ class LabelledRunSettings(RunSettings):
         "epoch",
         choices=KEEP,
     )
+    num_seeds: int = setting(
+        1,
+        help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
+        "standard deviation, and keeps the model that is best on the dev data",
+        unit="N",
+        at_least=1,
+    )
 
     def __post_init__(self):
         if isinstance(self.task, str):
@@ -497,11 +521,16 @@ class LabelledRunSettings(RunSettings):
                 "`train` and `dev` are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
+        layers = self.layers if isinstance(self.layers, list) else [self.layers]
+        for choice in layers:
+            check_layers(choice, learned=True)
         for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
-            if getattr(self, name) and not self.scalar_mix:
-                raise InputError(f"`{name}` needs `scalar_mix`.")
+            if getattr(self, name) and not {*layers} & {*MIXES}:
+                raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError("`freeze_static_vectors` needs `static_vectors`.")
+        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
         for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),
@@ -538,25 +567,75 @@ class LabelledRunSettings(RunSettings):
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, without those of the task."""
 
-    num_seeds: int = setting(
-        1,
-        help="repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
-        "standard deviation, and keeps the model that is best on the dev data",
-        unit="N",
-        at_least=1,
+    train_fraction: float = setting(
+        1.0,
+        help="train on a random part of the training examples: fractions up to 1, or counts above "
+        "1; with several, a run for each, for the score against the number of examples",
+        unit="FRACTION",
+        above=0,
+        several=True,
+    )
+    baseline: str | None = setting(
+        None,
+        help="make each run from this model, too: a folder, or random, which has the sizes of the "
+        "model and random weights",
+        unit="FOLDER|random",
+        default_help="none",
+    )
+    ensemble: bool = setting(
+        False,
+        help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
+        "data, and exports it as one SavedModel, in OUTPUT/ensemble/",
     )
 
     def check(self):
         super().check()
-        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+        if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
+            raise InputError(
+                "`ensemble` averages the models of several seeds. Give `num_seeds` of 2 or more, "
+                "and neither several `train_fraction` nor `baseline`."
+            )
+        for fraction in self.fractions:
+            if fraction > 1 and fraction != int(fraction):
+                raise InputError(
+                    "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
+                    f"Received: {fraction}"
+                )
+        if len({*self.fractions}) < len(self.fractions):
+            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}")
+        if self.baseline == RANDOM and self.model is None:
+            raise InputError(
+                "`baseline` random is for runs that start from a model. This one starts from "
+                "random weights."
+            )
+
+    @property
+    def fractions(self):
+        """The list of `train_fraction`."""
+        several = isinstance(self.train_fraction, list)
+        return self.train_fraction if several else [self.train_fraction]
+
+    def runs(self):
+        """The settings of each run by name; those of the baseline begin with "baseline-"."""
+        starts = ("",) if self.baseline is None else ("", f"{BASELINE}-")
+        are_compared = len(self.fractions) * len(starts) > 1
+        alone = {"num_seeds": 1, "baseline": None, "ensemble": False}
+        return {
+            f"{start}{f'train-{_shortest(fraction)}-' if are_compared else ''}seed-{seed}": (
+                dataclasses.replace(self, train_fraction=fraction, seed=seed, **alone)
+            )
+            for fraction, start, seed in product(
+                self.fractions, starts, range(self.seed, self.seed + self.num_seeds)
+            )
+        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
-    The defaults are the search of Devlin et al. 2018, appendix A.3.
+    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
+    compared, the others' are those of `finetune`.
     """
 
     learning_rate: list[float] = setting(
@@ -568,9 +647,32 @@ class SweepSettings(LabelledRunSettings):
     epochs: list[int] = setting(
         (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
     )
+    layers: list[str] = setting(
+        (LAST,),
+        help="the layers to try, as those of finetune; with several, the default is one rate "
+        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
+        unit="LAYERS",
+    )
+
+    @classmethod
+    def of(cls, values):
+        """As `Settings.of`; only here is it known what is given beside several `layers`."""
+        layers = values.get("layers")
+        if isinstance(layers, list | tuple) and len(layers) > 1:
+            rate = HEAD_LEARNING_RATE if values.get("freeze_encoder") else LEARNING_RATE
+            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
+            values = {"learning_rate": rate, **one, **values}
+        return super().of(values)
+
+    @property
+    def varied(self):
+        """The names of the settings that are tried."""
+        more = ["layers"] if len(self.layers) > 1 else []
+        more += ["seed"] if self.num_seeds > 1 else []
+        return ("learning_rate", "batch_size", "epochs", *more)
 
     def check(self):
-        for name in ("learning_rate", "batch_size", "epochs"):
+        for name in ("learning_rate", "batch_size", "epochs", "layers"):
             if not getattr(self, name):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
         for values in self.runs().values():
@@ -579,15 +681,20 @@ class SweepSettings(LabelledRunSettings):
     def runs(self):
         """The settings of `finetune` for each run, by name."""
         common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}": {
-                **common,
-                "learning_rate": rate,
-                "batch_size": size,
-                "epochs": epochs,
-            }
-            for rate, size, epochs in product(self.learning_rate, self.batch_size, self.epochs)
-        }
+        common["num_seeds"] = 1
+        seeds = range(self.seed, self.seed + self.num_seeds)
+        runs = {}
+        for layers, rate, size, epochs, seed in product(
+            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
+        ):
+            name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
+            name = f"{layers}-{name}" if "layers" in self.varied else name
+            name = f"{name}-seed-{seed}" if "seed" in self.varied else name
+            values = {"layers": layers, "learning_rate": rate, "batch_size": size}
+            runs[name] = {**common, **values, "epochs": epochs, "seed": seed}
+            if layers not in MIXES:  # which alone has these
+                runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
+        return runs
 
 
 def _shortest(rate):

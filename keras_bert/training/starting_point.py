@@ -35,6 +35,7 @@ from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVe
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
+from keras_bert.training.settings import RANDOM
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -113,16 +114,27 @@ class StartingPoint:
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
         cased: whether the vocabulary of an architecture keeps capitals and accents; a folder may
             contain this itself.
+        is_random: take of the model only its sizes and its tokenizer: the weights are random.
         dtype: the name of a dtype policy, such as "mixed_bfloat16".
 
     Attributes: `fingerprint`, a hash of everything that the weights and ids depend on except the
-    seed; `description`, a line for the user.
+    seed; `description`, a line for the user; `is_random`, also of an architecture.
 
     Raises InputError for arguments that exclude each other, or a missing or damaged file.
     """
 
-    def __init__(self, *, model=None, architecture=None, vocab=None, cased=False, dtype="float32"):
+    def __init__(
+        self,
+        *,
+        model=None,
+        architecture=None,
+        vocab=None,
+        cased=False,
+        dtype="float32",
+        is_random=False,
+    ):
         self._dtype = dtype
+        self.is_random = is_random or model is None
         if (model is None) == (architecture is None):
             raise InputError(
                 "Give either a model folder to start from, or an architecture (with a vocabulary) "
@@ -140,6 +152,9 @@ class StartingPoint:
             self.description = f"Starting from the weights in {name}."
             self.appended = ()  # the special tokens that `build` has appended
             self.fingerprint = fingerprint_of_folder(self._folder)
+            if is_random:
+                self.description = f"Starting from random weights, of the sizes of {name}."
+                self.fingerprint = f"{RANDOM} {self.fingerprint}"
             return
         self._folder, self.appended = None, ()
         vocabulary, lowercase, template = open_vocabulary(vocab, lowercase=False if cased else None)
@@ -161,7 +176,7 @@ class StartingPoint:
         Raises InputError for a head of ours that cannot be read. Another program's may be of a task
         that does not exist here.
         """
-        if self._folder is None:
+        if self.is_random:
             return None, None
         source = PretrainedCheckpoint(self._folder)
         own = "task" in source.stored
@@ -193,6 +208,8 @@ class StartingPoint:
                 f"{self._folder} has no tokenizer. Add the files of the model's tokenizer to "
                 "fine-tune it on text."
             )
+        if self.is_random:
+            encoder = new_encoder(encoder.config, dtype=self._dtype)
         known = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[known:]
@@ -215,7 +232,7 @@ class EarlierTask:
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }
         self._mix = task.layer_mix
-        self.options["scalar_mix"] = self._mix is not None
+        self.options["layers"] = task.layer_choice
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
@@ -265,9 +282,13 @@ def _reads(task):
 
     Heads can be exchanged between tasks for which this is equal.
     """
-    mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
-    has_vectors = task.static_vectors_layer is not None
-    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None), has_vectors)
+    mix = task.layer_mix and task.layer_mix["layer_norm_eps"]
+    return (task.layer_choice, mix), (
+        task.ENCODER_OUTPUTS,
+        task.HEAD_READS,
+        getattr(task, "pooling", None),
+        task.static_vectors_layer is not None,
+    )
 
 
 def pretraining_task_class(folder, settings):

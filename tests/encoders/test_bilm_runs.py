@@ -13,7 +13,7 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
 from keras_bert.encoders.bilm.config import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
-from keras_bert.export.saved_model import export
+from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.records import DataFolder
@@ -21,7 +21,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
-from tests.export.answers import CHECKS
+from tests.exports.answers import CHECKS
 from tests.pretraining_folder import VOCABULARY, WORDS, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -37,7 +37,7 @@ FEATURES = {"freeze_encoder": True, "scalar_mix": True, "scalar_mix_l2": 0.001, 
 OPTIONS = {
     "tagger": {**FEATURES, "bilstm": 8},
     "classifier": {**FEATURES, "bilstm": 8, "pooling": "max"},
-    "multiple-choice": {"scalar_mix": True},
+    "multiple-choice": {"layers": "mix-all"},
 }
 QUICK = ("tagger",)
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
@@ -136,9 +136,7 @@ def test_labels_are_the_neighbours(data):
 
 
 def test_what_it_cannot_do_is_one_sentence(pretrained, data, tmp_path):
-    with pytest.raises(
-        InputError, match="be pre-trained with the objective mlm-nsp. Choose"
-    ):
+    with pytest.raises(InputError, match="be pre-trained with the objective mlm-nsp. Choose"):
         pretrain(**arguments(data, objective="mlm-nsp"), output=tmp_path / "run")
     with pytest.raises(InputError, match="A bert encoder cannot be .* objective bidirectional-lm"):
         given = arguments(data, architecture="tiny", objective="bidirectional-lm")

@@ -60,6 +60,14 @@ class LabelSettings(PoolingSettings):
         "label",
         unit="none|balanced|LABEL=WEIGHT,…",
     )
+    hidden_layers: int = setting(
+        0,
+        help="hidden layers with ReLU between what the head reads and its linear layer, of the "
+        "encoder's size",
+        unit="LAYERS",
+        at_least=0,
+        stored=True,
+    )
     metric: str | None = setting(
         None,
         help="the dev metric that selects the best epoch; f1 is that of the last of two labels",

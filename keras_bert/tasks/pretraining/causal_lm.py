@@ -36,14 +36,14 @@ class CausalLM(PretrainingTask):
     MASKED_OUTPUTS = ()
     SHOWN = shown(causal_lm="next-token")
 
-    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", layer_mix=None):
+    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", **mix):
         if not encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
                 "before it. Received: an encoder that is not causal (in a BERT's config, "
                 "is_decoder is not true)."
             )
-        self.set_encoder(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
+        self.set_encoder(encoder, **mix)  # no BiLSTM, which would see the next token
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
         super().__init__(tokenizer, name=name)
@@ -108,12 +108,10 @@ class MaskedCausalLM(FillMask):
     OPTIONS = MaskedCausalSettings
     SHOWN = shown(masked_lm="masked-token", causal_lm="next-token")
 
-    def __init__(
-        self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", layer_mix=None
-    ):
+    def __init__(self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", **mix):
         self.causal_fraction = causal_fraction
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
+        super().__init__(encoder, tokenizer, name=name, **mix)
 
     @staticmethod
     def head_inputs():
