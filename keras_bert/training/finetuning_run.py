@@ -28,10 +28,12 @@ from keras_bert.training.optimizers.optimizer import (
     make_optimizer,
     train_last_layers,
 )
-from keras_bert.training.plan import plan_epochs
+from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope
 from keras_bert.training.strategies.strategy import run_of
+
+_EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
 
 class Finetuning:
@@ -142,6 +144,29 @@ class Finetuning:
                 computed=computed,
             )
             return _train(run, source, report)
+
+    def measure(self, settings, *, seconds):
+        """-> (seconds to the end of the first step, seconds of a step after it).
+
+        A model is built as for a run and trained for about so many seconds; nothing is written.
+        """
+        plan, devices = self._plan(settings), Devices()
+        task = self._new_task(settings, lambda line: None)
+        _compile(task, task, settings, plan)
+        batches = self.train_examples.training_batches(
+            steps=plan.evaluate_every, seed=settings.seed, epochs=_EPOCHS_TO_MEASURE
+        )
+        devices.prepare(task, batches)
+        watch = Stopwatch(seconds)
+        with means_over(task, self.train_examples.weight_totals, steps=plan.evaluate_every):
+            task.fit(
+                devices.distributed(batches),
+                steps_per_epoch=_EPOCHS_TO_MEASURE * plan.evaluate_every,
+                callbacks=[watch],
+                shuffle=False,
+                verbose=0,
+            )
+        return watch.first, watch.each
 
     def _plan(self, settings):
         count = len(self.train_examples)
