@@ -236,12 +236,12 @@ def _train(name, settings, given, folder, report):
     return model, results
 
 
-def _once(train, output, **settings):
-    """The results of a sweep or of runs, which are trained where they are not finished."""
+def _once(function, output, /, **settings):
+    """The results of `sweep` or `finetune`, which is not called where it has finished."""
     path = output / "metrics.json"
     if path.is_file():
         return read_metrics(path)
-    return train(**settings, output=str(output))
+    return function(**settings, output=str(output))
 
 
 def _measures(metrics):

@@ -211,10 +211,6 @@ def two(arguments):
     }
 
 
-class Stopped(BaseException):
-    """A kill."""
-
-
 def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
     """Killed in the second task's sweep, and again before the second task is predicted."""
     whole = glue(**two, output=tmp_path / "whole")
@@ -224,19 +220,21 @@ def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
     def killed_sweep(**settings):
         sweeps.append(settings["glue"])
         if len(sweeps) == 2:
-            raise Stopped
+            raise KeyboardInterrupt
         return sweep(**settings)
 
     def killed_predict(**settings):
         predictions.append(settings["glue"])
         if len(predictions) == 2:
-            raise Stopped
+            raise KeyboardInterrupt
         return predict(**settings)
 
     monkeypatch.setattr(module, "sweep", killed_sweep)
     monkeypatch.setattr(module, "predict", killed_predict)
-    for _ in range(2):
-        with pytest.raises(Stopped):
+    for finished in ("2 finished runs", "4 finished runs"):
+        with pytest.raises(
+            KeyboardInterrupt, match=f"^Interrupted. .*killed has {finished}. Run the"
+        ):
             glue(**two, output=tmp_path / "killed")
         assert not (tmp_path / "killed" / "metrics.json").exists()
     lines = []
