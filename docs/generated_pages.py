@@ -33,7 +33,7 @@ API = {
         """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary load_vocabulary learn_vocabulary
         pretraining_data inspect""",
     ),
-    "training": ("Training", "pretrain finetune sweep evaluate quickstart"),
+    "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
         """predict show_predictions embed embed_to_file fill_mask generate next_tokens

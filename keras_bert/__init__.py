@@ -53,6 +53,7 @@ _HOMES = {
     "pretrain": "keras_bert.training.pretrain",
     "finetune": "keras_bert.training.finetune",
     "sweep": "keras_bert.training.finetune",
+    "glue": "keras_bert.training.glue",
     "evaluate": "keras_bert.inference.evaluate",
     "predict": "keras_bert.inference.predict",
     "embed": "keras_bert.inference.embed",

@@ -82,6 +82,7 @@ GROUPS = {
     "use a published model": (
         training_commands.finetune,
         training_commands.sweep,
+        training_commands.glue,
         model_commands.evaluate,
         model_commands.predict,
         model_commands.embed,

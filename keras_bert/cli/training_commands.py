@@ -1,4 +1,4 @@
-"""The commands that train: quickstart, pretrain, finetune, sweep."""
+"""The commands that train: quickstart, pretrain, finetune, sweep, glue."""
 
 import dataclasses
 import json
@@ -15,7 +15,12 @@ from keras_bert.cli.command import command, console, report
 from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import kind_named
-from keras_bert.training.settings import PretrainSettings, finetune_settings, sweep_settings
+from keras_bert.training.settings import (
+    GlueSettings,
+    PretrainSettings,
+    finetune_settings,
+    sweep_settings,
+)
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.
@@ -280,6 +285,73 @@ def _scores(score):
 
 def _number(metric):
     return "NaN" if metric is None else f"{metric:.4f}"
+
+
+@command(
+    "glue",
+    "fine-tune and evaluate on all of GLUE, and write the submission",
+    settings=GlueSettings,
+    repeats_runs=True,
+    backends=_TENSORFLOW,
+)
+def glue(settings, arguments):
+    """Fine-tune on every task of GLUE, with a table of the results and the file to submit.
+
+    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased --output runs/glue
+    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a --output runs/glue
+    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a --output runs/two
+
+    The default is the 18 runs of the BERT paper for each task; the expected time is printed before
+    training starts. Run the same command again to resume.
+    """
+    from keras_bert.training.glue import glue
+
+    results = glue(**settings, report=report)
+    console().print(_glue_table(results))
+    print(f"Metrics on the dev data, times 100: {settings['output']}/metrics.json")
+    if results["submission"] is None:
+        return None
+    if results["missing"]:
+        print(f"GLUE accepts a zip of all files. Missing: {', '.join(results['missing'])}")
+    else:
+        print("Upload the zip on gluebenchmark.com to get the metrics on the test data.")
+    print(f"Wrote {results['submission']}")
+    return None
+
+
+def _glue_table(results):
+    """The table of `glue`: a row per task, and the averages."""
+    has_seeds = "mean" in results
+
+    def hundredfold(value):
+        return "" if value is None else f"{100 * value:.1f}"
+
+    def over_seeds(of):
+        if of.get("mean") is None:
+            return ""
+        return f"{hundredfold(of['mean'])} ± {hundredfold(of['std'])}"
+
+    rows = []
+    for name, of in results["tasks"].items():
+        rate = "" if "epochs" not in of else f"{of['learning_rate']:g}"
+        chosen = [rate, *(str(of.get(setting, "")) for setting in ("batch_size", "epochs"))]
+        values = " / ".join(map(hundredfold, of["metrics"].values()))
+        rows.append(
+            [name, " / ".join(of["metrics"]), values, hundredfold(of["score"]), over_seeds(of)]
+            + chosen
+        )
+    averages = []
+    for which, value in results["average"].items():
+        if value is not None:
+            seeds = {what: results[what][which] for what in ("mean", "std") if has_seeds}
+            name = f"average {which.replace('_', ' ').replace('wnli', 'WNLI')}"
+            averages.append([name, "", "", hundredfold(value), over_seeds(seeds), "", "", ""])
+    columns = [("task", "left"), ("metrics", "left"), ("dev", "right"), ("score", "right")]
+    columns += [("over seeds", "right")]
+    columns += [(name, "right") for name in ("learning rate", "batch", "epochs")]
+    kept = [number for number, (name, _) in enumerate(columns) if has_seeds or name != "over seeds"]
+    sections = [[[row[number] for number in kept] for row in of] for of in (rows, averages)]
+    return _table("GLUE", [columns[number] for number in kept], sections)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

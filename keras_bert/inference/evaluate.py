@@ -22,6 +22,7 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
+from keras_bert.readers.arrow import is_saved_dataset
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
@@ -87,8 +88,9 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
 
 
 def is_data_folder(data):
-    """Whether `data` is a folder and not a file of labelled examples."""
-    return isinstance(data, str | os.PathLike) and os.path.isdir(data)
+    """Whether `data` is a folder, and not one of labelled examples that `datasets` saved."""
+    is_path = isinstance(data, str | os.PathLike)
+    return is_path and os.path.isdir(data) and not is_saved_dataset(data)
 
 
 @takes(EvaluateRecordsSettings)

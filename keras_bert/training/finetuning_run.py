@@ -33,11 +33,13 @@ from keras_bert.training.optimizers.optimizer import (
     make_optimizer,
     train_last_layers,
 )
-from keras_bert.training.plan import plan_epochs
+from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope
 from keras_bert.training.strategies.strategy import run_of
+
+_EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
 
 class Finetuning:
@@ -193,6 +195,29 @@ class Finetuning:
             drawn = [all_of_them[number] for number in np.sort(order[:count])]
             self._sample = (count, settings.seed), task.features(drawn, labelled=True)
         return self._sample[1]
+
+    def measure(self, settings, *, seconds):
+        """-> (seconds to the end of the first step, seconds of a step after it).
+
+        A model is built as for a run and trained for about so many seconds; nothing is written.
+        """
+        plan, devices = self._plan(settings, self.train_examples), Devices()
+        task = self._new_task(settings, lambda line: None)
+        _compile(task, task, settings, plan)
+        batches = self.train_examples.training_batches(
+            steps=plan.evaluate_every, seed=settings.seed, epochs=_EPOCHS_TO_MEASURE
+        )
+        devices.prepare(task, batches)
+        watch = Stopwatch(seconds)
+        with means_over(task, self.train_examples.weight_totals, steps=plan.evaluate_every):
+            task.fit(
+                devices.distributed(batches),
+                steps_per_epoch=_EPOCHS_TO_MEASURE * plan.evaluate_every,
+                callbacks=[watch],
+                shuffle=False,
+                verbose=0,
+            )
+        return watch.first, watch.each
 
     @staticmethod
     def _plan(settings, examples):

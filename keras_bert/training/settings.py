@@ -4,15 +4,18 @@ The help texts also document the Python arguments.
 """
 
 import dataclasses
+import math
 from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
-from keras_bert.base.settings import Settings, about, setting, together
+from keras_bert.base.settings import Settings, about, setting, together, without
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
+from keras_bert.tasks.classification.settings import PoolingSettings
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
@@ -26,6 +29,8 @@ LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
+# The grid of `glue` with `quick`.
+QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 
 
@@ -711,3 +716,105 @@ def finetune_settings(task):
 def sweep_settings(task):
     """The class of all settings of `sweep` for a task."""
     return together(settings_class(task), SweepSettings)
+
+
+# Without what GLUE itself determines.
+_SweepOfGlueSettings = without(together(PoolingSettings, SweepSettings), "task", "train", "dev")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GlueSettings(_SweepOfGlueSettings):
+    """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
+
+    The default grid is that of Devlin et al. 2018, appendix A.3.
+    """
+
+    output: str = setting(
+        help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
+        "task), submission/ and submission.zip",
+        unit="FOLDER",
+        is_path=True,
+        recorded=False,
+    )
+    data: str = setting(
+        help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
+        unit="FOLDER",
+        is_path=True,
+    )
+    tasks: list[str] = setting(
+        tuple(name for name, task in GLUE.items() if task.train is not None),
+        help="the tasks to train; MNLI includes MNLI-mm and AX",
+        unit="NAME",
+    )
+    quick: bool = setting(
+        False,
+        help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
+        "epochs; a learning rate, batch size or epochs that are given count",
+    )
+    num_seeds: int = setting(
+        1,
+        help="train the best setting of each task with this many consecutive seeds: reports mean "
+        "and standard deviation",
+        unit="N",
+        at_least=1,
+    )
+    dev_only: bool = setting(
+        False, help="train and evaluate only: needs no test files and writes no submission"
+    )
+
+    def __post_init__(self):
+        tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
+        names = [glue_task(name).name for name in tasks]
+        object.__setattr__(self, "tasks", list(dict.fromkeys(names)))
+        super().__post_init__()
+
+    def check(self):
+        if not self.tasks:
+            raise InputError("`tasks` is empty. Give at least one task of GLUE.")
+        for name in self.tasks:
+            if GLUE[name].train is None:
+                raise InputError(
+                    f"GLUE's {name} has no training file: it is predicted with the model of MNLI. "
+                    "Give MNLI in `tasks`."
+                )
+        if self.strategy == "multiworker":
+            raise InputError(
+                "`strategy` multiworker trains one model on several machines, and `glue` trains "
+                "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
+            )
+        for name in self.tasks:
+            self.of_task(name)  # checks the combinations
+        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+
+    @property
+    def grid(self):
+        """The learning rates, batch sizes and epochs to try, by the names of the settings."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return {
+            name: quick
+            if self.quick and getattr(self, name) == list(defaults[name])
+            else getattr(self, name)
+            for name, quick in QUICK.items()
+        }
+
+    @property
+    def is_sweep(self):
+        """Whether the grid has several combinations."""
+        return any(len(values) > 1 for values in self.grid.values())
+
+    @property
+    def runs_per_task(self):
+        """The combinations of the grid, and the seeds of the best one."""
+        if not self.is_sweep:
+            return self.num_seeds
+        seeds = self.num_seeds if self.num_seeds > 1 else 0
+        return math.prod(map(len, self.grid.values())) + seeds
+
+    def of_task(self, name):
+        """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
+        task = GLUE[name]
+        values = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
+        return sweep_settings(task.kind).of(
+            {**self.part(_SweepOfGlueSettings), **self.grid, **values}
+        )
