@@ -243,7 +243,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         ({"size": 12}, "A vocabulary of 12 tokens is too small"),
         ({"size": 0}, "`size` is 0; at least 1 is needed"),
         ({"size": 80, "unused": -1}, "`unused` is -1"),
-        ({"size": 80, "algorithm": "byte-level"}, "should be wordpiece or bpe"),
+        ({"size": 80, "algorithm": "byte-level"}, "should be wordpiece, bpe, byte-level-bpe or words"),
         ({"size": 80, "input": "no/such/*.txt"}, "no/such"),
         ({"size": 80, "output": ""}, "`output` is empty. Give a path"),
         (
