@@ -1,4 +1,4 @@
-"""Settings of evaluation, prediction, fill-mask and embedding."""
+"""Settings of evaluation, prediction, questions to a pre-trained model, and embedding."""
 
 import dataclasses
 import functools
@@ -60,6 +60,30 @@ class FillMaskSettings(Settings):
     model: object = _masked_lm_setting()
     text: str = setting(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1)
+    head: str = setting(
+        "masked-lm",
+        help="the head that predicts: from the vector of each [MASK], or, of a model that was "
+        "pre-trained on spans, from the tokens next to each run of [MASK]",
+        choices=("masked-lm", "span-boundary"),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FollowsSettings(Settings):
+    """Settings of `keras_bert.follows`."""
+
+    model: object = _model_setting(
+        "a model folder with a next-sentence or sentence-order head, the output of pretrain"
+    )
+    text_a: list[str] = setting(help="the first text, or several", unit="TEXT")
+    text_b: list[str] = setting(help="the second text, or as many as first ones", unit="TEXT")
+
+    def check(self):
+        if len(self.text_a) != len(self.text_b):
+            raise InputError(
+                "`text_a` and `text_b` must have the same length. Received: "
+                f"{len(self.text_a)} and {len(self.text_b)}."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -186,8 +210,8 @@ class TextsSettings(TextFileSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedSettings(EmbedderSettings, TextsSettings):
-    """Settings of `keras_bert.embed`."""
+class TextsOrFileSettings(TextsSettings):
+    """Texts, either of a file or given themselves."""
 
     data: object = setting(
         None,
@@ -201,6 +225,41 @@ class EmbedSettings(EmbedderSettings, TextsSettings):
     def check(self):
         if (self.data is None) == (self.text is None):
             raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedSettings(EmbedderSettings, TextsOrFileSettings):
+    """Settings of `keras_bert.embed`."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurprisalSettings(TextsOrFileSettings):
+    """Settings of `keras_bert.surprisal`."""
+
+    model: object = _masked_lm_setting()
+    within_word_l2r: bool = setting(
+        False,
+        help="also mask the tokens that follow in the same word, so that the end of a rare word "
+        "does not give away its beginning (Kauf and Ivanova 2023)",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurprisalCommandSettings(SurprisalSettings):
+    """Settings of the command `surprisal`."""
+
+    picture: str | None = setting(
+        None,
+        help="draw the surprisal of each token of a text as a bar",
+        unit="FILE.png",
+        default_help="no picture",
+        is_path=True,
+    )
+
+    def check(self):
+        super().check()
+        if self.picture is not None and (self.text is None or len(self.text) > 1):
+            raise InputError("`picture` is for a single text. Pass one `text`.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""Signatures of an exported masked language model: texts with [MASK] in, words for it out.
+"""Signatures of an exported masked language model: texts with [MASK] in, words for it out; how
+surprising each token of a text is; and whether a text follows another.
 
-Shapes: B texts, R windows of all texts, M masks of all texts, D hidden size, V vocabulary, K
-candidates.
+Shapes: B texts, R windows of all texts, S tokens of a window, M masks of all texts, T tokens of all
+texts, D hidden size, V vocabulary, K candidates.
 """
 
 import functools
@@ -12,6 +13,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.tasks.signatures import (
+    Signature,
     chunk_size,
     in_chunks,
     standard_signatures,
@@ -32,8 +34,9 @@ def fill_mask_signatures(task, *, max_length, top_k):
       overlapping windows, and each mask is predicted in the one in which it has most context.
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+    * `surprisal`: see `surprisal_signature`.
 
-    Each returns for up to n masks per text `pieces`, string (B, n, K), the names of tokens (see
+    The first three return for up to n masks per text `pieces`, string (B, n, K), the names of tokens (see
     `Vocabulary.token_name`), the most probable first; `probabilities`, float32 (B, n, K); and
     `lengths`, int32 (B,), the numbers of masks. Padding is "" and 0.
     """
@@ -87,7 +90,115 @@ def fill_mask_signatures(task, *, max_length, top_k):
         return outputs(inputs, is_mask, tf.range(count), count)
 
     warmup = [{"text": [f"{text} {MASK}" for text in batch]} for batch in warmup_texts(max_length)]
-    return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
+    return {
+        **standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids),
+        "surprisal": surprisal_signature(task, names, max_length=max_length),
+    }
+
+
+def sentence_signature(task, *, max_length):
+    """The `Signature` of a `Pretrainer` for whether a text follows another.
+
+    It takes `text_a` and `text_b`, string (B,), and returns `probability`, float32 (B,): that the
+    second follows the first, or, by a sentence-order head, that they are in order. Of a pair that
+    is too long, the longer text is cut.
+    """
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("text_a", "text_b")]
+
+    def probability(text_a, text_b):
+        return {"probability": follows_probability(task, (text_a, text_b), max_length=max_length)}
+
+    return Signature(probability, specs)
+
+
+def follows_probability(task, texts, *, max_length):
+    """Two batches of texts, string (B,) each -> float32 (B,): that the second follows the first."""
+    inputs = frame(
+        [task.tokenizer.tokenize(each) for each in texts],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+    )
+
+    def logits(some):
+        positions = tf.zeros_like(some["input_ids"][:, :1])
+        outputs = task({**some, "masked_lm_positions": positions}, training=False)
+        return {"logits": outputs[task.SENTENCES]}
+
+    specs = {"logits": tf.TensorSpec([None, 2])}
+    found = in_chunks(logits, inputs, size=chunk_size(inputs["input_ids"]), specs=specs)["logits"]
+    return tf.nn.softmax(found)[:, 0]
+
+
+def surprisal_signature(task, names, *, max_length):
+    """The `Signature` for the surprisal of every token of a text, each masked alone.
+
+    It takes `text`, string (B,), and returns for up to n tokens per text `pieces`, string (B, n),
+    their `names` (V,); `starts` and `ends`, int32 (B, n), their characters in the text;
+    `surprisals`, float32 (B, n), their negative log-probabilities in nats; and `lengths`, int32
+    (B,). Padding is "" and 0.
+    """
+
+    def surprisals(text):
+        tokens = task.tokenizer.tokenize_with_offsets(text)
+        masked = tf.ones_like(tokens.ids.values)
+        nats = token_surprisals(task, tokens.ids, masked, max_length=max_length)
+        return {
+            "pieces": tokens.ids.with_values(tf.gather(names, tokens.ids.values)).to_tensor(),
+            "starts": tokens.starts.to_tensor(),
+            "ends": tokens.ends.to_tensor(),
+            "surprisals": tokens.ids.with_values(nats).to_tensor(),
+            "lengths": tf.cast(tokens.ids.row_lengths(), tf.int32),
+        }
+
+    return Signature(surprisals, [tf.TensorSpec([None], tf.string, name="text")])
+
+
+def token_surprisals(task, ids, masked, *, max_length):
+    """The negative log-probability of every token, in nats, each predicted in a sequence of its own.
+
+    In a text with more tokens than `max_length` leaves room for, each token is read in the window
+    in which it has most context.
+
+    Shapes: ids ragged int32 (B, None); masked int32 (T,), how many tokens are masked from each
+    token on, itself included -> float32 (T,).
+    """
+    template = task.tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
+    found = windows(tf.cast(ids.row_lengths(), tf.int32), room, stride=max(1, room // 2))
+    inputs = frame(
+        [found.rows(ids)],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+    )  # (R, S)
+    length = tf.shape(inputs["input_ids"])[1]
+    # Cores are in the order of the tokens, and each token is in one.
+    places = tf.cast(tf.where(found.core_of(length, offset=before)), tf.int32)  # (T, 2)
+    row, position = places[:, 0], places[:, 1]
+    end = tf.minimum(position + masked, before + tf.gather(found.sizes, row))  # (T,)
+
+    def surprisals(some):
+        row, position, end = some["row"], some["position"], some["end"]
+        sequences = {name: tf.gather(values, row) for name, values in inputs.items()}  # (t, S)
+        tokens = tf.gather(sequences["input_ids"], position, batch_dims=1)
+        column = tf.range(length)
+        is_masked = (column >= position[:, None]) & (column < end[:, None])
+        mask_id = task.tokenizer.vocabulary.mask_id
+        sequences["input_ids"] = tf.where(is_masked, mask_id, sequences["input_ids"])
+        hidden = task.encoded(sequences, training=False)["sequence_output"]
+        logits = task.lm_head(hidden, position[:, None])[:, 0]  # (t, V)
+        logits = tf.cast(logits, tf.float32)
+        nats = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tokens, logits=logits)
+        return {"nats": nats}
+
+    count = tf.size(row)
+    none = tf.zeros([tf.cast(count == 0, tf.int32)], tf.int32)  # the encoder takes no empty batch
+    predictions = {"row": row, "position": position, "end": end}
+    predictions = {name: tf.concat([x, none], axis=0) for name, x in predictions.items()}
+    size = tf.minimum(chunk_size(inputs["input_ids"]), _MASKS_TOGETHER)
+    specs = {"nats": tf.TensorSpec([None])}
+    return in_chunks(surprisals, predictions, size=size, specs=specs)["nats"][:count]
 
 
 def _ids(texts, tokenizer):
