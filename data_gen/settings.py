@@ -284,7 +284,7 @@ class VocabularySettings(_JobSettings):
 
     output: str = setting(
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
-        "tokens in the text), or for bpe a folder",
+        "tokens in the text), or for byte-pair encoding a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
@@ -294,9 +294,9 @@ class VocabularySettings(_JobSettings):
     )
     algorithm: str = setting(
         "wordpiece",
-        help="wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE "
-        "of GPT-2 and RoBERTa)",
-        choices=("wordpiece", "bpe"),
+        help="wordpiece, as in BERT, byte-pair encoding of characters (bpe) or of bytes (always "
+        "cased), as in GPT-2 and RoBERTa, or whole words, for static vectors",
+        choices=("wordpiece", "bpe", "byte-level-bpe", "words"),
     )
     cased: bool = setting(False, help="keep capitals and accents")
     min_frequency: int = setting(
@@ -304,7 +304,8 @@ class VocabularySettings(_JobSettings):
     )
     alphabet_limit: int = setting(
         1000,
-        help="number of different characters to keep, the most frequent ones",
+        help="number of different characters to keep, the most frequent ones; byte-level BPE has "
+        "all 256 bytes",
         unit="CHARACTERS",
         at_least=1,
     )

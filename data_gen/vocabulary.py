@@ -32,7 +32,13 @@ from keras_bert.base.files import (
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
 from keras_bert.text import vocabulary_files
-from keras_bert.text.learners import learn_bpe, learn_wordpiece
+from keras_bert.text.gpt_vocabularies import to_letters
+from keras_bert.text.learners import (
+    learn_bpe,
+    learn_byte_level_bpe,
+    learn_wordpiece,
+    learn_words,
+)
 from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, BpeVocabulary, Vocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
@@ -44,6 +50,7 @@ from keras_bert.text.vocabulary_files import (
 # A worker is a process that loads TensorFlow, which pays only with enough work for it.
 _BYTES_PER_WORKER = 32 << 20
 _CHARACTERS_AT_ONCE = 1 << 18
+_BYTE_LEVEL = "byte-level-bpe"
 
 
 class LearnedVocabulary(NamedTuple):
@@ -86,7 +93,12 @@ def learn_vocabulary(
         KeyboardInterrupt: it was interrupted; nothing was written.
     """
     settings = VocabularySettings.of(settings)
-    lowercase = settings.check_case(lowercase) is not False
+    lowercase = settings.check_case(lowercase)
+    if settings.algorithm == _BYTE_LEVEL:
+        if lowercase:
+            raise InputError("`lowercase` has no meaning for byte-level BPE, which keeps the case.")
+        lowercase = False
+    lowercase = lowercase is not False
     output = settings.output.rstrip("/")
     is_there = _is_there(output, settings)
     with says(lambda: "Interrupted. Nothing was written. Run the command again to start over."):
@@ -124,7 +136,13 @@ def _count(output, settings, lowercase, beam_options):
             pipeline
             | "Texts" >> texts
             | "CountWords"
-            >> beam.ParDo(CountWords(lowercase=lowercase, max_words=settings.max_words))
+            >> beam.ParDo(
+                CountWords(
+                    lowercase=lowercase,
+                    max_words=settings.max_words,
+                    byte_level=settings.algorithm == _BYTE_LEVEL,
+                )
+            )
             | "AddUp" >> beam.CombinePerKey(sum)
             | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
             | "Write" >> beam.Map(_write_counts, path=temporary, output=output)
@@ -144,7 +162,7 @@ def _is_there(output, settings):
     A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
     what is there must at least be a vocabulary.
     """
-    is_bpe = settings.algorithm == "bpe"
+    is_bpe = settings.algorithm != "wordpiece"
     counts = vocabulary_files.counts_path(output, is_folder=is_bpe)
     for path in (output, counts):
         reject_input_as_output(settings.input, path)
@@ -204,14 +222,11 @@ def _exists(path, more=""):
 
 
 def _learn(counts, settings):
-    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe}[settings.algorithm]
-    return learn(
-        counts,
-        size=settings.size,
-        min_frequency=settings.min_frequency,
-        alphabet_limit=settings.alphabet_limit,
-        unused=settings.unused,
-    )
+    options = {name: getattr(settings, name) for name in ("size", "min_frequency", "unused")}
+    if settings.algorithm == _BYTE_LEVEL:
+        return learn_byte_level_bpe(counts, **options)
+    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe, "words": learn_words}
+    return learn[settings.algorithm](counts, alphabet_limit=settings.alphabet_limit, **options)
 
 
 def _write_vocabulary(output, vocabulary, *, lowercase):
@@ -224,10 +239,14 @@ def _write_vocabulary(output, vocabulary, *, lowercase):
 
 
 class CountWords(beam.DoFn):
-    """str -> (word in UTF-8, count), as few elements as `max_words` words in memory allow."""
+    """str -> (word in UTF-8, count), as few elements as `max_words` words in memory allow.
 
-    def __init__(self, *, lowercase, max_words):
+    Words of byte-level BPE are letters of bytes (`to_letters`).
+    """
+
+    def __init__(self, *, lowercase, max_words, byte_level=False):
         super().__init__()
+        self._byte_level = byte_level
         self._lowercase = lowercase
         self._max_words = max_words
         self._words = Metrics.counter("vocabulary", "words")
@@ -236,8 +255,15 @@ class CountWords(beam.DoFn):
         # TensorFlow is loaded in a worker, not where the job is described.
         import tensorflow as tf
 
-        from keras_bert.text.normalization import WordSplitter, normalize
+        from keras_bert.text.bpe import byte_level_words
+        from keras_bert.text.normalization import WordSplitter, normalize, valid_utf8
 
+        if self._byte_level:
+            self._split = lambda texts: [
+                to_letters(word).encode("utf-8")
+                for word in byte_level_words(valid_utf8(tf.constant(texts))).values.numpy()
+            ]
+            return
         splitter = WordSplitter()
 
         self._split = lambda texts: splitter.words(

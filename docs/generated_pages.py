@@ -25,16 +25,20 @@ API = {
         "Tasks",
         """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
         SpanClassifier RelationClassifier FillMask Pretrainer SentenceOrderPretrainer
-        SpanPretrainer CausalLM MaskedCausalLM""",
+        SpanPretrainer CausalLM MaskedCausalLM SkipGram Cbow""",
     ),
-    "encoders": ("Encoders", "load BertConfig BertEncoder ScalarMix"),
+    "encoders": ("Encoders", "load BertConfig BertEncoder StaticConfig StaticEncoder ScalarMix"),
     "text": (
         "Text and data",
         """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary load_vocabulary learn_vocabulary
         pretraining_data inspect""",
     ),
-    "training": ("Training", "pretrain finetune sweep evaluate quickstart"),
-    "use": ("Using a model", "predict show_predictions embed embed_to_file fill_mask"),
+    "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
+    "use": (
+        "Using a model",
+        """predict show_predictions embed embed_to_file fill_mask generate next_tokens
+         log_probability nearest WordVectors""",
+    ),
     "pictures": (
         "Pictures",
         "draw_run draw_attention draw_contexts draw_similarity",

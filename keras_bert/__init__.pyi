@@ -9,10 +9,22 @@ from data_gen.vocabulary import LearnedVocabulary
 from keras_bert.base.errors import InputError as InputError
 from keras_bert.encoders.bert.config import BertConfig as BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
+from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
+from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.gpt.config import Gpt2Config as Gpt2Config
+from keras_bert.encoders.gpt.config import OpenAIGptConfig as OpenAIGptConfig
+from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
+from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
+from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+from keras_bert.encoders.static.config import StaticConfig as StaticConfig
+from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.inference.generate import GeneratedText, TextProbability
+from keras_bert.inference.nearest import Neighbour
+from keras_bert.inference.nearest import WordVectors as WordVectors
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -21,6 +33,7 @@ from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
+from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM as BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
@@ -29,6 +42,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer as SentenceOrderPretrainer,
 )
 from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
+from keras_bert.tasks.pretraining.static_vectors import Cbow as Cbow
+from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )
@@ -38,6 +53,8 @@ from keras_bert.tasks.span_classification.relation_classifier import (
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
+from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary
+from keras_bert.text.gpt_vocabularies import GptVocabulary as GptVocabulary
 from keras_bert.text.tokenizer import Tokenizer as Tokenizer
 from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
 from keras_bert.text.vocabulary import Vocabulary as Vocabulary
@@ -45,16 +62,27 @@ from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabular
 
 __version__: str
 __all__ = [
+    "AwdLstmConfig",
+    "AwdLstmEncoder",
     "BackgroundServer",
     "BertConfig",
     "BertEncoder",
+    "BidirectionalLM",
+    "BilmConfig",
+    "BilmEncoder",
     "BpeVocabulary",
+    "ByteLevelVocabulary",
     "CausalLM",
+    "Cbow",
     "Classifier",
     "FillMask",
+    "Gpt2Config",
+    "GptEncoder",
+    "GptVocabulary",
     "InputError",
     "MaskedCausalLM",
     "MultipleChoice",
+    "OpenAIGptConfig",
     "PairClassifier",
     "Pretrainer",
     "QuestionAnswerer",
@@ -62,12 +90,16 @@ __all__ = [
     "RelationClassifier",
     "ScalarMix",
     "SentenceOrderPretrainer",
+    "SkipGram",
     "SpanClassifier",
     "SpanPretrainer",
+    "StaticConfig",
+    "StaticEncoder",
     "Tagger",
     "Tokenizer",
     "Vocabulary",
     "WordPieceVocabulary",
+    "WordVectors",
     "ask",
     "convert",
     "diagnose",
@@ -81,11 +113,16 @@ __all__ = [
     "export",
     "fill_mask",
     "finetune",
+    "generate",
+    "glue",
     "inspect",
     "learn_vocabulary",
     "load",
     "load_task",
     "load_vocabulary",
+    "log_probability",
+    "nearest",
+    "next_tokens",
     "predict",
     "pretrain",
     "pretraining_data",
@@ -94,6 +131,7 @@ __all__ = [
     "serve",
     "show_predictions",
     "sweep",
+    "with_task_tokens",
 ]
 
 def ask(
@@ -154,10 +192,12 @@ def convert(
 
     Args:
         input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
-            preset, hf://owner/name.
-        output: the folder to write.
-        to: the format to write; every command here reads huggingface, and keras-nlp contains the
-            encoder only.
+            preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt),
+            hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec).
+        output: the folder to write, or the file of word vectors.
+        to: the format to write; every command here reads huggingface, keras-nlp and allennlp contain
+            the encoder only, and word2vec (also fastText's .vec), word2vec-binary and glove are files
+            of static vectors.
         force: replace an output that this command wrote before.
         report: a function that receives one line if nothing had to be written.
 
@@ -243,7 +283,9 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
     and where the task has these metrics `confusion.png` (how often each label was predicted for
     each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
-    (accuracy by confidence).
+    (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
+    metric by the number of examples), and for several choices of layers `layers.png`, with standard
+    deviations over seeds.
 
     Args:
         run: the output folder of a finished run.
@@ -300,8 +342,9 @@ def embed(
         model: a model folder, the output of a run, or hf://owner/name.
         data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
             input (None: pass `text`).
-        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
-            layers above it.
+        layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
+            mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
+            above it.
         tokens: what has a vector in addition to the whole text: words, as the mean of their subword
             tokens or by the first one; subword tokens; or nothing.
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
@@ -342,8 +385,9 @@ def embed_to_file(
         header: whether the first line of a TSV names its columns (None: detected from the content).
         model: a model folder, the output of a run, or hf://owner/name.
         data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
-        layers: the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of all
-            layers above it.
+        layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
+            mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
+            above it.
         tokens: what has a vector in addition to the whole text: words, as the mean of their subword
             tokens or by the first one; subword tokens; or nothing.
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
@@ -507,22 +551,29 @@ def finetune(
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
-    scalar_mix: bool = ...,
+    layers: str = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
+    static_vectors: str | PathLike[str] | None = ...,
+    freeze_static_vectors: bool = ...,
     train_layers: int | None = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
     num_seeds: int = ...,
+    train_fraction: float | Sequence[float] = ...,
+    baseline: str | None = ...,
+    ensemble: bool = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
     bilstm: int | None = ...,
+    lm_loss_weight: float = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
+    hidden_layers: int = ...,
     metric: str | None = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
@@ -566,7 +617,9 @@ def finetune(
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
-        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
+            gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
+            mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
@@ -577,9 +630,14 @@ def finetune(
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
             for the head of a frozen encoder).
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: L2 regularization of the mix toward equal weights.
-        scalar_mix_layer_norm: normalize every layer before mixing.
+        layers: the layers that the head reads: last, second-to-last, sum-last-4, concat-last-4, sum-
+            all, mean-last-4, first, layer-K (first is the embedding layer), or a learned mix: mix-
+            last-4, mix-all.
+        scalar_mix_l2: L2 regularization of a learned mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before a learned mix.
+        static_vectors: a model folder of static vectors, or a file of word vectors, of the model's own
+            vocabulary: the head reads them concatenated with the encoder's output (None: none).
+        freeze_static_vectors: keep the `static_vectors` as they are.
         train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
             whole model).
         gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
@@ -587,12 +645,20 @@ def finetune(
         patience: early stopping: epochs in a row without a better metric on the dev data (None: train
             all epochs).
         keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
-        num_seeds: repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and
+        num_seeds: repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and
             standard deviation, and keeps the model that is best on the dev data.
+        train_fraction: train on a random part of the training examples: fractions up to 1, or counts
+            above 1; with several, a run for each, for the score against the number of examples.
+        baseline: make each run from this model, too: a folder, or random, which has the sizes of the
+            model and random weights (None: none).
+        ensemble: average the probabilities of all seeds' models: evaluates the ensemble on the dev
+            data, and exports it as one SavedModel, in OUTPUT/ensemble/.
         max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
             of the model if it has fewer).
         dropout: dropout rate of the head's input (None: from the model's config).
         bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        lm_loss_weight: with a causal encoder, weight of an additional next-token loss on the same texts
+            (0.5 in OpenAI GPT).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
@@ -603,6 +669,8 @@ def finetune(
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
             label.
+        hidden_layers: hidden layers with ReLU between what the head reads and its linear layer, of the
+            encoder's size.
         metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
             accuracy; micro_f1 with several labels per text).
         text_column: the column (from 1) or key of the text (None: detected from names and content).
@@ -624,16 +692,202 @@ def finetune(
     Returns:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
         `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
-        from the training examples (such as `labels`), `steps`, `parameters`,
+        from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
         `trainable_parameters`, `seconds` and `history` (see
-        `keras_bert.training.monitoring.history.History`). With a scalar mix also `scalar_mix`: its
-        `layer_weights`, embeddings first, and `gamma`. With several seeds these are of the run
-        that is best on the dev data, with the `mean` and `std` of the official metrics over all
-        runs, and `runs` (see `keras_bert.training.finetune.run_series`).
+        `keras_bert.training.monitoring.history.History`). With a learned mix of layers also
+        `scalar_mix`: its `layer_weights`, the lowest layer first, and `gamma`. With several seeds
+        these are of the run that is best on the dev data, with the `mean` and `std` of the official
+        metrics over all runs, and `runs` (see `keras_bert.training.finetune.run_series`). With
+        several `train_fraction`s or a `baseline` there is `training_sizes` instead of `mean` and
+        `std`: for "model" and "baseline" a list with, for each size, the number of
+        `train_examples`, the `metrics` of the seeds that select a model, and their `mean` and
+        `std`; and the model that is kept is not of the baseline. With `ensemble` there is
+        `ensemble`: the official metrics of the average, whose SavedModel is in OUTPUT/ensemble.
 
     Raises:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
+    """
+
+def generate(
+    *,
+    model: object,
+    prompt: str | Sequence[str],
+    max_tokens: int = ...,
+    temperature: float | None = ...,
+    top_k: int | None = ...,
+    top_p: float | None = ...,
+    seed: int = ...,
+    on_text: Callable[[str], None] | None = ...,
+) -> list[GeneratedText]:
+    """Continues texts with a causal language model.
+
+    Without `temperature`, `top_k` and `top_p` the next token is always the most probable one
+    (greedy decoding). With any of them it is drawn at random: prompt n with the seed `seed` + n,
+    so that it depends neither on the other prompts nor on how many there are. A text ends with the
+    token that ends texts in training ([SEP], or GPT's end of text), after `max_tokens`, and where
+    the model has no more positions.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        prompt: the beginning of a text, or of several texts.
+        max_tokens: maximum number of new tokens.
+        temperature: draw tokens at random, from the probabilities of the logits divided by it: below 1
+            prefers probable tokens (None: 1 with `top_k` or `top_p`; without them, always take the most
+            probable token).
+        top_k: draw from this many most probable tokens (None: all).
+        top_p: draw from the most probable tokens that together have this probability (None: 1).
+        seed: seed of the random choice; the same seed gives the same text.
+        on_text: called with each new part of the text as it is generated, for a single prompt.
+
+    `model` may also be a `CausalLM`. Its vocabulary may have no capitals or accents; the text is
+    then without them, too.
+
+    Returns:
+        One `GeneratedText` per prompt, in order. Its text goes on at the prompt: it begins with a
+        space, or with the rest of the prompt's last word.
+
+    Raises:
+        InputError: the model is not a causal language model or cannot generate, a setting is out of
+            its bounds, or a prompt is empty or too long.
+    """
+
+def glue(
+    *,
+    output: str | PathLike[str],
+    batch_size: int | Sequence[int] = ...,
+    warmup: float = ...,
+    weight_decay: float = ...,
+    schedule: str = ...,
+    layer_decay: float = ...,
+    seed: int = ...,
+    dtype: str = ...,
+    steps_per_execution: int = ...,
+    checkpoint_every: int = ...,
+    keep_checkpoints: int = ...,
+    strategy: str = ...,
+    deterministic: bool = ...,
+    histograms: bool = ...,
+    force: bool = ...,
+    model: str | PathLike[str] | None = ...,
+    architecture: str | None = ...,
+    vocab: str | PathLike[str] | None = ...,
+    cased: bool = ...,
+    epochs: int | Sequence[int] = ...,
+    learning_rate: float | Sequence[float] = ...,
+    freeze_encoder: bool = ...,
+    layers: str | Sequence[str] = ...,
+    scalar_mix_l2: float = ...,
+    scalar_mix_layer_norm: bool = ...,
+    static_vectors: str | PathLike[str] | None = ...,
+    freeze_static_vectors: bool = ...,
+    train_layers: int | None = ...,
+    gradual_unfreezing: bool = ...,
+    patience: int | None = ...,
+    keep: str = ...,
+    num_seeds: int = ...,
+    max_length: int | None = ...,
+    dropout: float | None = ...,
+    bilstm: int | None = ...,
+    lm_loss_weight: float = ...,
+    pooling: str | None = ...,
+    data: str | PathLike[str],
+    tasks: str | Sequence[str] = ...,
+    quick: bool = ...,
+    dev_only: bool = ...,
+    report: Callable[[str], None] | None = ...,
+) -> dict[str, Any]:
+    """Fine-tunes and evaluates a model on all of GLUE (Wang et al. 2018), and writes a submission.
+
+    For each task, `keras_bert.sweep` tries every combination of the grid in OUTPUT/runs/TASK; with
+    several seeds, `keras_bert.finetune` repeats the best one in OUTPUT/runs/TASK-seeds. The model
+    with the highest metric on the dev data predicts the test file. All files are read, and the
+    expected time is measured and reported, before training starts. Calling it again with the same
+    arguments resumes an interrupted run; what is finished is not repeated.
+
+    Args:
+        output: the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per
+            task), submission/ and submission.zip.
+        batch_size: the batch sizes to try.
+        warmup: fraction of steps for linear learning-rate warm-up.
+        weight_decay: weight decay; not applied to biases and LayerNorm.
+        schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
+            (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
+        layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
+            times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for fine-
+            tuning).
+        seed: random seed; same seed and input, same result.
+        dtype: dtype of the computation; weights are float32 either way.
+        steps_per_execution: steps that a device runs before it reports; checkpoints and evaluations
+            fall on multiples of it.
+        checkpoint_every: steps between checkpoints.
+        keep_checkpoints: number of newest checkpoints to keep until the run is finished; if the newest
+            is damaged, the run resumes from the one before.
+        strategy: the devices: one (none), all GPUs of this machine (mirrored), the machines of
+            TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
+        deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
+            process).
+        histograms: write histograms of all trained variables into logs/ at each evaluation, for
+            TensorBoard.
+        force: start over: delete what this command left in the output before.
+        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
+            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
+            random weights).
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
+            gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
+            mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
+            config.json (None: as the model).
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
+            encoding: vocab.json and merges.txt) (None: the model's).
+        cased: the vocabulary of an architecture is cased: keep capitals and accents.
+        epochs: the numbers of epochs to try.
+        learning_rate: the learning rates to try.
+        freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
+        layers: the layers to try, as those of finetune; with several, the default is one rate (5e-5, or
+            1e-3 with a frozen encoder), batch size (32) and number of epochs (3).
+        scalar_mix_l2: L2 regularization of a learned mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before a learned mix.
+        static_vectors: a model folder of static vectors, or a file of word vectors, of the model's own
+            vocabulary: the head reads them concatenated with the encoder's output (None: none).
+        freeze_static_vectors: keep the `static_vectors` as they are.
+        train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
+            whole model).
+        gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
+            following epoch, from the last down (ULMFiT).
+        patience: early stopping: epochs in a row without a better metric on the dev data (None: train
+            all epochs).
+        keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
+        num_seeds: train the best setting of each task with this many consecutive seeds: reports mean
+            and standard deviation.
+        max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
+            of the model if it has fewer).
+        dropout: dropout rate of the head's input (None: from the model's config).
+        bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        lm_loss_weight: with a causal encoder, weight of an additional next-token loss on the same texts
+            (0.5 in OpenAI GPT).
+        pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
+            token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
+            without a pooler, whose [CLS] was never trained; last for a causal model).
+        data: GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on.
+        tasks: the tasks to train; MNLI includes MNLI-mm and AX.
+        quick: one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 epochs; a
+            learning rate, batch size or epochs that are given count.
+        dev_only: train and evaluate only: needs no test files and writes no submission.
+        report: called with each line about the files and the training, such as `print`.
+
+    Returns:
+        The contents of metrics.json. `tasks` has for each task, and for MNLI-mm, GLUE's `metrics`
+        of the model that is kept, by GLUE's names, on the dev data; their mean as `score`; and the
+        `learning_rate`, `batch_size` and `epochs` of the model, the number of `runs` and their
+        `seconds`. With several seeds it has `mean` and `std`, of the score over the seeds.
+        `average` is GLUE's average of the scores, `with_wnli` and `without_wnli` (as the BERT paper
+        has it), or None where a task is missing; with several seeds `mean` and `std` are of the
+        average of each seed, for which MNLI counts with the matched accuracy. `submission` is the
+        path of the zip, or None, and `missing` the submission files that it lacks.
+
+    Raises:
+        InputError: an argument, the model or a file is invalid (all missing files are named
+            together), or the output folder contains something else.
     """
 
 def inspect(path: str | PathLike[str], *, split: str = ..., count: int = ...) -> list[Instance]:
@@ -678,13 +932,14 @@ def learn_vocabulary(
         input: text files, gzip too (books, one sentence per line, JSON Lines with a text field),
             Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset.
         output: where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its tokens
-            in the text), or for bpe a folder.
+            in the text), or for byte-pair encoding a folder.
         size: number of tokens to learn, special tokens included.
-        algorithm: wordpiece, as in BERT, or byte-pair encoding of characters (not the byte-level BPE of
-            GPT-2 and RoBERTa).
+        algorithm: wordpiece, as in BERT, byte-pair encoding of characters (bpe) or of bytes (always
+            cased), as in GPT-2 and RoBERTa, or whole words, for static vectors.
         cased: keep capitals and accents.
         min_frequency: minimum count of a token in the text.
-        alphabet_limit: number of different characters to keep, the most frequent ones.
+        alphabet_limit: number of different characters to keep, the most frequent ones; byte-level BPE
+            has all 256 bytes.
         unused: slots for tokens that you add later, [unused0] ….
         max_words: number of different words in the memory of a worker and of the learner: the most
             frequent ones, ties by code points.
@@ -718,7 +973,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
@@ -726,8 +981,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
             own setting.
 
     Returns:
-        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: its byte-level tokenizer is not supported.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
+        where the folder of a model that is not BERT's has none.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -754,6 +1009,79 @@ def load_vocabulary(path: str | PathLike[str]) -> Vocabulary:
 
     Raises:
         InputError: there is none, or one of an unsupported kind.
+    """
+
+def log_probability(*, model: object, text: str | Sequence[str]) -> list[TextProbability]:
+    """Returns how probable texts are to a causal language model.
+
+    It is the sum of the log-probabilities of a text's tokens, each after those before it, without
+    that of the text's end. If the model's sequences begin with no special token, the first token of
+    a text counts as given.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        text: the texts.
+
+    `model` may also be a `CausalLM`.
+
+    Returns:
+        One `TextProbability` per text, in order: `log_probability` (nats), `tokens` and
+        `perplexity`.
+
+    Raises:
+        InputError: as for `generate`.
+    """
+
+def nearest(
+    *,
+    model: object,
+    word: str | None = ...,
+    analogy: str | Sequence[str] | None = ...,
+    top_k: int = ...,
+    analogies: str | PathLike[str] | None = ...,
+    pairs: str | PathLike[str] | None = ...,
+) -> list[Neighbour] | dict[str, Any]:
+    """The neighbours of a word or of an analogy, or the metrics of a file.
+
+    For several questions to one model, use `WordVectors`, which loads it once.
+
+    Args:
+        model: a model folder, such as one of static vectors, or a file of word vectors.
+        word: the word whose neighbours are wanted (None: none).
+        analogy: three words a b c: the words nearest to a - b + c, as king man woman (None: none).
+        top_k: number of words.
+        analogies: the accuracy on a file of analogies, four words per line, the last one to be found
+            (None: none).
+        pairs: the rank correlation with a file of rated pairs, two words and a number per line (None:
+            none).
+
+    `model` may also be a task, or a `WordVectors`.
+
+    Returns:
+        For `word` and `analogy` a list of `Neighbour`, a word and the cosine of its vector, the
+        most similar first. For `analogies` and `pairs` a dictionary: see
+        `WordVectors.evaluate_analogies` and `WordVectors.evaluate_similarity`.
+
+    Raises:
+        InputError: the model cannot be loaded, the vocabulary does not have a word, or a file is
+            invalid.
+    """
+
+def next_tokens(*, model: object, prompt: str, top_k: int = ...) -> list[Candidate]:
+    """Returns the most probable tokens after the beginning of a text.
+
+    Args:
+        model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
+        prompt: the beginning of a text.
+        top_k: number of candidates.
+
+    `model` may also be a `CausalLM`. Tokens are named as in `fill_mask`.
+
+    Returns:
+        `Candidate` tuples (token, probability), the most probable first.
+
+    Raises:
+        InputError: as for `generate`.
     """
 
 def predict(
@@ -815,7 +1143,7 @@ def pretrain(
     output: str | PathLike[str],
     batch_size: int | Sequence[int] = ...,
     warmup: float = ...,
-    weight_decay: float = ...,
+    weight_decay: float | None = ...,
     schedule: str = ...,
     layer_decay: float = ...,
     seed: int = ...,
@@ -830,19 +1158,23 @@ def pretrain(
     data: str | PathLike[str] | Sequence[str | PathLike[str]],
     vocab: str | PathLike[str],
     steps: int | Sequence[int] | None = ...,
+    epochs: int | Sequence[int] | None = ...,
     minutes: float | Sequence[float] | None = ...,
     batch_tokens: int | Sequence[int] | None = ...,
     architecture: str | None = ...,
     model: str | PathLike[str] | None = ...,
     initialization: str | None = ...,
-    learning_rate: float = ...,
-    optimizer: str = ...,
+    learning_rate: float | None = ...,
+    optimizer: str | None = ...,
     clip_norm: float = ...,
     gradient_accumulation: int = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
     bad_records: str = ...,
     objective: str | None = ...,
+    window: int | None = ...,
+    negatives: int | None = ...,
+    subsample: float | None = ...,
     causal_fraction: float = ...,
     span_boundary_weight: float | None = ...,
     max_span_length: int | None = ...,
@@ -858,9 +1190,13 @@ def pretrain(
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    The default for an encoder that does not support the data's objective is its first one:
+    "causal-lm" for "awd-lstm", "bidirectional-lm" (a `BidirectionalLM`) for "elmo", and
+    "skip-gram" (a `SkipGram`, or with "cbow" a `Cbow`) for "static".
 
-    Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
+    Lists of `data`, `steps` (or `epochs` or `minutes`) and `batch_size` make phases, which follow
+    one another with one optimizer and one schedule; each evaluates on its own folder's held-out
+    examples.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
     those of an uninterrupted run bit for bit. A finished run is not repeated.
@@ -870,7 +1206,8 @@ def pretrain(
             checkpoints/.
         batch_size: examples per step (per phase).
         warmup: fraction of steps for linear learning-rate warm-up.
-        weight_decay: weight decay; not applied to biases and LayerNorm.
+        weight_decay: weight decay; not applied to biases and LayerNorm (None: 0.01; 0 for skip-gram and
+            cbow).
         schedule: learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular
             (ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant.
         layer_decay: layer-wise learning-rate decay: the rate of each layer is that of the layer above
@@ -895,11 +1232,14 @@ def pretrain(
         vocab: the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt).
         steps: optimizer steps (per phase) (None: give minutes).
+        epochs: instead of steps: passes over the data (per phase) (None: give steps).
         minutes: instead of steps: the total training time; the number of steps, and with it the
             schedule, is planned at the start by measuring (per phase) (None: give steps).
         batch_tokens: instead of the batch size: tokens per step including padding; batches are of
             examples of similar length, as many as fit (per phase) (None: batch_size examples).
-        architecture: start from random weights: tiny, mini, small, medium, base, large, or a
+        architecture: start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-
+            tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
+            mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
             config.json (None: tiny, where no model is given).
         model: start from the weights of a model folder, of a run's output, or of hf://owner/name (None:
             start from random weights).
@@ -907,8 +1247,9 @@ def pretrain(
             the neighbouring tokens (neighbours), which a masked LM otherwise learns only after
             thousands of steps, or to nothing in particular, as in BERT (bert) (None: neighbours, where
             no model is given).
-        learning_rate: learning rate at the end of the warm-up.
-        optimizer: AdamW, or LAMB for batches of thousands of examples.
+        learning_rate: learning rate at the end of the warm-up (None: 5e-4; 0.1 for skip-gram and cbow).
+        optimizer: AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the
+            vectors of a batch (None: adamw; adagrad for skip-gram and cbow).
         clip_norm: global norm for gradient clipping; 0: no clipping.
         gradient_accumulation: split each step's batch into this many parts, computed one after another,
             to fit into memory.
@@ -917,8 +1258,14 @@ def pretrain(
         bad_records: what to do with unreadable records: stop with an error that names file and record
             (error), or read all records once at the start, leave the damaged ones out and count them
             (skip).
-        objective: the objective of the data folder, or causal-lm, which predicts the next token on the
-            sequences of any folder (None: the data folder's own).
+        objective: the objective of the data folder; or on the sequences of any folder causal-lm, which
+            predicts the next token, bidirectional-lm, which predicts the next and the previous token
+            (ELMo), or skip-gram or cbow, which train static vectors (None: the data folder's own, or
+            the first that the encoder supports).
+        window: skip-gram and cbow: contexts on either side of a token, up to this many (None: 5).
+        negatives: skip-gram and cbow: random tokens for each prediction (None: 5).
+        subsample: skip-gram and cbow: frequency above which tokens are left out at random; 0: none
+            (None: 0.001).
         causal_fraction: fraction of each batch trained as a causal LM, the rest as a masked LM, on data
             of the objective mlm (GPT-BERT).
         span_boundary_weight: weight of the span-boundary loss relative to the masked-token loss, for
@@ -1184,21 +1531,26 @@ def sweep(
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
-    scalar_mix: bool = ...,
+    layers: str | Sequence[str] = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
+    static_vectors: str | PathLike[str] | None = ...,
+    freeze_static_vectors: bool = ...,
     train_layers: int | None = ...,
     gradual_unfreezing: bool = ...,
     patience: int | None = ...,
     keep: str = ...,
+    num_seeds: int = ...,
     max_length: int | None = ...,
     dropout: float | None = ...,
     bilstm: int | None = ...,
+    lm_loss_weight: float = ...,
     pooling: str | None = ...,
     multi_label: bool = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
+    hidden_layers: int = ...,
     metric: str | None = ...,
     text_column: str | None = ...,
     header: bool | None = ...,
@@ -1208,7 +1560,7 @@ def sweep(
     report: Callable[[str], None] | None = ...,
     **of_other_kinds: Any,
 ) -> dict[str, Any]:
-    """Fine-tunes with every combination of learning rate, batch size and epochs.
+    """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
 
     The model with the highest metric on the dev data is kept. Calling it again with the same
     arguments resumes the interrupted run; finished runs are not repeated.
@@ -1242,7 +1594,9 @@ def sweep(
         model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
             kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
             random weights).
-        architecture: start from random weights instead: tiny, mini, small, medium, base, large, or a
+        architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
+            gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
+            mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
             config.json (None: as the model).
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
@@ -1252,9 +1606,13 @@ def sweep(
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        scalar_mix: the head reads a learned mix of all layers instead of the last one.
-        scalar_mix_l2: L2 regularization of the mix toward equal weights.
-        scalar_mix_layer_norm: normalize every layer before mixing.
+        layers: the layers to try, as those of finetune; with several, the default is one rate (5e-5, or
+            1e-3 with a frozen encoder), batch size (32) and number of epochs (3).
+        scalar_mix_l2: L2 regularization of a learned mix toward equal weights.
+        scalar_mix_layer_norm: normalize every layer before a learned mix.
+        static_vectors: a model folder of static vectors, or a file of word vectors, of the model's own
+            vocabulary: the head reads them concatenated with the encoder's output (None: none).
+        freeze_static_vectors: keep the `static_vectors` as they are.
         train_layers: train only the last layers, this many, and the head; freeze the rest (None: the
             whole model).
         gradual_unfreezing: train the head alone in the first epoch, and unfreeze one more layer in each
@@ -1262,10 +1620,14 @@ def sweep(
         patience: early stopping: epochs in a row without a better metric on the dev data (None: train
             all epochs).
         keep: keep the model of the epoch with the best metric on the dev data, or of the last epoch.
+        num_seeds: repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and
+            standard deviation, and keeps the model that is best on the dev data.
         max_length: maximum tokens per sequence, including [CLS] and [SEP] (None: 128, or the positions
             of the model if it has fewer).
         dropout: dropout rate of the head's input (None: from the model's config).
         bilstm: units per direction of a two-layer bidirectional LSTM over the encoder (None: none).
+        lm_loss_weight: with a causal encoder, weight of an additional next-token loss on the same texts
+            (0.5 in OpenAI GPT).
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
@@ -1276,6 +1638,8 @@ def sweep(
         class_weights: weights of training examples: none (all equal), balanced (all labels have the
             same total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each
             label.
+        hidden_layers: hidden layers with ReLU between what the head reads and its linear layer, of the
+            encoder's size.
         metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
             accuracy; micro_f1 with several labels per text).
         text_column: the column (from 1) or key of the text (None: detected from names and content).
@@ -1295,8 +1659,29 @@ def sweep(
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
         its name as `kept["run"]`, and `runs`: by name, each run's `learning_rate`, `batch_size` and
-        `epochs`, the `metric` that the runs are compared by, `kept`, `dev`, `steps` and `seconds`.
+        `epochs` (and `layers` and `seed` of several), the `metric` that the runs are compared by,
+        `kept`, `dev`, `steps` and `seconds`. With several `layers` also `by_layers`: for each of
+        them the best combination's `learning_rate`, `batch_size` and `epochs`, the `metrics` of its
+        seeds, and their `mean` and `std`.
 
     Raises:
         InputError: see `keras_bert.finetune`.
+    """
+
+def with_task_tokens(encoder: Encoder, tokenizer: Tokenizer) -> tuple[Encoder, Tokenizer]:
+    """Gives a causal language model the special tokens that a task reads its texts with.
+
+    A model whose sequences have no special tokens, such as `openai-gpt` and `gpt2`, gets `start`,
+    `delimiter` and `extract` (Radford et al. 2018, section 3.3): `<start> a <delimiter> b
+    <extract>`, where a task reads the state of the last. A model without a token for padding gets
+    one; its config names it, since `transformers` reads the last token that is not padding, and so
+    no text may end with it. New tokens are appended to the vocabulary, and rows with random weights
+    to the embedding.
+
+    Args:
+        encoder: an `Encoder`.
+        tokenizer: its `Tokenizer`.
+
+    Returns:
+        (encoder, tokenizer): the same two, where nothing is missing or the encoder is not causal.
     """

@@ -42,6 +42,8 @@ def stub():
         "from keras_bert.inference.embed import TextEmbedding",
         "from keras_bert.encoders.encoder import Encoder",
         "from keras_bert.inference.fill_mask import Candidate",
+        "from keras_bert.inference.generate import GeneratedText, TextProbability",
+        "from keras_bert.inference.nearest import Neighbour",
         "from keras_bert.records.folder import DatasetCard",
         "from keras_bert.records.inspection import Instance",
         "from keras_bert.samples.quickstart import QuickstartSizes",

@@ -13,6 +13,14 @@ def percent(fraction, *, decimals=1):
     return f"{100 * fraction:.{decimals}f} %"
 
 
+def duration(seconds):
+    """`40 seconds`, `12 minutes`, `3.2 hours`, `4.5 days`."""
+    for unit, size in (("day", 86_400), ("hour", 3_600)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}s"
+    return counted(round(seconds / 60), "minute") if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
 def listed(names, *, most=10, quote=""):
     """`a, b, c`; of more than `most` names, the first ones and how many more there are.
 

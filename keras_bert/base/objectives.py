@@ -7,3 +7,7 @@ PAIRED = ("mlm-nsp", "mlm-sop")
 MASKINGS = ("static", "dynamic")
 # The one that trains on the texts of any examples.
 CAUSAL_LM = "causal-lm"
+# The one that does so in both directions.
+BIDIRECTIONAL_LM = "bidirectional-lm"
+# Those that train static vectors on the same texts.
+STATIC_VECTORS = ("skip-gram", "cbow")

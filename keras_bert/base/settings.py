@@ -180,12 +180,22 @@ def reading(cls):
 
     Without those that a model folder stores: the model has these.
     """
+    return _selected(cls, "Reading", lambda field: about(field).reads and not about(field).stored)
+
+
+@functools.cache
+def without(cls, *names):
+    """A class of the fields of another, except some; without its checks of combinations."""
+    return _selected(cls, "Other", lambda field: field.name not in names)
+
+
+def _selected(cls, prefix, belongs):
     fields = [
         (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
         for f in dataclasses.fields(cls)
-        if about(f).reads and not about(f).stored
+        if belongs(f)
     ]
-    name = cls.__name__.replace("Settings", "ReadingSettings")
+    name = cls.__name__.replace("Settings", f"{prefix}Settings")
     return dataclasses.make_dataclass(name, fields, bases=(Settings,), frozen=True, kw_only=True)
 
 

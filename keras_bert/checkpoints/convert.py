@@ -8,14 +8,21 @@ from typing import Any
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import held_names, reject_input_as_output, same_files, scratch_folder
 from keras_bert.base.settings import takes
+from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.model_folder import build_task, find_model_folder
 from keras_bert.checkpoints.named_models import read_foreign
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_table, save_folder
-from keras_bert.checkpoints.settings import ConvertSettings
+from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
+from keras_bert.checkpoints.word_vectors import (
+    convert_word_vectors,
+    is_word_vectors,
+    save_word_vectors,
+)
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.layer_choice import LAST
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
@@ -45,20 +52,30 @@ def convert(
     """
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
     source, output = Path(settings.input), Path(settings.output)
-    if not is_google(source):
+    if not is_google(source) and not is_word_vectors(source):
         source = find_model_folder(settings.input)
     reject_input_as_output([source], settings.output)
+    if settings.to in VECTOR_FORMATS:
+        return _to_word_vectors(source, settings)
     is_model = is_google(source) or (source / CONFIG).exists()
     if is_model and source.resolve() in output.resolve().parents:
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
     found, model, tokenizer, left_out = read_model(source)
-    if to != "huggingface" and getattr(model, "layer_mix", None) is not None:
-        raise InputError(f"{input} has a learned layer mix, which the format {to} cannot express.")
-    if to == "keras-nlp" and not isinstance(model, Encoder):
+    layers = getattr(model, "layer_choice", LAST)
+    if to != "huggingface" and layers != LAST:
+        raise InputError(
+            f"{input} reads the layers {layers}, which the format {to} cannot express."
+        )
+    if to in ("keras-nlp", "allennlp") and not isinstance(model, Encoder):
         left_out = [*left_out, model.architecture]
         model = model.encoder
-    save = {"huggingface": save_folder, "google": save_google, "keras-nlp": save_keras_nlp}[to]
+    save = {
+        "huggingface": save_folder,
+        "google": save_google,
+        "keras-nlp": save_keras_nlp,
+        "allennlp": save_allennlp,
+    }[to]
     if settings.force or not _is_there(save, model, tokenizer, output):
         save(model, tokenizer, output, overwrite=settings.force)
     elif report is not None:
@@ -66,6 +83,20 @@ def convert(
     is_task = not isinstance(model, Encoder)
     wrote = model.architecture if is_task else model.tensor_names(model.config).base_class
     return {"found": found, "wrote": wrote, "left_out": left_out}
+
+
+def _to_word_vectors(source, settings):
+    """`convert` to a file of word vectors; from one, without a model in memory."""
+    given = {"format": settings.to, "overwrite": settings.force}
+    left_out = []
+    if is_word_vectors(source):
+        found = convert_word_vectors(source, settings.output, **given)
+    else:
+        found, model, tokenizer, left_out = read_model(source)
+        save_word_vectors(model, tokenizer, settings.output, **given)
+        if not isinstance(model, Encoder):
+            left_out = [*left_out, *model.heads]
+    return {"found": found, "wrote": "word vectors", "left_out": left_out}
 
 
 def _is_there(save, model, tokenizer, output):
@@ -79,7 +110,8 @@ def _is_there(save, model, tokenizer, output):
 
 def read_model(source):
     """A model in any format -> (the format's name, model, tokenizer, what is left out)."""
-    if is_google(source) or is_keras_nlp(source) or not (source / CONFIG).exists():
+    is_foreign = is_google(source) or is_keras_nlp(source) or is_allennlp(source)
+    if is_foreign or not (source / CONFIG).exists():
         return *read_foreign(source), []
     checkpoint = PretrainedCheckpoint(source)
     task = build_task(checkpoint) if checkpoint.holds_task else None

@@ -38,6 +38,7 @@ from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_POOLER,
     sizes_of,
 )
+from keras_bert.heads.layer_choice import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS
@@ -240,8 +241,11 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         raise InputError(
             f"google-research/bert has no task like {model.KIND}. Convert its encoder instead."
         )
-    if is_task and model.layer_mix is not None:
-        raise InputError("google-research/bert has no layer mix, which this task uses.")
+    if is_task and model.layer_choice != LAST:
+        raise InputError(
+            "google-research/bert has heads over the last layer only. This task reads the layers "
+            f"{model.layer_choice}."
+        )
     encoder = model.encoder if is_task else model
     heads = [name for name in GOOGLE_HEADS if is_task and hasattr(model, name)]
     _warn_of_changes(model, heads)

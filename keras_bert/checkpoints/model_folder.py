@@ -25,7 +25,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
 
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, or `vocab.json` and `merges.txt` of our byte-pair encoding), or the output
+            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
             of a run, which contains such a folder. Or a name,
             `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
             archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
@@ -33,8 +33,8 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             own setting.
 
     Returns:
-        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer of a RoBERTa folder is
-        None, with a warning: its byte-level tokenizer is not supported.
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
+        where the folder of a model that is not BERT's has none.
 
     Raises:
         InputError: a file is missing or broken, the config asks for what the encoder cannot
@@ -76,9 +76,10 @@ def build_task(checkpoint):
     # Checked before a model of the config's sizes is built.
     table = [line for head in kind.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
-    mix = checkpoint.layer_mix()
-    if mix is not None:
-        options["layer_mix"] = mix
+    options |= checkpoint.layer_options()
+    vectors = checkpoint.static_vectors()
+    if vectors is not None:
+        options["static_vectors"] = vectors
     task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
     assign_heads(task, checkpoint, class_names)
     task.tuned = (*task.tuned, *checkpoint.tuned(kind))

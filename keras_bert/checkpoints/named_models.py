@@ -1,4 +1,4 @@
-"""Models by name (`hf://…`, `kaggle://…`) and in archives, as model folders on this machine.
+"""Models by name (`hf://…`, `kaggle://…`), in archives and in files, as folders on this machine.
 
 Other formats than Hugging Face's are converted once, into a cache: `KERAS_BERT_CACHE`, or
 `keras-bert` in the system's folder for caches. A cached folder is named after the hash of its
@@ -26,7 +26,8 @@ def local_folder(model):
     """The folder of a model that is given by name or as an archive; any other path as it is.
 
     A name is `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation[/version]`.
-    An archive is a `.zip` or `.tar.gz` of a folder in any supported format.
+    An archive is a `.zip` or `.tar.gz` of a folder in any supported format. A file of word vectors
+    becomes a folder, too.
 
     Raises:
         InputError: the model cannot be downloaded (see `hub.download`) or unpacked (see
@@ -44,6 +45,8 @@ def local_folder(model):
         return _converted(_download_from_kaggle(text), name=text)
     if archives.is_archive(text):
         return _unpacked(text)
+    if _is_word_vectors(text):
+        return _converted_file(Path(text))
     return Path(model)
 
 
@@ -115,6 +118,22 @@ def _converted(folder, *, name):
     return cached
 
 
+def _is_word_vectors(path):
+    if not os.path.isfile(path):
+        return False
+    from keras_bert.checkpoints.word_vectors import is_word_vectors
+
+    return is_word_vectors(path)
+
+
+def _converted_file(path):
+    """The cached folder that a file of word vectors is converted to."""
+    cached = _cached([path])
+    if not cached.exists():
+        _convert(path, cached, name=path)
+    return cached
+
+
 def _unpacked(archive):
     cached = _cached([Path(archive)])
     if not cached.exists():
@@ -137,6 +156,8 @@ def _convert(source, cached, *, name):
     try:
         _, model, tokenizer = read_foreign(source)
     except InputError as error:
+        if str(name) in str(error):
+            raise
         raise InputError(f"{name}: {error}") from error
     save_folder(model, tokenizer, cached)
 
@@ -149,20 +170,28 @@ def _is_hugging_face(folder):
 
 def read_foreign(source):
     """A model in another format than Hugging Face's -> (the format's name, model, tokenizer)."""
+    from keras_bert.checkpoints.allennlp import is_allennlp, load_allennlp
     from keras_bert.checkpoints.google import is_google, load_google
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
 
+    if is_allennlp(source):
+        return "allennlp", *load_allennlp(source)
     if is_google(source):
         return "google", *load_google(source)
     if is_keras_nlp(source):
         return "keras-nlp", *load_keras_nlp(source)
+    if _is_word_vectors(source):
+        from keras_bert.checkpoints.word_vectors import WordVectorFile, load_word_vectors
+
+        return WordVectorFile(source).format, *load_word_vectors(source)
     if source.is_file():
         raise InputError(
             f"{source} is a file. Expected the folder that contains the model's files."
         )
     raise InputError(
         f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
-        "(config.json), a Google checkpoint (bert_config.json) or a keras-hub preset."
+        "(config.json), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
+        "AllenNLP (options.json and weights.hdf5)."
     )
 
 

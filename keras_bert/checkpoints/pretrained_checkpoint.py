@@ -9,12 +9,13 @@ import numpy as np
 from keras_bert import tasks
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import read_json
+from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.encoders import encoder_class, new_encoder, read_config
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.text.vocabulary_files import has_supported_vocabulary
+from keras_bert.heads.layer_choice import MIXES, check_layers
+from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
 
@@ -134,10 +135,10 @@ class PretrainedCheckpoint:
         )
 
     def _load_tokenizer(self):
-        if self.config.model_type == "roberta" and not has_supported_vocabulary(self.folder):
+        if self.config.model_type != "bert" and not has_vocabulary(self.folder):
             warnings.warn(
-                f"{self.folder}: RoBERTa's byte-level tokenizer is not supported, so the encoder "
-                "takes token ids only.",
+                f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
+                "vocab.txt), so the encoder takes token ids only.",
                 stacklevel=3,
             )
             return None
@@ -156,6 +157,8 @@ class PretrainedCheckpoint:
         """The encoder with the folder's weights."""
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
+        if self.tokenizer is not None:
+            encoder.set_vocabulary(self.tokenizer.vocabulary)
         return encoder
 
     def check_copies(self):
@@ -240,7 +243,10 @@ class PretrainedCheckpoint:
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values) | self.stored
+        values = task.settings_in_config(self.values)
+        if "pooling" in values and self.class_names.pooling is not None:
+            values["pooling"] = self.class_names.pooling
+        values |= self.stored
         settings = {name: values[name] for name in task.stored_settings() if name in values}
         for name, value in settings.items():
             try:
@@ -255,11 +261,30 @@ class PretrainedCheckpoint:
             )
         return settings
 
-    def layer_mix(self):
-        """The arguments of the task's layer mix; None if it has none."""
-        mix = self.stored.get("scalar_mix")
-        if mix is None:
+    def static_vectors(self):
+        """A new encoder of the task's static vectors; None if it has none."""
+        values = self.stored.get("static_vectors")
+        if values is None:
             return None
+        source = f"{self.source}, under {MARK}: `static_vectors`"
+        check_object(values, source=source)
+        config = read_config(values, source=source)
+        if config.num_hidden_states != 1:
+            raise InputError(f"{source} describes an encoder that is not static.")
+        return new_encoder(config)
+
+    def layer_options(self):
+        """The task's arguments `layers` and `layer_mix`, as far as the folder has them."""
+        layers, mix = self.stored.get("layers"), self.stored.get("scalar_mix")
+        options = {}
+        if layers is not None:
+            try:
+                check_layers(str(layers), learned=True)
+            except InputError as error:
+                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+            options["layers"] = str(layers)
+        if mix is None:
+            return options
         types = {"layer_norm_eps": (int, float, type(None)), "l2": (int, float)}
         valid = isinstance(mix, dict) and mix.keys() == types.keys()
         valid = valid and all(isinstance(mix[name], kind) for name, kind in types.items())
@@ -268,7 +293,12 @@ class PretrainedCheckpoint:
                 f"{self.source}, under {MARK}: invalid scalar_mix {mix!r}. Expected an object "
                 "with layer_norm_eps and l2."
             )
-        return mix
+        if options.get("layers", "mix-all") not in MIXES:
+            raise InputError(
+                f"{self.source}, under {MARK}: scalar_mix is for a learned mix of layers. "
+                f"Received: layers {layers}."
+            )
+        return {**options, "layer_mix": mix}
 
     def tuned(self, task):
         """The names of the stored settings that training has tuned."""

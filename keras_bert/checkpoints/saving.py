@@ -14,6 +14,7 @@ from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
+from keras_bert.heads.layer_choice import LAST
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 # The model card, which runs write into the model folder.
@@ -25,8 +26,7 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
 
     Args:
         model: an encoder or a task.
-        tokenizer: its `Tokenizer`; None only for a RoBERTa encoder, whose tokenizer is not
-            supported.
+        tokenizer: its `Tokenizer`; None only for a model that was loaded without one.
         folder: the path to write. It may not exist, or be empty.
         overwrite: replace a model folder that this library wrote.
 
@@ -86,8 +86,12 @@ def to_hugging_face(model):
         stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
         if model.bilstm is None:
             stored.pop("bilstm", None)
+        if model.layer_choice != LAST:
+            stored["layers"] = model.layer_choice
         if model.layer_mix is not None:
             stored["scalar_mix"] = model.layer_mix
+        if model.static_vectors_layer is not None:
+            stored["static_vectors"] = model.static_vectors_layer.config.to_dict()
         if tuned := [name for name in model.tuned if stored[name] is not None]:
             stored["tuned"] = tuned
     values[MARK] = stored

@@ -4,7 +4,9 @@ import dataclasses
 
 from keras_bert.base.settings import Settings, setting
 
-FORMATS = ("huggingface", "google", "keras-nlp")
+# Files of static vectors (see `keras_bert.checkpoints.word_vectors`).
+VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
+FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", *VECTOR_FORMATS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -13,15 +15,19 @@ class ConvertSettings(Settings):
 
     input: str = setting(
         help="a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp "
-        "preset, hf://owner/name",
+        "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
+        "hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec)",
         unit="PATH",
         is_path=True,
     )
-    output: str = setting(help="the folder to write", unit="PATH", is_path=True)
+    output: str = setting(
+        help="the folder to write, or the file of word vectors", unit="PATH", is_path=True
+    )
     to: str = setting(
         "huggingface",
-        help="the format to write; every command here reads huggingface, and keras-nlp contains "
-        "the encoder only",
+        help="the format to write; every command here reads huggingface, keras-nlp and "
+        "allennlp contain the encoder only, and word2vec (also fastText's .vec), word2vec-binary "
+        "and glove are files of static vectors",
         choices=FORMATS,
     )
     force: bool = setting(False, help="replace an output that this command wrote before")

@@ -12,18 +12,22 @@ _YES_OR_NO = {"yes": True, "no": False}
 # The groups of flags in the help, in this order, and what is in them; required flags are the first
 # group, and all others are the command's (or the task's) own.
 _GROUPS = {
-    "task and model": """task model architecture max_length pooling crf label_subwords aggregation
-        document_context threshold metric class_weights null_threshold stride""",
-    "data": """data input vocab cased text text_a text_b question context labels header fields glue
-        glue_dir text_column label_column word_column tag_column scheme pretokenized invalid_tags
-        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
-    "optimisation": """epochs steps minutes batch_size batch_tokens learning_rate schedule warmup
-        optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience keep
-        num_seeds train_layers gradual_unfreezing freeze_encoder seed""",
+    "task and model": """task model architecture max_length layers pooling hidden_layers crf
+        label_subwords aggregation document_context threshold metric class_weights null_threshold
+        stride""",
+    "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
+        header fields glue glue_dir text_column label_column word_column tag_column scheme
+        pretokenized invalid_tags unknown_labels wrong_offsets multi_label one_text eval_fraction
+        text_field input_format""",
+    "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
+        warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
+        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder train_fraction
+        baseline seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """histograms scalar_mix scalar_mix_l2 scalar_mix_layer_norm bilstm initialization
-        bad_records bad_lines shard_bytes compression replacement""",
+    "advanced": """histograms scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+        freeze_static_vectors lm_loss_weight initialization bad_records bad_lines shard_bytes
+        compression replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
 # The flags that --help shows; --help-all shows all.
@@ -31,7 +35,7 @@ _COMMON = frozenset(
     """task model architecture train dev data input output vocab epochs steps minutes batch_size
     learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
     context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue""".split()
+    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only""".split()
 )
 
 

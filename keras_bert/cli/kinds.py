@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
+from keras_bert.readers.arrow import is_saved_dataset
 from keras_bert.readers.glue import glue_settings, glue_task
 from keras_bert.tasks import kind_named
 
@@ -41,7 +42,9 @@ def kind_of_model(argv):
 def has_data_folder(argv):
     """Whether `--data` is a folder of pre-training data, not a labelled file or GLUE's folder."""
     data = value_of(argv, "--data")
-    return data is not None and value_of(argv, "--glue") is None and Path(data).is_dir()
+    if data is None or value_of(argv, "--glue") is not None:
+        return False
+    return Path(data).is_dir() and not is_saved_dataset(data)
 
 
 def value_of(argv, flag):

@@ -82,10 +82,13 @@ GROUPS = {
     "use a published model": (
         training_commands.finetune,
         training_commands.sweep,
+        training_commands.glue,
         model_commands.evaluate,
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+        model_commands.generate,
+        model_commands.nearest,
     ),
     "serve": (
         serving_commands.export,

@@ -1,4 +1,4 @@
-"""The commands that use a trained model: evaluate, predict, embed, fill-mask."""
+"""The commands that use a trained model: evaluate, predict, embed, fill-mask, generate, nearest."""
 
 import re
 import shlex
@@ -11,6 +11,8 @@ from keras_bert.inference.settings import (
     EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
+    GenerateCommandSettings,
+    NearestSettings,
     evaluate_settings,
     predict_settings,
 )
@@ -160,9 +162,97 @@ def fill_mask(settings, arguments):
     masks = fill_mask(**settings)
     for number, candidates in enumerate(masks, start=1):
         print("[MASK]" if len(masks) == 1 else f"[MASK] {number} of {len(masks)}")
-        for token, probability in candidates:
-            print(f"  {probability:8.4f}  {token}")
+        _print_candidates(candidates)
     return (
         f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
         "--train FILE --dev FILE --output DIR"
+    )
+
+
+def _print_candidates(candidates):
+    for token, probability in candidates:
+        print(f"  {probability:8.4f}  {token}")
+
+
+@command(
+    "generate",
+    "continue a text with a causal language model",
+    settings=GenerateCommandSettings,
+    backends=_TENSORFLOW,
+)
+def generate(settings, arguments):
+    """Continue a text, token by token, with a causal language model.
+
+    keras-bert generate --model FOLDER --prompt "Let's stick to"
+    keras-bert generate --model FOLDER --prompt "Once upon a time" --top-p 0.9 --seed 7
+    keras-bert generate --model FOLDER --prompt "Let's stick to" --candidates
+    keras-bert generate --model FOLDER --prompt "The cat sat on the mat." --log-probability
+
+    Without --temperature, --top-k and --top-p the next token is always the most probable one; with
+    any of them it is drawn at random, the same for the same --seed. A single text appears as it is
+    generated.
+    """
+    from keras_bert.inference.generate import generate, log_probability, next_tokens
+
+    model, prompts = settings["model"], settings["prompt"]
+    shows = {name: settings.pop(name, False) for name in ("candidates", "log_probability")}
+    if shows["candidates"]:
+        top_k = {"top_k": settings["top_k"]} if settings.get("top_k") else {}
+        for prompt in prompts:
+            print(prompt)
+            _print_candidates(next_tokens(model=model, prompt=prompt, **top_k))
+    elif shows["log_probability"]:
+        for prompt, found in zip(prompts, log_probability(model=model, text=prompts), strict=True):
+            print(
+                f"{found.log_probability:10.4f} nats, {counted(found.tokens, 'token')}, perplexity "
+                f"{found.perplexity:.2f}: {prompt}"
+            )
+    elif len(prompts) == 1:
+        began = []
+
+        def show(text):
+            if not began:
+                began.append(True)
+                print(prompts[0], end="")
+            print(text, end="", flush=True)
+
+        generate(**settings, on_text=show)
+        print()
+    else:
+        for found in generate(**settings):
+            print(found.prompt + found.text)
+    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+@command(
+    "nearest",
+    "find the words with the nearest vectors",
+    settings=NearestSettings,
+    backends=_TENSORFLOW,
+)
+def nearest(settings, arguments):
+    """Find the words whose vectors are nearest to a word's, and evaluate word vectors.
+
+    keras-bert nearest --model runs/vectors --word bank
+    keras-bert nearest --model glove.6B.100d.txt --analogy king man woman
+    keras-bert nearest --model runs/vectors --analogies questions-words.txt
+    keras-bert nearest --model runs/vectors --pairs wordsim353.csv
+
+    Vectors are those of the token embedding, compared by their cosine. The metrics of a file are
+    written as JSON.
+    """
+    import json
+
+    from keras_bert.inference.nearest import nearest
+
+    found = nearest(**settings)
+    if isinstance(found, dict):
+        print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for word, similarity in found:
+            print(f"  {similarity:8.4f}  {word}")
+    model = shlex.quote(settings["model"])
+    return (
+        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
+        "--output DIR"
     )

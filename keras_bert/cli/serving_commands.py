@@ -3,7 +3,7 @@
 import shlex
 
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints.settings import ConvertSettings, PushSettings
+from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
 from keras_bert.exports.settings import ExportSettings
 from keras_bert.serving.settings import ServeSettings, ask_settings
@@ -111,6 +111,8 @@ def convert(settings, arguments):
 
     keras-bert convert --input uncased_L-12_H-768_A-12 --output bert-base
     keras-bert convert --input bert-base --output for-google --to google
+    keras-bert convert --input glove.6B.100d.txt --output glove
+    keras-bert convert --input runs/vectors --output vectors.bin --to word2vec-binary
 
     The input's format is detected from its files. The weights are the same in all formats; what a
     format has no name for is reported.
@@ -130,6 +132,8 @@ def convert(settings, arguments):
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     if to == "huggingface":
         return f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.npz"
+    if to in VECTOR_FORMATS:
+        return f"keras-bert nearest --model {shlex.quote(output)} --word WORD"
     if to == "google":
         checkpoint = shlex.quote(f"{output}/bert_model.ckpt")
         return f"--init_checkpoint={checkpoint}, in google-research/bert"

@@ -1,4 +1,4 @@
-"""The commands that train: quickstart, pretrain, finetune, sweep."""
+"""The commands that train: quickstart, pretrain, finetune, sweep, glue."""
 
 import dataclasses
 import json
@@ -15,18 +15,33 @@ from keras_bert.cli.command import command, console, report
 from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import kind_named
-from keras_bert.training.settings import PretrainSettings, finetune_settings, sweep_settings
+from keras_bert.training.settings import (
+    GlueSettings,
+    PretrainSettings,
+    finetune_settings,
+    sweep_settings,
+)
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.
 _ACCURACIES = {
     "masked_lm_accuracy": "masked tokens",
     "causal_lm_accuracy": "next tokens",
+    "forward_lm_accuracy": "next tokens",
+    "backward_lm_accuracy": "previous tokens",
     "span_boundary_accuracy": "span boundaries",
     "next_sentence_accuracy": "next sentences",
     "sentence_order_accuracy": "sentence order",
 }
+_LOSSES = {
+    "masked_lm_loss": "masked-token",
+    "causal_lm_loss": "next-token",
+    "forward_lm_loss": "next-token",
+    "backward_lm_loss": "previous-token",
+}
 _LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
+# Those of static vectors, with which no baseline compares.
+_VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
 
 
 @command(
@@ -110,15 +125,17 @@ def pretrain(settings, arguments):
     print(_size_and_time(metrics))
     if metrics["eval"]:
         start, end = metrics["eval_at_start"], metrics["eval"]
-        for name, tokens in _LOSSES.items():
+        for name, tokens in (_LOSSES | _VECTOR_LOSSES).items():
             if name in end:
+                entropy = metrics["unigram_entropy"]
+                baseline = f" (unigram baseline: {entropy:.3f})" if name in _LOSSES else ""
                 print(
                     f"{tokens} loss on the eval split: {start[name]:.3f} at the start, "
-                    f"{end[name]:.3f} at the end (unigram baseline: "
-                    f"{metrics['unigram_entropy']:.3f})"
+                    f"{end[name]:.3f} at the end{baseline}"
                 )
-        accuracies = (f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end)
-        print(f"accuracy at the end: {', '.join(accuracies)}")
+        accuracies = [f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end]
+        if accuracies:
+            print(f"accuracy at the end: {', '.join(accuracies)}")
     if "health" in metrics:  # not in the results of an earlier version
         print(metrics["health"]["sentence"])
     draw(settings["output"])
@@ -145,8 +162,10 @@ def finetune(settings, arguments):
     keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
     keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
     keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
-    keras-bert finetune --freeze-encoder --scalar-mix --model … --train … --dev … --output runs/b
+    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … --dev … --output b
     keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
+    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random --num-seeds 3 --model … \\
+      --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
     per family of tasks), which are detected from the content. - is standard input,
@@ -160,19 +179,24 @@ def finetune(settings, arguments):
     if not is_written_here():
         return None
     output, dev = settings["output"], metrics["dev"]
-    if "runs" in metrics:
+    if "training_sizes" in metrics:
+        console().print(_sizes_table(metrics))
+        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+    elif "runs" in metrics:
         print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
         for name, mean in metrics["mean"].items():
             if isinstance(mean, float):
                 print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
         print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
     print(_size_and_time(metrics))
-    described = task_class(settings.get("task", "classifier")).describe_metrics(dev)
-    print(f"on the {counted(dev['examples'], 'dev example')}: {described}")
+    describe = task_class(settings.get("task", "classifier")).describe_metrics
+    print(f"on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
+    if "ensemble" in metrics:
+        print(f"the ensemble, exported to {output}/ensemble: {describe(metrics['ensemble'])}")
     if "scalar_mix" in metrics:
         mix = metrics["scalar_mix"]
         weights = ", ".join(map(percent, mix["layer_weights"]))
-        print(f"layer weights, embeddings first: {weights}, times {mix['gamma']:.2f}")
+        print(f"layer weights, the lowest layer first: {weights}, times {mix['gamma']:.2f}")
     draw(output)
     _print_tensorboard(f"{output}/{'runs' if 'runs' in metrics else 'logs'}")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
@@ -180,7 +204,7 @@ def finetune(settings, arguments):
 
 @command(
     "sweep",
-    "fine-tune with each combination of learning rate, batch size and epochs",
+    "fine-tune with each combination of learning rate, batch size, epochs and layers",
     settings=lambda argv: sweep_settings(kind_to_train(argv)),
     repeats_runs=True,
     more_flags=add_glue_dir,
@@ -188,37 +212,146 @@ def finetune(settings, arguments):
     backends=_TENSORFLOW,
 )
 def sweep(settings, arguments):
-    """Fine-tune with each combination of learning rate, batch size and epochs; keep the best.
+    """Fine-tune with each combination of rate, batch size, epochs and layers; keep the best.
 
     keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
     keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweep-b
+    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … --output sweep-c
 
     The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
-    the dev data. Run the same command again to resume. The flags depend on --task (default:
+    the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
+    these are given. Run the same command again to resume. The flags depend on --task (default:
     classifier).
     """
     from keras_bert.training.finetune import sweep
 
     metrics = sweep(**settings, report=report)
     runs, best, output = metrics["runs"], metrics["kept"]["run"], settings["output"]
-    columns = ["learning rate", "batch", "epochs", "best epoch", f"dev {metrics['best_metric']}"]
+    more = [name for name in ("layers", "seed") if name in runs[best]]
+    columns = [*more, "learning rate", "batch", "epochs", "best epoch"]
+    columns.append(f"dev {metrics['best_metric']}")
     cells = [
         (
+            *(str(run[name]) for name in more),
             f"{run['learning_rate']:g}",
             str(run["batch_size"]),
             str(run["epochs"]),
             str(run["kept"]["epoch"]),
-            "NaN" if run["metric"] is None else f"{run['metric']:.4f}",
+            _number(run["metric"]),
             "best" if name == best else "",
         )
         for name, run in runs.items()
     ]
     header = [*((name, "right") for name in columns), ("", "left")]
     console().print(_table(counted(len(runs), "run"), header, [cells]))
+    if "by_layers" in metrics:
+        console().print(_layers_table(metrics))
     draw(output)
     print(f"Kept the model of {best}.")
     _print_tensorboard(f"{output}/logs")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
+
+
+def _layers_table(metrics):
+    """The scores of a sweep by the layers that the head reads."""
+    scores = metrics["by_layers"]
+    rows = [(layers, _scores(score), "") for layers, score in scores.items()]
+    header = [("layers", "left"), (f"dev {metrics['best_metric']}", "right"), ("", "left")]
+    return _table(f"by layers{_seeds(next(iter(scores.values())))}", header, [rows])
+
+
+def _sizes_table(metrics):
+    """The scores of the model, and of the baseline, by the number of training examples."""
+    sizes = metrics["training_sizes"]
+    rows = [
+        (f"{of_size[0]['train_examples']:,}", *map(_scores, of_size), "")
+        for of_size in zip(*sizes.values(), strict=True)
+    ]
+    header = [(name, "right") for name in ("training examples", *sizes)] + [("", "left")]
+    title = f"dev {metrics['best_metric']}{_seeds(sizes['model'][0])}"
+    return _table(title, header, [rows])
+
+
+def _seeds(score):
+    count = len(score["metrics"])
+    return f", mean and standard deviation over {counted(count, 'seed')}" if count > 1 else ""
+
+
+def _scores(score):
+    """The mean and the standard deviation of several seeds' metrics as text."""
+    deviation = "" if score["std"] is None else f" ± {score['std']:.4f}"
+    return f"{_number(score['mean'])}{deviation}"
+
+
+def _number(metric):
+    return "NaN" if metric is None else f"{metric:.4f}"
+
+
+@command(
+    "glue",
+    "fine-tune and evaluate on all of GLUE, and write the submission",
+    settings=GlueSettings,
+    repeats_runs=True,
+    backends=_TENSORFLOW,
+)
+def glue(settings, arguments):
+    """Fine-tune on every task of GLUE, with a table of the results and the file to submit.
+
+    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased --output runs/glue
+    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a --output runs/glue
+    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a --output runs/two
+
+    The default is the 18 runs of the BERT paper for each task; the expected time is printed before
+    training starts. Run the same command again to resume.
+    """
+    from keras_bert.training.glue import glue
+
+    results = glue(**settings, report=report)
+    console().print(_glue_table(results))
+    print(f"Metrics on the dev data, times 100: {settings['output']}/metrics.json")
+    if results["submission"] is None:
+        return None
+    if results["missing"]:
+        print(f"GLUE accepts a zip of all files. Missing: {', '.join(results['missing'])}")
+    else:
+        print("Upload the zip on gluebenchmark.com to get the metrics on the test data.")
+    print(f"Wrote {results['submission']}")
+    return None
+
+
+def _glue_table(results):
+    """The table of `glue`: a row per task, and the averages."""
+    has_seeds = "mean" in results
+
+    def hundredfold(value):
+        return "" if value is None else f"{100 * value:.1f}"
+
+    def over_seeds(of):
+        if of.get("mean") is None:
+            return ""
+        return f"{hundredfold(of['mean'])} ± {hundredfold(of['std'])}"
+
+    rows = []
+    for name, of in results["tasks"].items():
+        rate = "" if "epochs" not in of else f"{of['learning_rate']:g}"
+        chosen = [rate, *(str(of.get(setting, "")) for setting in ("batch_size", "epochs"))]
+        values = " / ".join(map(hundredfold, of["metrics"].values()))
+        rows.append(
+            [name, " / ".join(of["metrics"]), values, hundredfold(of["score"]), over_seeds(of)]
+            + chosen
+        )
+    averages = []
+    for which, value in results["average"].items():
+        if value is not None:
+            seeds = {what: results[what][which] for what in ("mean", "std") if has_seeds}
+            name = f"average {which.replace('_', ' ').replace('wnli', 'WNLI')}"
+            averages.append([name, "", "", hundredfold(value), over_seeds(seeds), "", "", ""])
+    columns = [("task", "left"), ("metrics", "left"), ("dev", "right"), ("score", "right")]
+    columns += [("over seeds", "right")]
+    columns += [(name, "right") for name in ("learning rate", "batch", "epochs")]
+    kept = [number for number, (name, _) in enumerate(columns) if has_seeds or name != "over seeds"]
+    sections = [[[row[number] for number in kept] for row in of] for of in (rows, averages)]
+    return _table("GLUE", [columns[number] for number in kept], sections)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

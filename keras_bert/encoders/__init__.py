@@ -20,7 +20,21 @@ _BERT = Home(
     "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
 )
 
-ENCODERS = {"bert": _BERT, "roberta": _BERT}
+_BILM = "keras_bert.encoders.bilm"
+_GPT = "keras_bert.encoders.gpt"
+_LSTM = "keras_bert.encoders.lstm"
+_STATIC = "keras_bert.encoders.static"
+
+# By `model_type`, as `config.json` has it.
+ENCODERS = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "openai-gpt": Home(f"{_GPT}.config:OpenAIGptConfig", f"{_GPT}.encoder:GptEncoder"),
+    "gpt2": Home(f"{_GPT}.config:Gpt2Config", f"{_GPT}.encoder:GptEncoder"),
+    "awd-lstm": Home(f"{_LSTM}.config:AwdLstmConfig", f"{_LSTM}.encoder:AwdLstmEncoder"),
+    "bilm": Home(f"{_BILM}.config:BilmConfig", f"{_BILM}.encoder:BilmEncoder"),
+    "static": Home(f"{_STATIC}.config:StaticConfig", f"{_STATIC}.encoder:StaticEncoder"),
+}
 
 
 def config_class(model_type):

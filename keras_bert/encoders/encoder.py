@@ -4,6 +4,7 @@ import dataclasses
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import EncoderConfig
@@ -36,6 +37,7 @@ class Encoder(keras.Model):
 
         OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
         LIMITS: unsupported capabilities: capability -> the message of `require`.
+        WITHOUT_BIAS: kinds of task whose last linear layer has no bias in `transformers`.
 
     Args:
         config: a `CONFIG`.
@@ -50,6 +52,7 @@ class Encoder(keras.Model):
     INPUTS = ("input_ids", "input_mask")
     OBJECTIVES = ()
     LIMITS = {}
+    WITHOUT_BIAS = ()
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         if not isinstance(config, self.CONFIG):
@@ -171,6 +174,15 @@ class Encoder(keras.Model):
         """
         return config
 
+    def set_vocabulary(self, vocabulary):
+        """Tells the encoder the tokens of its ids, such as for reading their characters.
+
+        A task with a tokenizer calls it, and a folder that is loaded. Does nothing by default.
+
+        Args:
+            vocabulary: the `Vocabulary`.
+        """
+
     def initialize_local_attention(self):
         """Initializes some attention heads of a new encoder to look at the neighbouring tokens.
 
@@ -191,11 +203,76 @@ class Encoder(keras.Model):
         copy_weights(self, copy)
         return copy
 
+    # One token at a time, for causal encoders.
+
+    def initial_cache(self, batch_size, max_length):
+        """What `step` takes for the first token of sequences of up to `max_length` tokens.
+
+        A nested structure of tensors whose first axis is B, such as the keys and values of each
+        layer, or the states of an LSTM.
+        """
+        raise NotImplementedError
+
+    def step(self, ids, cache, index):
+        """The next token of each sequence.
+
+        Args:
+            ids: int (B,), the tokens.
+            cache: as `initial_cache`, `prefill` or the last step gave it.
+            index: int (B,), the tokens' positions.
+
+        Returns:
+            `sequence_output` (B, D) at these tokens, and the cache with them in it.
+        """
+        raise NotImplementedError
+
+    def prefill(self, inputs, max_length):
+        """The cache after whole sequences, by default by a `step` for each position.
+
+        Args:
+            inputs: a dictionary of the inputs by name, with padding at the end of sequences.
+            max_length: the most tokens that the cache has room for.
+
+        Returns:
+            `sequence_output` (B, S, D), and the cache.
+        """
+        ids = ops.cast(inputs["input_ids"], "int32")
+        is_token = ops.cast(inputs["input_mask"], "bool")
+        batch, length = ops.shape(ids)
+
+        def next_token(number, states, cache):
+            column = ops.take(ids, number, axis=1)  # (B,)
+            x, new = self.step(column, cache, ops.zeros_like(column) + number)
+            reads = ops.take(is_token, number, axis=1)  # (B,)
+
+            def kept(new, old):
+                axes = (batch, *[1] * (len(new.shape) - 1))
+                return ops.where(ops.reshape(reads, axes), new, old)
+
+            states = ops.slice_update(states, (number, 0, 0), x[None])
+            return number + 1, states, keras.tree.map_structure(kept, new, cache)
+
+        size = self.config.hidden_size
+        begin = (
+            ops.convert_to_tensor(0, "int32"),
+            ops.zeros((length, batch, size), dtype=self.compute_dtype),
+            self.initial_cache(batch, max_length),
+        )
+        _, states, cache = ops.while_loop(
+            lambda number, *_: ops.less(number, length), next_token, begin
+        )
+        return ops.swapaxes(states, 0, 1), cache
+
     def require(self, *capabilities):
         """Raises InputError with the message in `LIMITS` for a capability that it lacks."""
         for capability in capabilities:
             if capability in self.LIMITS:
                 raise InputError(self.LIMITS[capability])
+            if capability == "generate" and type(self).step is Encoder.step:
+                raise InputError(
+                    f"A {self.config.model_type} encoder cannot generate text: it has no step of "
+                    "one token."
+                )
 
     # For subclasses.
 

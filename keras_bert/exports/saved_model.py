@@ -33,6 +33,7 @@ from keras_bert.exports.server_files import (
     write_warmup_requests,
 )
 from keras_bert.exports.settings import ExportSettings
+from keras_bert.inference.embed import ANY_LENGTH
 from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.layers.kernels.program import for_litert, for_servers
@@ -144,7 +145,7 @@ def export_encoder(
     """Writes an encoder for embeddings (see `encoder_signatures`); the rest is as `export_task`.
 
     `layers` and `tokens` are those of `embed`. A text is cut to `max_length`, or to all positions
-    of the model.
+    of the model, or to 512 tokens if it takes any number.
     """
     _check(tokenizer, encoder.config, max_length)
 
@@ -154,7 +155,7 @@ def export_encoder(
             tokenizer,
             layers=layers,
             tokens=tokens,
-            max_length=max_length or encoder.config.max_length,
+            max_length=max_length or encoder.default_max_length(ANY_LENGTH),
         )
 
     return _export(encoder, signatures, output, precision=precision, report=report)

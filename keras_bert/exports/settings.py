@@ -3,7 +3,8 @@
 import dataclasses
 
 from keras_bert.base.settings import Settings, setting
-from keras_bert.inference.settings import LAYERS, TOKENS
+from keras_bert.heads.layer_choice import check_layers
+from keras_bert.inference.settings import TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
@@ -43,8 +44,8 @@ class ExportSettings(Settings):
     layers: str | None = setting(
         None,
         help="for embeddings: the layers that a vector is made from, as in embed",
+        unit="LAYERS",
         default_help="last",
-        choices=tuple(LAYERS),
     )
     tokens: str | None = setting(
         None,
@@ -59,3 +60,8 @@ class ExportSettings(Settings):
         default_help="5",
         at_least=1,
     )
+
+    def check(self):
+        super().check()
+        if self.layers is not None:
+            check_layers(self.layers)

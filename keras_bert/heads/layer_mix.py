@@ -1,15 +1,39 @@
-"""A learned mix of all layers (ELMo, Peters et al. 2018, section 3.2, equation 1)."""
+"""Several layers as one vector per token: the choices of the BERT paper, and a learned mix."""
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.heads.layer_choice import CONCAT, MEAN, layer_numbers
 from keras_bert.layers import Layer
+
+
+def choose_layers(states, choice):
+    """The vectors of a choice of layers without weights, from an encoder's hidden states.
+
+    * `last`, `second-to-last`, `layer-K`: the output of that layer
+    * `sum-last-4`, `mean-last-4`, `concat-last-4` (the last layer's first): of four layers
+    * `sum-all`: the sum of all layers' outputs without the embeddings (the paper's "all 12")
+    * `first`: the embeddings, which do not depend on the context (the paper's "Embeddings")
+
+    Shapes: `states` are L + 1 tensors (B, S, D), the embeddings first -> (B, S, D), or (B, S, 4 D)
+    for `concat-last-4`.
+
+    Raises `InputError` if there are too few layers.
+    """
+    numbers, how = layer_numbers(choice, layers=len(states) - 1)
+    layers = [states[number] for number in numbers]
+    if how == CONCAT:
+        return ops.concatenate(layers, axis=-1)
+    total = sum(layers[1:], layers[0])
+    return total / len(layers) if how == MEAN else total
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ScalarMix(Layer):
     """γ Σ s_k h_k over K layers' outputs h_k, with s = softmax(w): one weight per layer, one scale.
+
+    That is ELMo's mix (Peters et al. 2018, section 3.2, equation 1).
 
     Shapes: a list or tuple of K tensors (B, S, D) -> (B, S, D).
 

@@ -135,3 +135,41 @@ class NextTokenPositions(keras.layers.Layer):
     def compute_output_spec(self, input_ids):
         batch, length = input_ids.shape
         return keras.KerasTensor((batch, length and length - 1), dtype="int32")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class NextTokenLoss(Layer):
+    """Adds the next-token loss of a causal encoder to the loss of a task (Radford et al. 2018).
+
+    In training the mean cross-entropy of the token after each position, in nats, is added with a
+    weight: L = L_task + weight * L_LM (equation 5 of the paper, where it is 0.5). The output is
+    `hidden` itself.
+
+    Shapes: hidden (B, S, D), input_ids and input_mask (B, S) -> (B, S, D).
+
+    Args:
+        lm_head: an `LMHead`.
+        weight: the weight of the loss.
+    """
+
+    def __init__(self, *, lm_head, weight, **kwargs):
+        super().__init__(**kwargs)
+        self.lm_head = lm_head
+        self.weight = weight
+        self.positions = NextTokenPositions(name="positions")
+
+    def build(self, hidden_shape, input_ids_shape=None, input_mask_shape=None):
+        if not self.lm_head.built:
+            self.lm_head.build(hidden_shape)
+        self.built = True
+
+    def call(self, hidden, input_ids, input_mask, training=None):
+        if training:
+            logits = self.lm_head(hidden, self.positions(input_ids), training=training)
+            nats = ops.sparse_categorical_crossentropy(input_ids[:, 1:], logits, from_logits=True)
+            counts = ops.cast(input_mask[:, 1:], nats.dtype)
+            self.add_loss(self.weight * ops.divide_no_nan(ops.sum(nats * counts), ops.sum(counts)))
+        return hidden
+
+    def compute_output_shape(self, hidden_shape, input_ids_shape, input_mask_shape):
+        return hidden_shape

@@ -10,7 +10,9 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.inference.settings import LAYERS, EmbedderSettings, EmbedSettings
+from keras_bert.heads.layer_choice import LAST, MEAN, SUM, layer_numbers
+from keras_bert.heads.layer_mix import choose_layers
+from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.readers.texts import TextSource
@@ -46,7 +48,7 @@ class TextEmbedding:
 
 
 # Default maximum sequence length of encoders that take any.
-_ANY_LENGTH = 512
+ANY_LENGTH = 512
 # Numbers in the vectors that are held at once (256 MiB): the limit for texts that are processed
 # together, counted as if every character were a token.
 _NUMBERS_TOGETHER = 1 << 26
@@ -80,7 +82,7 @@ class Embedder:
 
     def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
-        max_length = settings.max_length or encoder.default_max_length(_ANY_LENGTH)
+        max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
             raise InputError(
                 f"`max_length` is {max_length}, but the model has {config.max_length} positions."
@@ -225,38 +227,12 @@ def layers_model(encoder, choice):
     In a graph the layers above those chosen are not computed. Raises `InputError` if the model has
     too few layers for the choice.
     """
-    needed, layers = LAYERS[choice][0] or 0, encoder.config.num_hidden_states - 1
-    if needed > layers:
-        raise InputError(
-            f"`layers` is {choice}, which needs a model of at least {needed} layers. "
-            f"Received: a model with {layers}."
-        )
+    _, how = layer_numbers(choice, layers=encoder.config.num_hidden_states - 1)
+    if choice != LAST and how in (SUM, MEAN):
+        encoder.require("layer-mix")
     inputs = encoder.symbolic_inputs()
     states = encoder(inputs, outputs=("hidden_states",))["hidden_states"]
     return keras.Model(inputs, keras.ops.cast(choose_layers(states, choice), "float32"))
-
-
-def choose_layers(states, choice):
-    """The vectors of a choice, from an encoder's hidden states.
-
-    * `last`, `second-to-last`: the output of that layer
-    * `sum-last-4`, `mean-last-4`, `concat-last-4` (the last layer's first): of four layers
-    * `sum-all`: the sum of all layers' outputs without the embeddings (the paper's "all 12")
-    * `first`: the embeddings, which do not depend on the context (the paper's "Embeddings")
-
-    Shapes: `states` are L + 1 tensors (B, S, D), the embeddings first -> (B, S, D), or (B, S, 4 D)
-    for `concat-last-4`.
-    """
-    count, how = LAYERS[choice]
-    if how == "embeddings":
-        return states[0]
-    layers = states[1:] if count is None else states[-count:]
-    if how == "lowest":
-        return layers[0]
-    if how == "concat":
-        return keras.ops.concatenate(layers[::-1], axis=-1)
-    total = sum(layers[1:], layers[0])
-    return total / len(layers) if how == "mean" else total
 
 
 def windows_of(lengths, *, room):

@@ -22,6 +22,7 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
+from keras_bert.readers.arrow import is_saved_dataset
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
@@ -87,8 +88,9 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
 
 
 def is_data_folder(data):
-    """Whether `data` is a folder and not a file of labelled examples."""
-    return isinstance(data, str | os.PathLike) and os.path.isdir(data)
+    """Whether `data` is a folder, and not one of labelled examples that `datasets` saved."""
+    is_path = isinstance(data, str | os.PathLike)
+    return is_path and os.path.isdir(data) and not is_saved_dataset(data)
 
 
 @takes(EvaluateRecordsSettings)
@@ -151,7 +153,7 @@ def evaluate_records(*, report=None, **settings):
     return {
         "objective": folder.card.objective,
         "rows": examples,
-        "predictions": counts[task.TOKEN_OUTPUTS[0]][0],
+        "predictions": next(iter(counts.values()))[0],
         **metrics,
     }
 
@@ -179,7 +181,7 @@ def _check(task, folder, *, model):
             f"The examples of {folder.path} have the form {folder.card.template}, but the model "
             f"{model} expects {task.tokenizer.template}. {advice}"
         )
-    check_sequences_fit(folder, task.config, source=model)
+    check_sequences_fit(folder, task.config, type(task), source=model)
     reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
         raise InputError(
@@ -192,7 +194,8 @@ def _for_labels_of(folder, task):
     """The task, or a `FillMask` of it if the examples have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
-    masked_lm = FillMask(task.encoder, task.tokenizer, layer_mix=task.layer_mix, bilstm=task.bilstm)
+    between = {"layers": task.layer_choice, "layer_mix": task.layer_mix, "bilstm": task.bilstm}
+    masked_lm = FillMask(task.encoder, task.tokenizer, **between)
     for head in masked_lm.heads:
         getattr(masked_lm, head).set_weights(getattr(task, head).get_weights())
     return masked_lm
@@ -205,6 +208,9 @@ def _count_predictions(dataset, task):
     for token in template.special_tokens:  # which have no text
         characters[vocabulary.id(token)] = 0
     counts = {name: np.zeros(2, np.int64) for name in task.TOKEN_OUTPUTS}
+    if not counts:  # nats of static vectors, whose tokens are weighted by their contexts
+        totals = [sum(weights.values()) for _, _, weights in dataset.as_numpy_iterator()]
+        return {name: (int(sum(map(np.sum, totals))), 0) for name in task.output}
     for _, labels, weights in dataset.as_numpy_iterator():
         for name, count in counts.items():
             ids = labels[name][weights[name] > 0]

@@ -1,24 +1,13 @@
-"""Settings of evaluation, prediction, questions to a pre-trained model, and embedding."""
+"""Settings of evaluation, prediction, questions to a pre-trained model, generation and embedding."""
 
 import dataclasses
 import functools
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, reading, setting, together
+from keras_bert.heads.layer_choice import LAYERS, check_layers
 from keras_bert.readers.settings import TextFileSettings
 
-# Name -> (number of layers from the end, how they are combined). The six choices of the BERT
-# paper's feature-based approach (Devlin et al. 2018, section 5.3 and table 7; there the two sums
-# are weighted: `ScalarMix` learns such weights) and the mean of four layers.
-LAYERS = {
-    "last": (1, "sum"),
-    "second-to-last": (2, "lowest"),
-    "sum-last-4": (4, "sum"),
-    "concat-last-4": (4, "concat"),
-    "sum-all": (None, "sum"),
-    "mean-last-4": (4, "mean"),
-    "first": (0, "embeddings"),
-}
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
 
@@ -84,6 +73,129 @@ class FollowsSettings(Settings):
                 "`text_a` and `text_b` must have the same length. Received: "
                 f"{len(self.text_a)} and {len(self.text_b)}."
             )
+
+
+def _causal_lm_setting():
+    return _model_setting("a model folder with a causal LM, the output of pretrain")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerateSettings(Settings):
+    """Settings of `keras_bert.generate`."""
+
+    model: object = _causal_lm_setting()
+    prompt: list[str] = setting(help="the beginning of a text, or of several texts", unit="TEXT")
+    max_tokens: int = setting(64, help="maximum number of new tokens", unit="TOKENS", at_least=1)
+    temperature: float | None = setting(
+        None,
+        help="draw tokens at random, from the probabilities of the logits divided by it: below 1 "
+        "prefers probable tokens",
+        unit="NUMBER",
+        default_help="1 with `top_k` or `top_p`; without them, always take the most probable token",
+        above=0,
+    )
+    top_k: int | None = setting(
+        None,
+        help="draw from this many most probable tokens",
+        unit="N",
+        default_help="all",
+        at_least=1,
+    )
+    top_p: float | None = setting(
+        None,
+        help="draw from the most probable tokens that together have this probability",
+        unit="PROBABILITY",
+        default_help="1",
+        above=0,
+        at_most=1,
+    )
+    seed: int = setting(
+        0, help="seed of the random choice; the same seed gives the same text", unit="N"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GenerateCommandSettings(GenerateSettings):
+    """Settings of the command `generate`."""
+
+    candidates: bool = setting(
+        False, help="show the most probable next tokens (`top_k`, 5 by default) instead of a text"
+    )
+    log_probability: bool = setting(
+        False, help="show the log-probability of each prompt instead of a text"
+    )
+
+    def check(self):
+        if self.candidates and self.log_probability:
+            raise InputError("Pass either `candidates` or `log_probability`, not both.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextTokensSettings(Settings):
+    """Settings of `keras_bert.next_tokens`."""
+
+    model: object = _causal_lm_setting()
+    prompt: str = setting(help="the beginning of a text", unit="TEXT")
+    top_k: int = setting(5, help="number of candidates", unit="N", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LogProbabilitySettings(Settings):
+    """Settings of `keras_bert.log_probability`."""
+
+    model: object = _causal_lm_setting()
+    text: list[str] = setting(help="the texts", unit="TEXT")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NearestSettings(Settings):
+    """Settings of `keras_bert.nearest`."""
+
+    model: object = setting(
+        help="a model folder, such as one of static vectors, or a file of word vectors",
+        unit="FOLDER",
+        is_path=True,
+    )
+    word: str | None = setting(
+        None, help="the word whose neighbours are wanted", unit="WORD", default_help="none"
+    )
+    analogy: str | None = setting(
+        None,
+        help="three words a b c: the words nearest to a - b + c, as king man woman",
+        unit="WORD",
+        default_help="none",
+        several=True,
+    )
+    top_k: int = setting(10, help="number of words", unit="N", at_least=1)
+    analogies: str | None = setting(
+        None,
+        help="the accuracy on a file of analogies, four words per line, the last one to be found",
+        unit="FILE",
+        default_help="none",
+        is_path=True,
+    )
+    pairs: str | None = setting(
+        None,
+        help="the rank correlation with a file of rated pairs, two words and a number per line",
+        unit="FILE",
+        default_help="none",
+        is_path=True,
+    )
+
+    def check(self):
+        names = ("word", "analogy", "analogies", "pairs")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(
+                f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
+                f"{' and '.join(f'`{name}`' for name in given) or 'none'}"
+            )
+        if self.analogy is not None:
+            count = len(self.analogy) if isinstance(self.analogy, list) else 1
+            if count != 3:
+                raise InputError(
+                    f"`analogy` needs three words, as king man woman. Received: {count}"
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,9 +291,9 @@ class EmbedderSettings(Settings):
 
     layers: str = setting(
         "last",
-        help='the layers that make a vector; "first" is the embedding layer, "sum-all" the sum of '
-        "all layers above it",
-        choices=tuple(LAYERS),
+        help=f"the layers that make a vector: {', '.join(LAYERS)} or layer-K; first is the "
+        "embedding layer, sum-all the sum of all layers above it",
+        unit="LAYERS",
     )
     tokens: str = setting(
         "words-mean",
@@ -195,6 +307,10 @@ class EmbedderSettings(Settings):
     batch_size: int = setting(
         32, help="maximum number of sequences per batch", unit="SEQUENCES", at_least=1
     )
+
+    def check(self):
+        super().check()
+        check_layers(self.layers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -223,6 +339,7 @@ class TextsOrFileSettings(TextsSettings):
     text: list[str] | None = setting(None, help="the texts", default_help="pass `data`")
 
     def check(self):
+        super().check()
         if (self.data is None) == (self.text is None):
             raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
 

@@ -160,6 +160,26 @@ class TokenizedExamples(SequenceBatches):
         return self.inputs(*self.take(numbers)), *self.targets(numbers)
 
 
+class PairsInBothOrders(TokenizedExamples):
+    """Pairs of texts, each as two sequences, a before b and b before a: inputs (B, 2, S)."""
+
+    @property
+    def encoder_sequences(self):
+        return np.full(len(self), 2)
+
+    def inputs(self, first, second):
+        return in_both_orders(super().inputs, first, second)
+
+
+def in_both_orders(framed, first, second):
+    """The inputs by name, each (B, 2, S), of two ragged segments in both orders.
+
+    `framed` is a function of two segments to inputs (B, S). Both orders have the same lengths.
+    """
+    both = framed(first, second), framed(second, first)
+    return {name: tf.stack([one[name] for one in both], axis=1) for name in both[0]}
+
+
 def _ragged(value):
     return isinstance(value, tf.RaggedTensor)
 

@@ -57,9 +57,9 @@ def words_given(texts, tokenizer):
     flat = [word for words in texts for word in words]
     unique, which = np.unique(np.array(flat, object), return_inverse=True) if flat else ([], [])
     parts = [
-        tokenizer.tokenize(list(unique[start : start + _WORDS_PER_CALL]))
+        tokenizer.tokenize_words(list(unique[start : start + _WORDS_PER_CALL]))
         for start in range(0, len(unique), _WORDS_PER_CALL)
-    ] or [tokenizer.tokenize([])]
+    ] or [tokenizer.tokenize_words([])]
     tokens = tf.concat(parts, axis=0)  # ragged (unique words, None)
     unknown = tf.fill([tokens.nrows(), 1], tf.constant(tokenizer.vocabulary.unk_id, tf.int32))
     none = tokens.row_lengths() == 0

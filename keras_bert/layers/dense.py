@@ -15,14 +15,18 @@ def initializer(standard_deviation):
     return keras.initializers.TruncatedNormal(stddev=standard_deviation)
 
 
-def dense(units, *, initializer_range, name, dtype):
+def dense(units, *, initializer_range, name, dtype, use_bias=True):
     """A dense layer over the last axis: kernel (D, units), bias (units,)."""
     return keras.layers.Dense(
-        units, kernel_initializer=initializer(initializer_range), name=name, dtype=dtype
+        units,
+        use_bias=use_bias,
+        kernel_initializer=initializer(initializer_range),
+        name=name,
+        dtype=dtype,
     )
 
 
-def logits_layer(units, *, initializer_range, name, dtype):
+def logits_layer(units, *, initializer_range, name, dtype, use_bias=True):
     """A dense layer that gives logits: as `dense`, but in float32 where `dtype` is a shorter type.
 
     A bfloat16 has 8 bits: logits of about 10 would be rounded to steps of 1/16, and probabilities
@@ -33,7 +37,9 @@ def logits_layer(units, *, initializer_range, name, dtype):
         policy = keras.dtype_policies.DTypePolicyMap(logits_dtype(policy), dict(policy))
     elif logits_dtype(policy) != policy.compute_dtype:
         policy = logits_dtype(policy)
-    return dense(units, initializer_range=initializer_range, name=name, dtype=policy)
+    return dense(
+        units, initializer_range=initializer_range, name=name, dtype=policy, use_bias=use_bias
+    )
 
 
 def logits_dtype(policy):

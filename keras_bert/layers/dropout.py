@@ -1,6 +1,7 @@
-"""Dropout (Srivastava et al. 2014)."""
+"""Dropout (Srivastava et al. 2014), and with one mask for a whole sequence."""
 
 import keras
+from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.elementwise import dropout
@@ -33,3 +34,16 @@ class Dropout(Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class VariationalDropout(Dropout):
+    """Dropout with one mask for all positions of a sequence (Gal and Ghahramani 2016).
+
+    Shapes: x (B, S, D) -> the same.
+
+    Arguments are those of `Dropout`.
+    """
+
+    def call(self, x, training=None):
+        return x * super().call(ops.ones_like(x[:, :1]), training=training)  # (B, 1, D) to each

@@ -7,7 +7,7 @@ import keras
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.kernels.attention import attend
+from keras_bert.layers.kernels.attention import attend, attend_step, keys_and_values
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -115,3 +115,23 @@ class SelfAttention(Layer):
         output = self.projection(context[:, 0] if cls_only else layout.unpad(context))
         output = self.output_dropout(output, training=training)
         return (output, probabilities) if return_probabilities else output
+
+    # One token at a time.
+
+    def initial_cache(self, batch_size, max_length):
+        """Keys and values of no token yet: two of zeros (B, N, `max_length`, H)."""
+        shape = (batch_size, self.num_heads, max_length, self.head_size)
+        return tuple(keras.ops.zeros(shape, dtype=self.compute_dtype) for _ in range(2))
+
+    def cache_of(self, x, max_length):
+        """Keys and values of whole sequences, x (B, S, D), as the steps would have made them."""
+        return keys_and_values(
+            self.query_key_value(x), num_heads=self.num_heads, max_length=max_length
+        )
+
+    def step(self, x, cache, index):
+        """One new token of each sequence: x (B, D), index (B,) -> (B, D), and the new cache."""
+        context, cache = attend_step(
+            self.query_key_value(x), cache, index, num_heads=self.num_heads
+        )
+        return self.projection(context), cache

@@ -89,7 +89,7 @@ class TransformerBlock(Layer):
 
     def call(self, x, layout, training=None, cls_only=False, return_probabilities=False):
         attended = self.attention(
-            self.attention_norm(x) if self.norm_first else x,
+            self._attention_input(x),
             layout=layout,
             training=training,
             cls_only=cls_only,
@@ -100,12 +100,31 @@ class TransformerBlock(Layer):
             attended, probabilities = attended
         if cls_only:
             x = layout.first(x)  # (B, D)
+        x = self._after_attention(x, attended, training=training)
+        return (x, probabilities) if return_probabilities else x
+
+    def _attention_input(self, x):
+        return self.attention_norm(x) if self.norm_first else x
+
+    def _after_attention(self, x, attended, *, training):
         x = x + attended
         if not self.norm_first:
             x = self.attention_norm(x)
         x = x + self.feed_forward(
             self.feed_forward_norm(x) if self.norm_first else x, training=training
         )
-        if not self.norm_first:
-            x = self.feed_forward_norm(x)
-        return (x, probabilities) if return_probabilities else x
+        return x if self.norm_first else self.feed_forward_norm(x)
+
+    # One token at a time: see `SelfAttention`.
+
+    def initial_cache(self, batch_size, max_length):
+        return self.attention.initial_cache(batch_size, max_length)
+
+    def cache_of(self, x, max_length):
+        """The cache after whole sequences, of which x (B, S, D) is the block's input."""
+        return self.attention.cache_of(self._attention_input(x), max_length)
+
+    def step(self, x, cache, index):
+        """One new token of each sequence: x (B, D), index (B,) -> (B, D), and the new cache."""
+        attended, cache = self.attention.step(self._attention_input(x), cache, index)
+        return self._after_attention(x, attended, training=False), cache

@@ -1,6 +1,7 @@
 """The pictures of a training run, drawn from its metrics.json alone."""
 
 import json
+import math
 import statistics
 from os import PathLike
 from pathlib import Path
@@ -27,16 +28,20 @@ _MOST_NUMBERS = 30
 _MOST_TABLES = 30
 _TABLES_IN_A_ROW = 5
 _LONGEST_NAME = 24
+_ABOVE_ALL = 10_000  # more than the number of any layer
 
 _STYLES = ("-", (0, (4, 1.5)), (0, (1, 1)))  # of a task's outputs, in their order
 _NAMES = {
     "masked_lm": "masked tokens",
     "causal_lm": "next tokens",
+    "forward_lm": "next tokens",
+    "backward_lm": "previous tokens",
     "span_boundary": "from the boundaries",
     "next_sentence": "next sentences",
     "sentence_order": "order of sentences",
 }
-_OF_TOKENS = ("masked_lm", "causal_lm", "span_boundary")  # whose loss the unigram entropy bounds
+# Whose loss the unigram entropy bounds.
+_OF_TOKENS = ("masked_lm", "causal_lm", "forward_lm", "backward_lm", "span_boundary")
 _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
     "input_wait": lambda fraction, _: percent(fraction),
@@ -52,7 +57,9 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
     and where the task has these metrics `confusion.png` (how often each label was predicted for
     each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
-    (accuracy by confidence).
+    (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
+    metric by the number of examples), and for several choices of layers `layers.png`, with standard
+    deviations over seeds.
 
     Args:
         run: the output folder of a finished run.
@@ -75,6 +82,10 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     folder.mkdir(exist_ok=True)
     dev = metrics["dev"]
     drawn = [_draw_learning_curve(metrics, folder / "learning_curve.png")]
+    if metrics.get("training_sizes"):
+        drawn.append(_draw_training_sizes(metrics, folder / "training_sizes.png"))
+    if metrics.get("by_layers"):
+        drawn.append(_draw_layers(metrics, folder / "layers.png"))
     if dev.get("confusion"):
         counts = np.array(dev["confusion"])
         draw = _draw_confusion if counts.ndim == 2 else _draw_tables
@@ -254,6 +265,75 @@ def _draw_learning_curve(metrics, path):
         canvas.tight_layout(w_pad=3)
 
     return save_picture(draw, path, size=(9, 3.4))
+
+
+def _draw_training_sizes(metrics, path):
+    """The score of the model, and of the baseline, against the number of training examples."""
+    starts = metrics["training_sizes"]
+
+    def draw(canvas):
+        axis = canvas.subplots()
+        for (start, sizes), colour in zip(starts.items(), COLOURS, strict=False):
+            examples = [size["train_examples"] for size in sizes]
+            _with_deviations(axis, examples, sizes, colour, fmt="o-", label=start)
+        axis.set_xscale("log")
+        axis.set_xticks(examples, [f"{count:,}" for count in examples])
+        axis.minorticks_off()
+        axis.set_xlabel("training examples")
+        axis.set_title(_on_dev(metrics, sizes[0]), loc="left", fontsize=11)
+        axis.legend(frameon=False)
+        hide_box(axis)
+
+    return save_picture(draw, path, size=(5.6, 3.6))
+
+
+def _draw_layers(metrics, path):
+    """The score of each choice of layers: single layers by their number, then the others."""
+    scores = metrics["by_layers"]
+    single = {name: n for name in scores if (n := _layer_of(name)) is not None}
+    names = sorted(single, key=single.get) + [name for name in scores if name not in single]
+
+    def draw(canvas):
+        axis = canvas.subplots()
+        for chosen, colour, fmt, label in (
+            (names[: len(single)], _TRAINING, "o-", "one layer"),
+            (names[len(single) :], _HELD_OUT, "D", "several layers"),
+        ):
+            if chosen:
+                at, values = map(names.index, chosen), [scores[name] for name in chosen]
+                _with_deviations(axis, [*at], values, colour, fmt=fmt, label=label)
+        shown = [name.removeprefix("layer-") for name in names]
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(names)), shown, **turned)
+        axis.set_xlabel("layers that the head reads")
+        axis.set_title(_on_dev(metrics, scores[names[0]]), loc="left", fontsize=11)
+        hide_box(axis)
+
+    return save_picture(draw, path, size=(2.2 + 0.42 * len(names), 3.6))
+
+
+def _layer_of(choice):
+    """The place of a choice of one layer among such choices, from the lowest; None for others."""
+    if choice.startswith("layer-"):
+        return int(choice.removeprefix("layer-"))
+    return {"first": 0, "second-to-last": _ABOVE_ALL, "last": _ABOVE_ALL + 1}.get(choice)
+
+
+def _with_deviations(axis, at, scores, colour, *, fmt, label):
+    """Means of seeds with their standard deviations, and each seed as a small point."""
+    means = [math.nan if score["mean"] is None else score["mean"] for score in scores]
+    deviations = [score["std"] or 0.0 for score in scores]
+    shown = {"color": colour, "linewidth": 1.6, "ms": 5, "capsize": 3, "elinewidth": 1.2}
+    axis.errorbar(at, means, yerr=deviations, fmt=fmt, label=label, **shown)
+    for x, score in zip(at, scores, strict=True):
+        values = [value for value in score["metrics"] if value is not None]
+        axis.scatter([x] * len(values), values, s=8, color=colour, alpha=0.4, zorder=3)
+
+
+def _on_dev(metrics, score):
+    seeds = len(score["metrics"])
+    over = f"; mean and deviation over {seeds} seeds" if seeds > 1 else ""
+    return f"{metrics['best_metric'].replace('_', ' ')} on dev{over}"
 
 
 def _draw_labels(labels, path):

@@ -3,12 +3,13 @@
 The files are those of gluebenchmark.com as they are unpacked: FOLDER/CoLA/train.tsv and so on.
 """
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import check_output_file, write_text
+from keras_bert.base.files import check_output_file, new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import Columns
 
@@ -17,6 +18,7 @@ _THREE_WAY = ("entailment", "neutral", "contradiction")
 _ZERO_OR_ONE = ("0", "1")
 _SENTENCES = ("sentence1", "sentence2")
 _HEADER = "index\tprediction"
+_HIGHEST_SCORE = 5.0  # of STS-B
 # The names of metrics in `official_metrics` -> GLUE's.
 _METRICS = {
     "accuracy": "Accuracy",
@@ -58,9 +60,27 @@ class GlueTask:
     submission: str | None = None
 
     @property
+    def submission_file(self):
+        """The name of the submission file."""
+        return self.submission or f"{self.name}.tsv"
+
+    @property
     def metric(self):
         """What selects the best epoch of a run: the metric, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
+
+    def check_label(self, label, error):
+        """Raises `error` of a message where a label of a training or dev file is another task's."""
+        if self.labels and label not in self.labels:
+            expected, received = f"labels {quoted(self.labels)}", f'"{label}"'
+        elif not self.labels and not 0 <= label <= _HIGHEST_SCORE:
+            expected, received = f"scores from 0 to {_HIGHEST_SCORE:g}", f"{label:g}"
+        else:
+            return
+        raise error(
+            f"GLUE's {self.name} has the {expected}. Received: {received}. Is this the file of "
+            "another task?"
+        )
 
     def file(self, path, *, labelled):
         """`path`, or where that is a folder, the dev file in it (or the test file, unlabelled)."""
@@ -183,6 +203,49 @@ def glue_settings(name, folder):
     }
 
 
+def glue_files(name, *, with_tests=True):
+    """(name of a task, "train", "dev" or "test") of every file that a task of GLUE needs.
+
+    The model of MNLI is evaluated on MNLI-mm, too, and predicts it and AX.
+    """
+    names = ("MNLI", "MNLI-mm", "AX") if name == "MNLI" else (name,)
+    return [
+        (each, which)
+        for each in names
+        for which in ("train", "dev", "test")
+        if getattr(GLUE[each], which) is not None and (with_tests or which != "test")
+    ]
+
+
+def check_glue_folder(folder, names, *, with_tests=True):
+    """Raises InputError that lists everything that is missing of some tasks in GLUE's folder.
+
+    Args:
+        folder: GLUE's folder, or of a single task its own.
+        names: the tasks.
+        with_tests: whether the test files are needed.
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"There is no folder {folder}. Expected GLUE's, with CoLA/ and so on.")
+    missing = []
+    for name in names:
+        files = glue_files(name, with_tests=with_tests)
+        tasks = [(GLUE[each].folders, getattr(GLUE[each], which)) for each, which in files]
+        own = (".",) if len(names) == 1 else ()
+        absent = [
+            f"{under[0]}/{file}"
+            for under, file in tasks
+            if not any(Path(folder, each, file).is_file() for each in (*under, *own))
+        ]
+        missing += absent if len(absent) < len(tasks) else [f"the folder {tasks[0][0][0]}"]
+    if missing:
+        tests = ", and the test files with `dev_only`" if with_tests else ""
+        raise InputError(
+            f"{folder} lacks files of GLUE: {listed(missing, most=40)}. Expected them as "
+            f"gluebenchmark.com gives them. Leave tasks out with `tasks`{tests}."
+        )
+
+
 def glue_columns(table, task, *, labelled):
     """The `Columns` of a file of GLUE; None of JSON Lines and tfds, which have their own names.
 
@@ -248,7 +311,7 @@ def glue_submission(name, predictions):
         if not task.labels:
             if "label" in prediction:
                 raise InputError(f"GLUE's {task.name} needs scores. This model predicts labels.")
-            label = f"{min(5.0, max(0.0, prediction['score'])):.3f}"
+            label = f"{min(_HIGHEST_SCORE, max(0.0, prediction['score'])):.3f}"
         elif label not in task.labels:
             predicted = "no labels" if label is None else f'"{label}"'
             raise InputError(
@@ -270,10 +333,27 @@ def write_submission(name, predictions, folder):
         InputError: see `glue_submission`; or another file has the name.
     """
     task = glue_task(name)
-    path = Path(folder) / (task.submission or f"{task.name}.tsv")
+    path = Path(folder) / task.submission_file
     check_output_file(path, is_ours=_is_submission, force=True)
     write_text(path, "".join(f"{line}\n" for line in glue_submission(name, predictions)))
     return path
+
+
+def zip_submission(folder, path):
+    """Writes the zip to submit, of the submission files in a folder.
+
+    The same files give the same bytes. An earlier zip is replaced.
+
+    Returns:
+        The names of the files that a submission needs and that are missing.
+    """
+    names = [task.submission_file for task in GLUE.values()]
+    missing = [name for name in names if not Path(folder, name).is_file()]
+    with new_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name in sorted(set(names) - set(missing)):
+            content = Path(folder, name).read_bytes()
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return missing
 
 
 def _is_submission(path):

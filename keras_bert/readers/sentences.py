@@ -16,14 +16,13 @@ from keras_bert.readers.conll import (
     looks_like_conllu,
 )
 from keras_bert.readers.sources import (
-    PREFIX,
     SAMPLE_LINES,
     Example,
     ExampleSource,
     TextFile,
-    is_file,
     is_json_object,
     is_text,
+    is_text_file,
     open_records,
 )
 
@@ -106,7 +105,7 @@ class TaggedSource(ExampleSource):
         self._need_tags = need_tags
         self._pretokenized = pretokenized
         columns = {"word": word_column, "tag": tag_column}
-        if is_file(data) and not str(data).startswith(PREFIX):
+        if is_text_file(data):
             super().__init__(TextFile(data))
             examples = self._of_file(columns, labels=labels, schema=schema)
         else:

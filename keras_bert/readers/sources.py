@@ -1,4 +1,4 @@
-"""Where labelled examples come from: files, standard input, prepared tfds splits and sequences.
+"""Where labelled examples come from: files, standard input, tfds splits and data in memory.
 
 `open_records` is the one place where these become records with named columns and a location.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json, read_json
 from keras_bert.base.formatting import counted
+from keras_bert.readers.arrow import ArrowTable, is_parquet, is_saved_dataset
 from keras_bert.records.tfds_folders import (
     INFO,
     PREFIX,
@@ -46,10 +47,23 @@ def is_file(data):
     return isinstance(data, str) or hasattr(data, "__fspath__")
 
 
+def is_text_file(data):
+    """Whether `data` names a file of text or standard input, whose format is still to be detected.
+
+    The others are tables whose columns have names: tfds splits, Parquet files and folders that
+    `datasets` saved.
+    """
+    if not is_file(data) or str(data).startswith(PREFIX):
+        return False
+    return not (is_parquet(data) or is_saved_dataset(data))
+
+
 def open_records(
     data, *, item, as_record, tables=False, may_be_csv=False, header_names=(), skip_invalid=False
 ):
     """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a sequence.
+
+    A path is that of a text file, of a Parquet file, or of a folder that `datasets` saved to disk.
 
     A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
     `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
@@ -60,15 +74,15 @@ def open_records(
         tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
         may_be_csv, header_names, skip_invalid: see `Table`.
     """
-    if is_file(data):
-        if str(data).startswith(PREFIX):
-            return TfdsRecords(str(data))
+    if is_text_file(data):
         return Table(
             data, may_be_csv=may_be_csv, header_names=header_names, skip_invalid=skip_invalid
         )
+    if is_file(data):
+        return (TfdsRecords if str(data).startswith(PREFIX) else ArrowRecords)(str(data))
     items = items_of(data)
     if tables and items and all(isinstance(each, Mapping) for each in items):
-        return GivenTable(items)
+        return GivenTable(items, class_labels=_class_names(data))
     return GivenRecords(items, item=item, as_record=as_record)
 
 
@@ -82,10 +96,7 @@ def items_of(data):
             f"data[{next(iter(data))!r}]."
         )
     if hasattr(data, "column_names") and hasattr(data, "features"):
-        # Of a column of labels, or of lists of them, such as a data set of tagged words has.
-        each = {column: getattr(f, "feature", f) for column, f in data.features.items()}
-        names = {column: f.names for column, f in each.items() if hasattr(f, "names")}
-        return [{k: _named(v, names[k]) if k in names else v for k, v in r.items()} for r in data]
+        return [_with_names(row, _class_names(data)) for row in data]
     if not isinstance(data, Iterable):
         raise InputError(
             "Expected a file, a table in memory or a sequence of examples. Received: "
@@ -96,11 +107,23 @@ def items_of(data):
     return list(data)
 
 
+def _class_names(data):
+    """The names of the labels in each column of labels, or of lists of them, of a `Dataset`."""
+    features = getattr(data, "features", None)
+    each = features.items() if isinstance(features, Mapping) else ()
+    each = {column: getattr(feature, "feature", feature) for column, feature in each}
+    return {column: feature.names for column, feature in each.items() if hasattr(feature, "names")}
+
+
+def _with_names(row, class_names):
+    return {k: _named(v, class_names[k]) if k in class_names else v for k, v in row.items()}
+
+
 def _named(value, names):
     """The name of a label that is given as a number, or the names of a list of them."""
     if isinstance(value, list):
         return [_named(each, names) for each in value]
-    return names[value] if value not in (None, _UNKNOWN_LABEL) else value
+    return names[value] if value not in (None, _UNKNOWN_LABEL) else None
 
 
 def _plain(value):
@@ -121,10 +144,12 @@ class Records:
 
     Attributes:
         name: what errors begin with.
-        kind: "tsv", "csv", "lines", "jsonl", "tfds", "table" or "given".
+        kind: "tsv", "csv", "lines", "jsonl", "tfds", "arrow", "table" or "given".
         sample: the first records, read at opening.
         width: the number of cells; None where records are dictionaries.
         skipped: how many lines were left out so far.
+        class_labels: the columns with labels of numbered classes. None is there a record that has
+            no label, such as one on which the annotators did not agree.
     """
 
     kind = None
@@ -132,6 +157,7 @@ class Records:
     width = None
     calls_columns = "keys"
     skipped = 0
+    class_labels = ()
 
     @property
     def format(self):
@@ -187,7 +213,8 @@ class GivenTable(Records):
     location = "row"
     calls_columns = "columns"
 
-    def __init__(self, rows):
+    def __init__(self, rows, *, class_labels=()):
+        self.class_labels = class_labels
         self.sample = [
             (n, {k: _or_none(v) for k, v in row.items()}) for n, row in enumerate(rows, 1)
         ]
@@ -434,6 +461,30 @@ def _delimiter(lines):
     return best if best is not None and widths[best] > 1 else None
 
 
+class ArrowRecords(Records):
+    """The rows of a Parquet file, or of a folder that `datasets` saved to disk, as dictionaries.
+
+    A class label is its name, None where it is unknown. A location is the number of a row, from 1.
+    """
+
+    kind = "arrow"
+    location = "row"
+    calls_columns = "columns"
+
+    def __init__(self, path):
+        self.name = path
+        self._table = ArrowTable(path)
+        self.class_labels = names = self._table.class_names
+        self._rest = enumerate((_with_names(row, names) for row in self._table.rows()), start=1)
+        self.sample = list(islice(self._rest, 1))
+        if not self.sample:
+            raise InputError(f"{path} has no rows.")
+
+    @property
+    def format(self):
+        return self._table.format
+
+
 _FEATURES = "features.json"
 
 
@@ -467,6 +518,7 @@ class TfdsRecords(Records):
             if not os.path.exists(path):
                 raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
         features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
+        self.class_labels = [name for name, about in features.items() if _is_class(about)]
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))
         if not self.sample:
@@ -486,6 +538,10 @@ class TfdsRecords(Records):
             raise InputError(f"{self.name}, after record {number}: damaged ({reason}).") from None
 
 
+def _is_class(about):
+    return "classLabel" in about or str(about.get("pythonClassName", "")).endswith("ClassLabel")
+
+
 def _feature_readers(features, folder, *, prefix="", in_list=False):
     """Yields (name, function from a `tf.train.Feature` to its value) for every leaf.
 
@@ -503,7 +559,7 @@ def _feature_readers(features, folder, *, prefix="", in_list=False):
             )
             continue
         labels = None
-        if "classLabel" in inner or str(inner.get("pythonClassName", "")).endswith("ClassLabel"):
+        if _is_class(inner):
             path = folder / f"{full.replace('/', '-')}.labels.txt"
             labels = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
         yield full, _feature_reader(labels, is_list=is_list)

@@ -138,7 +138,7 @@ class SpanSource(TaggedSource):
         self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in sample)
-        elif not self.labelled and (self.kind == "tfds" or (tag or TAG_KEYS[0]) in keys):
+        elif not self.labelled and (self.kind != "jsonl" or (tag or TAG_KEYS[0]) in keys):
             return super()._of_objects(records, sample, word=word, tag=tag)
         else:
             for name, column in (("word_column", word), ("tag_column", tag)):

@@ -13,13 +13,12 @@ from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import parse_fields
 from keras_bert.readers.sources import (
-    PREFIX,
     Example,
     ExampleSource,
     TextFile,
     first_location,
-    is_file,
     is_text,
+    is_text_file,
     open_records,
     records_of_columns,
 )
@@ -83,7 +82,7 @@ class QuestionSource(ExampleSource):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
         self._key = dict(zip(_PARTS, _PARTS, strict=True)) | parse_fields(fields, known=_PARTS)
-        if is_file(data) and not str(data).startswith(PREFIX):
+        if is_text_file(data):
             super().__init__(TextFile(data))
             examples = self._of_file(fields)
         else:

@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, with labels: from TSV, JSON Lines, plain lines, tfds or Python."""
+"""Texts, or pairs of texts, with labels: from tables, JSON Lines, plain lines, tfds or Python."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +26,8 @@ from keras_bert.readers.sources import Example, ExampleSource, is_file, open_rec
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
+# What SNLI and MNLI write where the annotators did not agree on a label.
+_GOLD, _NO_GOLD = "gold_label", "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,11 @@ class TextSource(ExampleSource):
             where labels are needed.
         schema: the source of a file that was read before: where this one has the same form, it has
             the same columns.
-        need_labels: whether an example without a label is an error. Records of files without a
-            score are left out and counted.
+        need_labels: whether an example without a label is an error. Records without a score, or
+            without a gold label ("-" in the column "gold_label" of SNLI and MNLI, or -1 in a column
+            of class labels), are left out and counted.
 
-    Attributes: `columns`, `unscored` (how many records were left out so far) and those of
+    Attributes: `columns`, `unlabelled` (how many records were left out so far) and those of
     `ExampleSource`.
     """
 
@@ -108,7 +111,8 @@ class TextSource(ExampleSource):
         self._form = form
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
-        self.unscored = 0
+        self.unlabelled = 0
+        self._glue = None
         if self.kind == "given":
             table.reject_columns(
                 text_column=text_column,
@@ -133,17 +137,18 @@ class TextSource(ExampleSource):
             )
             known = glue_columns(table, task, labelled=need_labels) if task else None
             self.columns = known or choose_columns(table, wanted)
+            self._glue = task if known and need_labels else None
         if self.kind != "given":
             self.description = self._describe()
         self._set_examples(self._read())
 
     def notes(self):
         lines = []
-        if self.unscored:
-            lines.append(
-                f"{self.name}: {counted(self.unscored, 'record')} without a score, left out (no "
-                "score is not a score of zero)."
-            )
+        if self.unlabelled:
+            what = "a score, left out (no score is not a score of zero)"
+            if self._form is not score:
+                what = "a gold label, left out (the annotators did not agree on one)"
+            lines.append(f"{self.name}: {counted(self.unlabelled, 'record')} without {what}.")
         if self._records.skipped:
             lines.append(
                 f"{self.name}: {counted(self._records.skipped, 'invalid line')} (another number of "
@@ -154,7 +159,7 @@ class TextSource(ExampleSource):
     def _read(self):
         records = iter(self._records)
         header = next(records)[1] if self.columns.names is not None else None
-        scored = 0
+        labelled = 0
         for line, record in records:
             if record == header:
                 raise self.error(
@@ -163,18 +168,21 @@ class TextSource(ExampleSource):
                     "first line is not a header, set `header=False`).",
                 )
             label = None if self.columns.label is None else self._label(line, record)
-            if label is None and self._need_labels:  # a score: any other would be an error
-                self.unscored += 1
+            if label is None and self._need_labels:  # any other would be an error
+                self.unlabelled += 1
                 continue
-            scored += 1
+            labelled += 1
+            if self._glue is not None:
+                self._glue.check_label(label, partial(self.error, line))
             labels = label if isinstance(label, tuple) else (label,)
             check_known(labels, self._known, partial(self.error, line))
             read = _cell if self.kind == "given" or self._records.width is not None else self._text
             texts = [read(line, record, column) for column in self.columns.texts]
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
-        if self.unscored and not scored:
+        if self.unlabelled and not labelled:
+            what = "score" if self._form is score else "gold label"
             raise InputError(
-                f"{self.name} has no score in {self.columns.describe(self.columns.label)} of any "
+                f"{self.name} has no {what} in {self.columns.describe(self.columns.label)} of any "
                 "record, so there is nothing to train on or to evaluate."
             )
 
@@ -192,7 +200,7 @@ class TextSource(ExampleSource):
             label = self._form(value)
         except ValueError as error:
             raise self.error(line, f"{error}.") from None
-        if label is not None:
+        if label is not None and not (label == _NO_GOLD and self._is_gold(column)):
             return label
         if self.kind == "given":
             if value is not None and not isinstance(value, str):
@@ -200,9 +208,15 @@ class TextSource(ExampleSource):
             if self._need_labels:
                 what = "a pair of a text" if self.columns.texts == TEXT else "two texts"
                 raise self.error(line, f"no label; give {what} and the label.")
-        elif self._need_labels and self._form is not score:
+        elif self._need_labels and self._form is not score and label is None:
+            if value is None and column in self._records.class_labels:
+                return None
             raise self.error(line, f"{missing_label(value)} in {self.columns.describe(column)}.")
         return None
+
+    def _is_gold(self, column):
+        name = self.columns.names[column] if self.columns.names else column
+        return str(name).casefold() == _GOLD
 
     def _describe(self):
         columns, table = self.columns, self._records

@@ -26,8 +26,9 @@ SPAN_P, SPAN_WORDS = 0.2, 10
 _SPAN_FRACTIONS = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
 _SPAN_LIMITS = np.cumsum(_SPAN_FRACTIONS / _SPAN_FRACTIONS.sum())[:-1]
 
-# The purposes of random numbers: draws for different purposes are independent.
-_CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT = range(4)
+# The purposes of random numbers: draws for different purposes are independent. The last three are
+# of static vectors (`keras_bert.tasks.pretraining.context_windows`).
+_CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT, SUBSAMPLING, WINDOW, NEGATIVE = range(7)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _POSITION_BITS = np.uint64(20)  # examples are shorter than 2**20 tokens
@@ -168,6 +169,11 @@ def example_keys(input_ids, lengths, *, seed, epoch):
             np.asarray(epoch).astype(np.uint64) + _mix(np.array([seed]).astype(np.uint64))
         )
         return _mix(content.sum(axis=1, dtype=np.uint64) + moment)
+
+
+def uniform(keys, purpose, positions):
+    """Random numbers in [0, 1), float64: a function of key, purpose and position, broadcast."""
+    return _uniform(_bits(keys, purpose, positions))
 
 
 def unmask(input_ids, positions, ids):

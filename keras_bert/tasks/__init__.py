@@ -28,6 +28,9 @@ KINDS = {
     "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
     "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
     "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
+    "bidirectional-lm": _kind("pretraining.bidirectional_lm:BidirectionalLM"),
+    "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
+    "cbow": _kind("pretraining.static_vectors:Cbow"),
     "classifier": _kind(
         "classification.classifier:Classifier", "classification.settings:ClassifierSettings"
     ),

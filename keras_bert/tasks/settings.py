@@ -46,3 +46,10 @@ class TaskSettings(Settings):
         at_least=1,
         stored=True,
     )
+    lm_loss_weight: float = setting(
+        0.0,
+        help="with a causal encoder, weight of an additional next-token loss on the same texts "
+        "(0.5 in OpenAI GPT)",
+        unit="WEIGHT",
+        at_least=0,
+    )

@@ -18,9 +18,12 @@ from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
-from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
+from keras_bert.heads.layer_mix import ScalarMix, choose_layers
+from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
+from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.global_mean import global_means, means_over
 
 
@@ -45,18 +48,23 @@ class Task(keras.Model):
             def build_head(self, encoded, inputs):
                 return {"logits": self.classifier(encoded["first_output"])}  # (B, C)
 
-    Every task may have a learned mix of the encoder's layers and a BiLSTM over the tokens between
-    encoder and head; both are weights of the head. `set_encoder` takes `layer_mix` (None, or the
-    arguments `layer_norm_eps` and `l2` of a `ScalarMix`) and `bilstm` (None, or the units of a
-    `BiLstm`).
+    The head of every task may read other layers than the last one, or a learned mix of layers,
+    static vectors that are concatenated with them, and a BiLSTM over the tokens; the weights of all
+    belong to the head. `set_encoder` takes `layers` (a name of `keras_bert.heads.layer_choice`;
+    None is "last", or "mix-all" where there is a `layer_mix`), `layer_mix` (of a learned mix the
+    arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None is None and 0), `static_vectors`
+    (None, or an encoder of a single layer and the same vocabulary, such as a `StaticEncoder`, whose
+    weights are copied) and `bilstm` (None, or the units of a `BiLstm`), and over a causal encoder
+    `lm_loss_weight` (see `NextTokenLoss`; not stored).
 
     Args:
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
 
-    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `scalar_mix` and `bilstm_layer`
-    (or None), `transform` (the encoder's `head_transform` if the head reads it, or None), and
-    `max_length` of tasks with `SETTINGS`.
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `layer_choice` (the argument
+    `layers`), `layer_numbers` (of the hidden states that it reads), `scalar_mix`,
+    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
+    if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
         KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
@@ -79,9 +87,9 @@ class Task(keras.Model):
     them before it calls `super().__init__`.
 
     Raises:
-        ValueError: `encoder` is not an `Encoder`.
-        InputError: the encoder lacks a required capability, or the head reads the first token of a
-            causal encoder.
+        ValueError: `encoder` is not an `Encoder`, or `layer_mix` is given for other `layers`.
+        InputError: the encoder lacks a required capability or has too few layers, or the head reads
+            the first token of a causal encoder.
     """
 
     KIND = None
@@ -108,37 +116,81 @@ class Task(keras.Model):
             )
         return super().__new__(cls)
 
-    def set_encoder(self, encoder, *, max_length=None, layer_mix=None, bilstm=None):
+    def set_encoder(
+        self,
+        encoder,
+        *,
+        max_length=None,
+        layers=None,
+        layer_mix=None,
+        static_vectors=None,
+        bilstm=None,
+        lm_loss_weight=0.0,
+    ):
         """Sets the encoder and `max_length`, and makes the layers between encoder and head."""
         self.encoder = encoder
         if self.SETTINGS is not None:
             self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
-        self.layer_mix = layer_mix
         self.bilstm = bilstm
         policy = encoder.layer_policy
-        if layer_mix is not None:
+        self.layer_choice = layers or (LAST if layer_mix is None else "mix-all")
+        if self.layer_choice != LAST:
             encoder.require("layer-mix")
-            states = encoder.config.num_hidden_states
+        self.layer_numbers, how = layer_numbers(
+            self.layer_choice, layers=encoder.config.num_hidden_states - 1
+        )
+        if how == MIX:
+            self.layer_mix = {"layer_norm_eps": None, "l2": 0.0} | (layer_mix or {})
             self.scalar_mix = ScalarMix(
-                num_layers=states, **layer_mix, dtype=policy, name="scalar_mix"
+                num_layers=len(self.layer_numbers),
+                **self.layer_mix,
+                dtype=policy,
+                name="scalar_mix",
             )
+        elif layer_mix is not None:
+            raise ValueError(
+                "`layer_mix` is for a learned mix, `layers` mix-last-4 or mix-all. "
+                f"Received: layers={layers!r}"
+            )
+        self._concatenates = how == CONCAT
+        if static_vectors is not None:
+            self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
+        if lm_loss_weight:
+            if not encoder.config.is_causal:
+                raise InputError(
+                    "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
+                    "tokens before it. Leave it out."
+                )
+            if max(self.layer_numbers) < encoder.config.num_hidden_states - 1:
+                raise InputError(
+                    "`lm_loss_weight` trains the last layer, which is not among the `layers` "
+                    f"{self.layer_choice}. Leave one of the two out."
+                )
+            self.next_token_loss = NextTokenLoss(
+                lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
+            )
 
     def __init__(self, tokenizer=None, *, name):
         encoder = self.encoder
         encoder.require(*self.REQUIRES)
+        if tokenizer is not None:
+            encoder.set_vocabulary(tokenizer.vocabulary)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
             raise InputError(
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
                 "token and is the same for every text. Use an encoder that is not causal."
             )
-        if self.bilstm_layer is not None:
-            self.transform = None  # the BiLSTM takes the encoder's own vectors
+        if self.reads_vectors or self._concatenates:
+            self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
         inputs = {**features, **self.head_inputs()}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
         encoded = encoder(sequences, outputs=self.encoder_outputs)
+        if self.next_token_loss is not None:
+            encoded = self._with_next_token_loss(encoded, sequences)
+        encoded = self.read_layers(encoded)
         super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
         self.tokenizer = tokenizer
 
@@ -183,38 +235,88 @@ class Task(keras.Model):
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = None
+    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
+    layer_choice, _concatenates = LAST, False
+    static_vectors_layer = None
+    _members = ()
+
+    @property
+    def reads_vectors(self):
+        """Whether a layer between encoder and head reads the vectors of all tokens."""
+        return self.bilstm_layer is not None or self.static_vectors_layer is not None
+
+    def _with_next_token_loss(self, encoded, inputs):
+        """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
+        mask = inputs["input_mask"]
+        if "hidden_states" in encoded:
+            *states, last = encoded["hidden_states"]
+            last = self.next_token_loss(last, inputs["input_ids"], mask)
+            return {**encoded, "hidden_states": (*states, last)}
+        hidden = self.next_token_loss(encoded["sequence_output"], inputs["input_ids"], mask)
+        return {**encoded, "sequence_output": hidden}
 
     @property
     def encoder_outputs(self):
         """The outputs requested of the encoder, by the head or by the layers before it."""
-        if self.scalar_mix is not None:
+        if self.layer_choice != LAST:
             return ("hidden_states",)
-        return self.ENCODER_OUTPUTS if self.bilstm_layer is None else ("sequence_output",)
+        return ("sequence_output",) if self.reads_vectors else self.ENCODER_OUTPUTS
 
     @property
     def inputs_of_head(self):
         """Names of the task's inputs that the head and the layers before it read."""
-        mask = () if self.bilstm_layer is None else ("input_mask",)
-        return tuple(dict.fromkeys((*self.HEAD_READS, *mask, *self.head_inputs())))
+        between = ("input_mask",) if self.reads_vectors else ()
+        if self.static_vectors_layer is not None:
+            between = ("input_ids", *between)
+        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.head_inputs())))
+
+    def read_layers(self, encoded):
+        """`encoder_outputs` by name, with those of `layer_choice` in place of all hidden states.
+
+        They are a list `hidden_states` for a learned mix, and otherwise `sequence_output` and
+        `first_output`. Nothing here has weights.
+        """
+        if self.scalar_mix is not None:
+            states = encoded["hidden_states"]
+            return {"hidden_states": [states[number] for number in self.layer_numbers]}
+        if self.layer_choice == LAST:
+            return encoded
+        hidden = choose_layers(encoded["hidden_states"], self.layer_choice)  # (B, S, D or 4 D)
+        return {"sequence_output": hidden, "first_output": hidden[:, 0]}
+
+    @property
+    def read_groups(self):
+        """The encoder's `layer_groups` without those above the layers that the head reads."""
+        groups = self.encoder.layer_groups
+        if self.layer_choice == LAST:
+            return groups
+        highest = max(self.layer_numbers)
+        is_last = highest == self.config.num_hidden_states - 1
+        return groups if is_last else groups[: highest + 1]
 
     def head(self, encoded, inputs):
-        """`encoder_outputs` and `inputs_of_head`, both by name -> the outputs."""
-        mask = inputs.get("input_mask") if self.bilstm_layer is not None else None
-        return self.build_head(self._between(encoded, mask), inputs)
+        """What `read_layers` returns, and `inputs_of_head`, both by name -> the outputs."""
+        return self.build_head(self._between(encoded, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(encoded, inputs["input_mask"])
+        return self._between(self.read_layers(encoded), inputs)
 
-    def _between(self, encoded, mask):
+    def _between(self, encoded, inputs):
         if self.scalar_mix is not None:
-            hidden = self.scalar_mix(list(encoded["hidden_states"]))  # (B, S, D)
+            hidden = self.scalar_mix(encoded["hidden_states"])  # (B, S, D)
+            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
+        if self.static_vectors_layer is not None:
+            ids = {name: self.to_sequences(inputs[name]) for name in ("input_ids", "input_mask")}
+            vectors = self.static_vectors_layer(ids)["sequence_output"]  # (B, S, E)
+            hidden = encoded["sequence_output"]
+            vectors = keras.ops.cast(vectors, hidden.dtype)
+            hidden = keras.ops.concatenate([hidden, vectors], axis=-1)  # (B, S, D + E)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         if self.bilstm_layer is not None:
-            hidden = encoded["sequence_output"]
+            hidden, mask = encoded["sequence_output"], inputs["input_mask"]
             hidden = self.bilstm_layer(hidden, self.to_sequences(mask))  # (B, S, 2 U)
             encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
         return encoded
@@ -222,7 +324,7 @@ class Task(keras.Model):
     @property
     def heads(self):
         """The attributes that hold weights of the head: HEADS and the optional layers."""
-        shared = ("scalar_mix", "bilstm_layer", "transform")
+        shared = ("scalar_mix", "static_vectors_layer", "bilstm_layer", "transform")
         held = (name for name in shared if getattr(self, name) is not None)
         return (*dict.fromkeys((*held, *self.HEADS)),)
 
@@ -241,7 +343,7 @@ class Task(keras.Model):
 
     def is_standard(self):
         """Whether the settings compute what the kind's `transformers` class computes."""
-        return self.scalar_mix is None and self.bilstm_layer is None
+        return self.layer_choice == LAST and not self.reads_vectors
 
     @property
     def architecture(self):
@@ -269,7 +371,25 @@ class Task(keras.Model):
                 f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
             )
         check_ids(inputs, self.config)
-        return super().call(inputs, training=training, mask=mask)
+        outputs = super().call(inputs, training=training, mask=mask)
+        if not self._members:
+            return outputs
+        others = [member(inputs, training=training) for member in self._members]
+        return mean_outputs([outputs, *others], self.default_losses())
+
+    def average_with(self, others: Sequence["Task"]) -> None:
+        """Makes the task an ensemble: it predicts the mean of its probabilities and the others'.
+
+        An ensemble predicts and is exported; it cannot be saved or trained on.
+
+        Args:
+            others: tasks of the same kind, labels and tokenizer.
+
+        Raises InputError: the task has a CRF.
+        """
+        check_can_average(self.default_losses())
+        # Keras does not count them among the weights of the task, which have its paths.
+        object.__setattr__(self, "_members", (*self._members, *others))
 
     @property
     def config(self) -> EncoderConfig:
@@ -284,7 +404,10 @@ class Task(keras.Model):
 
     @property
     def trainable_variables(self):
-        """As Keras's, without a pooler that the head does not read, which gets no gradients."""
+        """As Keras's, without those that the head does not read, which get no gradients.
+
+        They are a pooler, and the layers above those of `layer_choice`.
+        """
         return self._without_unread(super().trainable_variables)
 
     @property
@@ -305,7 +428,7 @@ class Task(keras.Model):
         encoder = getattr(self, "encoder", None)
         if encoder is None:
             return variables
-        read = [layer for group in encoder.layer_groups for layer in group]
+        read = [layer for group in self.read_groups for layer in group]
         read += [] if self.transform is None else [self.transform]
         read = {id(variable) for layer in read for variable in layer.variables}
         unread = {id(v) for v in encoder.variables if id(v) not in read}
@@ -629,7 +752,11 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which our constructors do not take.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        shared = {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        shared = {} if self.layer_choice == LAST else {"layers": self.layer_choice}
+        shared |= {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
+        if self.static_vectors_layer is not None:
+            vectors = keras.saving.serialize_keras_object(self.static_vectors_layer)
+            shared["static_vectors"] = vectors
         dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
             "encoder": encoder,
@@ -643,10 +770,25 @@ class Task(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
-        config["encoder"] = keras.saving.deserialize_keras_object(
-            config["encoder"], custom_objects=custom_objects
-        )
+        for name in ("encoder", "static_vectors"):
+            if name in config:
+                config[name] = keras.saving.deserialize_keras_object(
+                    config[name], custom_objects=custom_objects
+                )
         return cls(**config)
+
+
+def _static_vectors(encoder, *, dtype):
+    """A copy of an encoder of a single layer, with a name and dtype of its own."""
+    if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
+        raise ValueError(
+            "`static_vectors` must be an encoder whose vectors do not depend on the context, such "
+            f"as a `StaticEncoder`. Received: {encoder!r}"
+        )
+    copy = type(encoder)(encoder.config, dtype=dtype, name="static_vectors")
+    copy.set_weights(encoder.get_weights())
+    copy.trainable = encoder.trainable
+    return copy
 
 
 class DatasetInfo(NamedTuple):

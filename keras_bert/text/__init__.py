@@ -9,9 +9,13 @@ _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.vocabulary",
     "BpeVocabulary": "keras_bert.text.vocabulary",
+    "GptVocabulary": "keras_bert.text.gpt_vocabularies",
+    "ByteLevelVocabulary": "keras_bert.text.gpt_vocabularies",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
+    "learn_words": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",
+    "learn_byte_level_bpe": "keras_bert.text.learners",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.tokenizer",
 }

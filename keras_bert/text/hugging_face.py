@@ -4,19 +4,25 @@ The files themselves are read and written by `keras_bert.text.vocabulary_files`.
 """
 
 import dataclasses
-import json
 
 from keras_bert.base.errors import InputError
+from keras_bert.text.gpt_vocabularies import (
+    GPT_END_OF_WORD,
+    ByteLevelVocabulary,
+    GptVocabulary,
+    class_of_bpe,
+)
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONTINUATION_PREFIX,
     END_OF_WORD,
     MAX_WORD_LENGTH,
+    TOKENIZER_FILE,
     UNK,
+    BpeVocabulary,
     SpecialTokens,
     WordPieceVocabulary,
-    byte_level_error,
     tokens_by_id,
 )
 
@@ -40,10 +46,126 @@ _FINAL_SIGMA = (
 
 # Classes that take their steps from BERT's settings, whatever is in `tokenizer.json`.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
+# Classes that make their steps themselves, and their special tokens where a folder names none.
+_GPT2, _ROBERTA, _GPT = "GPT2Tokenizer", "RobertaTokenizer", "OpenAIGPTTokenizer"
+_END_OF_TEXT = "<|endoftext|>"
+_CLASS_TOKENS = {
+    _GPT2: SpecialTokens(unk=_END_OF_TEXT, bos=_END_OF_TEXT, eos=_END_OF_TEXT),
+    _ROBERTA: SpecialTokens(
+        pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>", bos="<s>", eos="</s>"
+    ),
+    _GPT: SpecialTokens(unk="<unk>"),
+}
 
 
-def special_tokens_of(config, *, source):
-    """The `SpecialTokens` that a `tokenizer_config.json` names; BERT's where it names none.
+def _class_name(config):
+    """The class that a `tokenizer_config.json` names, or None."""
+    return str(config.get("tokenizer_class") or "").removesuffix("Fast") or None
+
+
+def bpe_of(config, tokenizer, ids, merges, *, sources, folder):
+    """A vocabulary of byte-pair encoding, and the class of transformers that its folder is for.
+
+    Args:
+        config, tokenizer: `tokenizer_config.json` and `tokenizer.json`; {} for no file.
+        ids: token -> id, unchecked, with the tokens that the folder adds.
+        merges: pairs of tokens.
+        sources: the names of the files of the two, for errors.
+        folder: the folder in errors.
+
+    Raises `InputError` where they are not a vocabulary, or are for other words than those that the
+    vocabulary's class splits a text into.
+    """
+    name, kind = _class_name(config), class_of_bpe(ids, source=sources[0])
+    if kind is BpeVocabulary and sources[0] == sources[1]:
+        raise InputError(
+            f"{folder} has no {' and no '.join(BpeVocabulary.FILES)}, which the vocabularies of "
+            "this library have."
+        )
+    if name not in _CLASS_TOKENS:
+        _check_bpe_steps(kind, tokenizer, source=f"{folder}/{TOKENIZER_FILE}")
+    is_own = kind is BpeVocabulary
+    if name is None and not is_own:
+        is_roberta = kind is ByteLevelVocabulary and {"<s>", "</s>", "<mask>"} <= ids.keys()
+        name = _GPT if kind is GptVocabulary else _ROBERTA if is_roberta else _GPT2
+    if is_own:
+        usual = BERT_TOKENS
+    else:
+        usual = _CLASS_TOKENS.get(name, SpecialTokens())
+        held = {role: token for role, token in usual.to_dict().items() if token in ids}
+        usual = SpecialTokens(**held)
+    special = special_tokens_of(config, source=folder, usual=usual)
+    options = {}
+    if kind is ByteLevelVocabulary:
+        options["prefix_space"] = prefix_space(tokenizer, config=config)
+    tokens = tokens_by_id(ids, source=sources[0], special_tokens=special)
+    kind.check_symbols(ids, special, name=sources[0])
+    try:
+        return kind(tokens, merges, special_tokens=special, **options), name
+    except InputError as error:
+        raise InputError(f"{sources[1]} does not fit {sources[0]}: {error}") from None
+
+
+def prefix_space(tokenizer, *, config=None):
+    """Whether a byte-level folder asks for a space before a text."""
+    splitter = tokenizer.get("pre_tokenizer")
+    asked = splitter.get("add_prefix_space") if isinstance(splitter, dict) else None
+    if config is not None and _class_name(config) in _CLASS_TOKENS:
+        asked = config.get("add_prefix_space")
+    return asked is True
+
+
+def model_of(tokenizer, *, source):
+    """The ids and merges of a `tokenizer.json` of byte-pair encoding; None for another model."""
+    model = _held(tokenizer, "model", dict, source=source)
+    if model.get("type") != "BPE":
+        return None
+    merges = [
+        tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair)
+        for pair in _held(model, "merges", list, source=source)
+        if isinstance(pair, str | list)
+    ]
+    for number, pair in enumerate(merges, 1):
+        if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
+            raise InputError(f"{source}: merge {number} must be two tokens. Received: {pair!r}")
+    return _ids(tokenizer, source=source), merges
+
+
+def _check_bpe_steps(kind, tokenizer, *, source):
+    """Rejects byte-pair encoding of words, or with options, that are not those of its class."""
+    if not tokenizer or kind is BpeVocabulary:
+        return
+    model = _held(tokenizer, "model", dict, source=source)
+    splitter = _held(tokenizer, "pre_tokenizer", dict, source=source)
+    steps = [part.get("type") for part in _normalizers(tokenizer, source=source)]
+    steps.append(splitter.get("type"))
+    if kind is ByteLevelVocabulary:
+        expected, end = ["ByteLevel"], None
+        whole = splitter.get("use_regex") is not False
+    else:
+        expected, end = ["BertNormalizer", "BertPreTokenizer"], GPT_END_OF_WORD
+        [normalizer, *_] = [*_normalizers(tokenizer, source=source), {}]
+        whole = normalizer.get("lowercase") is True and normalizer.get("strip_accents") in (
+            None,
+            True,
+        )
+    if steps != expected or not whole:
+        raise InputError(
+            f"{source} splits words by {', '.join(map(str, steps))} with other settings than "
+            f"{', '.join(expected)}, as OpenAI GPT's and GPT-2's tokenizers have them. This "
+            "tokenizer is not supported."
+        )
+    options = {"continuing_subword_prefix": None, "end_of_word_suffix": end, "dropout": None}
+    for name in (*options, "fuse_unk", "byte_fallback", "ignore_merges"):
+        if (model.get(name) or None) != options.get(name):
+            raise InputError(
+                f"{source} asks for {name}={model[name]!r} in its model. Expected "
+                f"{options.get(name)!r}: this tokenizer is not supported."
+            )
+
+
+def special_tokens_of(config, *, source, usual=BERT_TOKENS):
+    """The `SpecialTokens` that a `tokenizer_config.json` names; `usual` where it names none.
 
     Raises `InputError` where words are not BERT's, or a token is not a string.
     """
@@ -58,10 +180,10 @@ def special_tokens_of(config, *, source):
     named = {**(extra if isinstance(extra, dict) else {}), **config}
     tokens = {}
     for field in dataclasses.fields(SpecialTokens):
-        usual = getattr(BERT_TOKENS, field.name)
-        token = named.get(f"{field.name}_token", usual)
+        default = getattr(usual, field.name)
+        token = named.get(f"{field.name}_token", default)
         if token is None and is_bert:
-            token = usual
+            token = default
         token = token.get("content") if isinstance(token, dict) else token
         if not isinstance(token, str | None):
             raise InputError(f"{source}: {field.name}_token should be a string.")
@@ -83,13 +205,7 @@ def case_of(config, tokenizer, added=(), *, special_tokens, source):
     parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
     bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
     _check_steps(config, tokenizer, parts, source=source)
-    tokens = _added_by(config, tokenizer, source=source).union(added)
-    if others := sorted(tokens.difference(special_tokens.tokens)):
-        shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
-        raise InputError(
-            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
-            "split into words. This tokenizer does not support that."
-        )
+    check_added(config, tokenizer, added, special_tokens=special_tokens, source=source)
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
         if not isinstance(config.get(key), bool | None):
             raise InputError(f"{source}: {key} is {config[key]!r}. It should be true or false.")
@@ -109,11 +225,20 @@ def case_of(config, tokenizer, added=(), *, special_tokens, source):
     return None if recorded is None else bool(recorded)
 
 
+def check_added(config, tokenizer, added, *, special_tokens, source):
+    """Rejects tokens that a folder adds to its vocabulary; the arguments are those of `case_of`."""
+    tokens = _added_by(config, tokenizer, source=source).union(added)
+    if others := sorted(tokens.difference(special_tokens.tokens)):
+        shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
+        raise InputError(
+            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
+            "split into words. This tokenizer does not support that."
+        )
+
+
 def wordpiece_of(tokenizer, *, special_tokens, source):
     """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
     model = _held(tokenizer, "model", dict, source=source)
-    if "ByteLevel" in json.dumps([tokenizer.get("pre_tokenizer"), tokenizer.get("decoder")]):
-        raise byte_level_error(source)
     prefix = model.get("continuing_subword_prefix")
     if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
         raise InputError(
@@ -129,7 +254,7 @@ def check_tokens(vocabulary, tokenizer, *, source):
     """Rejects a `tokenizer.json`, which transformers reads, with other ids than the vocabulary."""
     file = f"{source}/tokenizer.json"
     if not isinstance(_held(tokenizer, "model", dict, source=file).get("vocab"), dict):
-        return  # there is no such file, or it is of another algorithm
+        return  # there is no such file
     theirs = _ids(tokenizer, source=file)
     ours = _vocab(vocabulary)
     for token in [*ours, *theirs]:
@@ -139,24 +264,35 @@ def check_tokens(vocabulary, tokenizer, *, source):
                 f"{source}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
                 "tokenizer.json. Delete the file that is not this model's."
             )
+    if vocabulary.algorithm != "wordpiece":
+        _, merges = model_of(tokenizer, source=file)
+        if list(vocabulary.merges) != merges:
+            raise InputError(
+                f"{source}: {vocabulary.FILES[1]} and tokenizer.json have other merges. Delete the "
+                "file that is not this model's."
+            )
 
 
 def _vocab(vocabulary):
     return {token: id for id, token in enumerate(vocabulary.tokens)}
 
 
-def template_of(config, tokenizer, vocabulary, *, source):
+def template_of(config, tokenizer, vocabulary, *, source, name=None):
     """The `Template` of a folder: that of its tokenizer.json, or BERT's where it has none.
 
     Args:
         config, tokenizer: `tokenizer_config.json` and `tokenizer.json`; {} for no file.
         vocabulary: the folder's `Vocabulary`.
+        name: the class of transformers that it is for; RoBERTa's has a template of its own.
         source: the folder in errors.
 
     Raises `InputError` for an unsupported template, or special tokens that are not those of the
     vocabulary.
     """
     source = f"{source}/tokenizer.json"
+    special = vocabulary.special_tokens
+    if name == _ROBERTA and special.cls is not None and special.sep is not None:
+        return _roberta_template(special.cls, special.sep)
     steps = [_held(tokenizer, "post_processor", dict, source=source)]
     if steps[0].get("type") == "Sequence":
         steps = _held(steps[0], "processors", list, source=source)
@@ -184,19 +320,20 @@ def template_of(config, tokenizer, vocabulary, *, source):
     return template
 
 
+def _roberta_template(cls, sep):
+    single = ((cls, 0), (0, 0), (sep, 0))
+    return Template(single=single, pair=(*single, (sep, 0), (1, 0), (sep, 0)))
+
+
 def _template_of_step(step):
     """The `Template` of a post-processor that adds special tokens, and their ids."""
     kind = step["type"]
     if kind in ("BertProcessing", "RobertaProcessing"):
         (cls, cls_id), (sep, sep_id) = step["cls"], step["sep"]
         if kind == "BertProcessing":
-            between, second = [(sep, 0)], 1
+            template = bert_template(SpecialTokens(cls=cls, sep=sep))
         else:
-            between, second = [(sep, 0), (sep, 0)], 0
-        template = Template(
-            single=((cls, 0), (0, 0), (sep, 0)),
-            pair=((cls, 0), (0, 0), *between, (1, second), (sep, second)),
-        )
+            template = _roberta_template(cls, sep)
         return template, {cls: cls_id, sep: sep_id}
     if kind != "TemplateProcessing":
         raise ValueError(kind)
@@ -217,7 +354,7 @@ def _template_of_step(step):
     return template, {token: ids[token] for token in template.special_tokens}
 
 
-def tokenizer_config(vocabulary, *, lowercase, is_bert):
+def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
     """The content of `tokenizer_config.json`.
 
     `is_bert`: BERT's own class gives the same ids with the vocabulary alone.
@@ -231,20 +368,37 @@ def tokenizer_config(vocabulary, *, lowercase, is_bert):
     )
     return {
         "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
-        "do_lower_case": lowercase,
-        "strip_accents": None,  # exactly where it lowercases
-        "tokenize_chinese_chars": True,
+        **(
+            {"add_prefix_space": vocabulary.prefix_space}
+            if vocabulary.algorithm == "byte-level-bpe"
+            else {
+                "do_lower_case": lowercase,
+                "strip_accents": None,  # exactly where it lowercases
+                "tokenize_chinese_chars": True,
+            }
+        ),
+        # GPT's models would add an embedding for `token_type_ids`.
+        **(
+            {}
+            if _has_segments(template)
+            else {"model_input_names": ["input_ids", "attention_mask"]}
+        ),
         **named,
         **({"extra_special_tokens": extra} if extra else {}),
     }
 
 
+def _has_segments(template):
+    parts = (*template.single, *template.pair)
+    return template != PLAIN_TEMPLATE and any(segment for _, segment in parts)
+
+
 def tokenizer(vocabulary, *, lowercase, template):
     """The content of `tokenizer.json` (Hugging Face `tokenizers`).
 
-    For byte-pair encoding: their splitting cannot append to a word, so the end-of-word mark is put
-    in before: a pattern that matches an empty string is "replaced" by the mark and a space. Their
-    lower case has no final sigma, unlike Python's, the original BERT's and this library's.
+    For our own byte-pair encoding: their splitting cannot append to a word, so the end-of-word mark
+    is put in before: a pattern that matches an empty string is "replaced" by the mark and a space.
+    Their lower case has no final sigma, unlike Python's, the original BERT's and this library's.
     """
     special = [
         {
@@ -262,8 +416,7 @@ def tokenizer(vocabulary, *, lowercase, template):
         token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
         for token in template.special_tokens
     }
-    parts_of = _wordpiece_parts if vocabulary.algorithm == "wordpiece" else _bpe_parts
-    parts = parts_of(vocabulary, lowercase=lowercase)
+    parts = _PARTS[vocabulary.algorithm](vocabulary, lowercase=lowercase)
     return {
         "version": "1.0",
         "truncation": None,
@@ -311,19 +464,51 @@ def _bpe_parts(vocabulary, *, lowercase):
         },
         "pre_tokenizer": {"type": "WhitespaceSplit"},
         "decoder": {"type": "BPEDecoder", "suffix": END_OF_WORD},
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": UNK,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            "vocab": _vocab(vocabulary),
-            "merges": [list(pair) for pair in vocabulary.merges],
-        },
+        "model": _bpe_model(vocabulary, unk_token=UNK),
     }
+
+
+def _gpt_parts(vocabulary, *, lowercase):
+    unknown = vocabulary.special_tokens.unk
+    return {
+        "normalizer": _bert_normalizer(lowercase),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "BPEDecoder", "suffix": GPT_END_OF_WORD},
+        "model": _bpe_model(vocabulary, unk_token=unknown, end_of_word_suffix=GPT_END_OF_WORD),
+    }
+
+
+def _byte_level_parts(vocabulary, *, lowercase):
+    step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": {**step, "add_prefix_space": vocabulary.prefix_space},
+        "decoder": {**step, "add_prefix_space": True},
+        "model": _bpe_model(vocabulary, unk_token=None),
+    }
+
+
+def _bpe_model(vocabulary, *, unk_token, end_of_word_suffix=None):
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": unk_token,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": end_of_word_suffix,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": _vocab(vocabulary),
+        "merges": [list(pair) for pair in vocabulary.merges],
+    }
+
+
+_PARTS = {
+    "wordpiece": _wordpiece_parts,
+    "bpe": _bpe_parts,
+    "gpt-bpe": _gpt_parts,
+    "byte-level-bpe": _byte_level_parts,
+}
 
 
 def _bert_normalizer(lowercase):
@@ -387,11 +572,16 @@ def _added_by(config, tokenizer, *, source):
 def _ids(tokenizer, *, source):
     """Token -> id of a `tokenizer.json`; [CLS] and its like may be among the added tokens alone."""
     model = _held(tokenizer, "model", dict, source=source)
-    added = _added_tokens(tokenizer, source=source)
     return {
         **_held(model, "vocab", dict, source=source),
-        **{token["content"]: token.get("id") for token in added},
+        **added_ids(tokenizer, source=source),
     }
+
+
+def added_ids(tokenizer, *, source):
+    """Token -> id of the tokens that a `tokenizer.json` adds."""
+    added = _added_tokens(tokenizer, source=source)
+    return {token["content"]: token.get("id") for token in added}
 
 
 def _added_tokens(tokenizer, *, source):

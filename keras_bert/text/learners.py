@@ -1,6 +1,6 @@
 """Learning vocabularies, WordPiece and byte-pair encoding, from word counts.
 
-Both learn merges: the most frequent pair of neighbouring symbols becomes one symbol, repeatedly
+All learn merges: the most frequent pair of neighbouring symbols becomes one symbol, repeatedly
 (Sennrich et al. 2016, algorithm 1). Counting all pairs for each merge would take hours; here a
 merge visits only the positions of its pair: an index has the positions of each pair, a heap the
 order of the pairs, and both are corrected lazily, when a stale entry comes up.
@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
+from keras_bert.text.gpt_vocabularies import LETTERS, ByteLevelVocabulary
 from keras_bert.text.vocabulary import (
     CONTINUATION_PREFIX,
     END_OF_WORD,
@@ -316,6 +317,40 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
 
 
+def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
+    """The most frequent words, whole: a WordPiece vocabulary without parts of words.
+
+    For static vectors of words. A word that it lacks is [UNK].
+
+    Args:
+        counts, size, alphabet_limit, unused: as for `learn_wordpiece`.
+        min_frequency: a word must be at least this frequent.
+
+    Returns a `WordPieceVocabulary` with its counts, its tokens in the order of `learn_wordpiece`.
+
+    Raises `InputError` where the counts are empty or no word is as frequent.
+    """
+    counts = _checked_counts(counts)
+    total = sum(count for _, count in counts)
+    _, known, _ = _limit_alphabet(counts, alphabet_limit)
+    use = Counter(
+        {
+            word: count
+            for word, count in known
+            if count >= min_frequency and len(word.encode()) <= MAX_TOKEN_BYTES
+        }
+    )
+    words = _by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
+    if not words:
+        raise InputError(
+            f"No word occurs {min_frequency:,} times in the input, or `size` leaves no room for "
+            "words. Use a lower `min_frequency` or a larger `size`."
+        )
+    tokens = _with_special_tokens(words, unused)
+    use[UNK] = total - sum(use[word] for word in words)
+    return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
+
+
 def _count_use(counts, tokens):
     """How often each token occurs in the text when its words are split into them."""
     use = Counter(dict.fromkeys(tokens, 0))
@@ -394,3 +429,40 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
                 use[token] += count
     tokens = _with_special_tokens(_by_use(names, use), unused)
     return BpeVocabulary(tokens, merges, counts=[use[token] for token in tokens])
+
+
+def learn_byte_level_bpe(counts, *, size, min_frequency=1, unused=0):
+    """Learns merges of bytes, as `learn_bpe` learns those of characters.
+
+    Args:
+        counts: mapping of word -> how often it occurs in the text; words as `byte_level_words`
+            splits a text into them, each as the letters of its bytes (`to_letters`).
+        size, min_frequency, unused: as for `learn_wordpiece`.
+
+    Returns a `ByteLevelVocabulary` with its counts and BERT's special tokens, its tokens in the
+    order of `learn_wordpiece`. All 256 bytes are tokens.
+
+    Raises `InputError` where the counts are empty or `size` is less than the bytes take.
+    """
+    counts = _checked_counts(counts)
+    room = size - len(SPECIAL_TOKENS) - unused - len(LETTERS)
+    if room < 0:
+        raise InputError(
+            f"A byte-level vocabulary of {counted(size, 'token')} is too small: the bytes and the "
+            f"special tokens take {size - room}. Ask for more tokens."
+        )
+    index = {letter: i for i, letter in enumerate(LETTERS)}
+    learned = learn_merges(
+        [[index[letter] for letter in word] for word, _ in counts],
+        [count for _, count in counts],
+        symbols=LETTERS,
+        join=str.__add__,
+        tie_key=str.encode,
+        new_symbols=room,
+        min_count=min_frequency,
+    )
+    names = learned.symbols
+    use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
+    tokens = _with_special_tokens(_by_use(names, use), unused)
+    merges = [(names[left], names[right]) for left, right in learned.merges]
+    return ByteLevelVocabulary(tokens, merges, counts=[use[token] for token in tokens])

@@ -138,4 +138,18 @@ def bert_template(special_tokens):
     )
 
 
+def gpt_template(special_tokens):
+    """The `Template` of OpenAI GPT's fine-tuning (Radford et al. 2018, section 3.3).
+
+    A sequence ends with `extract`, whose state a task reads. All is one segment.
+    """
+    start, delimiter, extract = (
+        (token, 0)
+        for token in (special_tokens.start, special_tokens.delimiter, special_tokens.extract)
+    )
+    return Template(
+        single=(start, (0, 0), extract), pair=(start, (0, 0), delimiter, (1, 0), extract)
+    )
+
+
 BERT_TEMPLATE = bert_template(BERT_TOKENS)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import tensorflow as tf
 
 from keras_bert.base.formatting import counted, html_table, percent
-from keras_bert.text.bpe import BytePairEncoding
+from keras_bert.text.bpe import ByteLevelEncoding, BytePairEncoding, GptEncoding, with_prefix_space
 from keras_bert.text.normalization import characters, clean, fast_wordpiece, normalize
 from keras_bert.text.ragged import kept
 from keras_bert.text.template import BERT_TEMPLATE, Template
@@ -22,9 +22,10 @@ class Tokens(NamedTuple):
 
     `starts` and `ends` count characters (code points, as Python does) of the input string,
     `byte_starts` and `byte_ends` its bytes in UTF-8; ends are exclusive. The end-of-word mark of
-    byte-pair encoding, where it is a token alone, is empty, at the end of its word. In bytes that
-    are not all UTF-8, characters are those of the string without the invalid bytes; byte offsets
-    are those of the bytes themselves.
+    byte-pair encoding, where it is a token alone, is empty, at the end of its word. So is white
+    space that is a token of a byte-level vocabulary; white space at the ends of its other tokens is
+    left out. In bytes that are not all UTF-8, characters are those of the string without the
+    invalid bytes; byte offsets are those of the bytes themselves.
     """
 
     ids: tf.RaggedTensor  # int32
@@ -35,7 +36,7 @@ class Tokens(NamedTuple):
     word_starts: tf.RaggedTensor  # bool
 
 
-def to_source(texts, starts, ends, *, lowercase):
+def to_source(texts, starts, ends, *, normalize):
     """Maps byte offsets in the normalized texts back to the original ones.
 
     TensorFlow Text keeps no map through lower-casing and dropped accents. But lengths are those of
@@ -44,7 +45,7 @@ def to_source(texts, starts, ends, *, lowercase):
     Args:
         texts: string (B,), not normalized.
         starts, ends: ragged int64 (B, None), bytes of the normalized texts.
-        lowercase: as in `normalize`.
+        normalize: the function of texts that normalized them.
 
     Returns starts, ends, byte_starts, byte_ends: ragged int32 (B, None) in `texts`. An end is
     extended over the combining marks that follow, which normalization drops.
@@ -55,7 +56,7 @@ def to_source(texts, starts, ends, *, lowercase):
 
     unique, which = tf.unique(points)
     characters = tf.strings.unicode_encode(unique[:, None], "UTF-8")
-    normalized = normalize(characters, lowercase=lowercase)
+    normalized = normalize(characters)
     size = tf.gather(tf.strings.length(normalized), which)  # (C,) normalized bytes
     width = tf.gather(tf.strings.length(characters), which)  # (C,) bytes in the source
     vanishing_mark = (tf.strings.length(normalized) == 0) & (
@@ -75,15 +76,16 @@ def to_source(texts, starts, ends, *, lowercase):
     before = tf.cumsum(size, exclusive=True)
     row_bytes = tf.gather(tf.concat([before, [tf.reduce_sum(size)]], axis=0), row_splits[:-1])
     base = tf.cast(tf.gather(row_bytes, starts.value_rowids()), tf.int64)  # (T,)
-    last = tf.gather(source, base + ends.values - 1)
-    end = tf.gather(group_ends, tf.gather(group, last))
-    # An empty token (an end-of-word mark alone) is where the one before it ends.
-    empty = starts.values == ends.values
-    first = tf.gather(source, tf.where(empty, base + ends.values - 1, base + starts.values))
+    row_start = tf.cast(tf.gather(row_splits[:-1], starts.value_rowids()), tf.int32)
+    # An empty token (an end-of-word mark or white space alone) is where the one before it ends.
+    empty, at_start = starts.values == ends.values, ends.values == 0
+    last = tf.gather(source, base + tf.maximum(ends.values - 1, 0))
+    end = tf.where(at_start, row_start, tf.gather(group_ends, tf.gather(group, last)))
+    # (An empty token may be after the last byte.)
+    first = tf.gather(source, base + tf.where(empty, tf.zeros_like(base), starts.values))
     first = tf.where(empty, end, first)
 
-    row_start = tf.cast(tf.gather(row_splits[:-1], starts.value_rowids()), tf.int32)
-    byte_end = tf.gather(byte_starts + width, end - 1)
+    byte_end = tf.where(at_start, 0, tf.gather(byte_starts + width, tf.maximum(end - 1, 0)))
     found = (
         first - row_start,
         end - row_start,
@@ -100,15 +102,30 @@ _LONG_RUN = rf"(?s).*\S{{{MAX_WORD_LENGTH + 1}}}.*"
 class WordPiece(tf.Module):
     """Greedy longest-match-first tokens of normalized texts, by a `WordPieceVocabulary`."""
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary, *, lowercase):
         super().__init__()
+        self._lowercase = lowercase
         self._unk_id = vocabulary.unk_id
         self._tokens = fast_wordpiece(vocabulary.tokens, max_bytes=_MAX_BYTES)
         with tf.init_scope():
             self._continuations = tf.constant(vocabulary.continuations)
 
-    def __call__(self, texts):
-        """string (B,) -> ids (int32), starts, ends (int64, bytes of `texts`): ragged (B, None)."""
+    def normalize(self, texts):
+        """The texts in which words are looked for. string (B,) -> string (B,)"""
+        return normalize(texts, lowercase=self._lowercase)
+
+    def tokenize(self, texts):
+        """Normalized texts, string (B,) -> ids, ragged int32 (B, None)."""
+        return self._tokenize(texts)[0]
+
+    def tokenize_with_offsets(self, texts):
+        """Normalized texts (B,) -> ids (int32), starts, ends (int64, bytes of `texts`), and where
+        words begin (bool): ragged (B, None)."""
+        ids, starts, ends = self._tokenize(texts)
+        begins = ids.with_values(~tf.gather(self._continuations, ids.values))
+        return ids, starts, ends, begins
+
+    def _tokenize(self, texts):
         ids, starts, ends = self._tokens.tokenize_with_offsets(texts)
         # A search for such a run without white space takes a tenth of the time that checking each
         # word takes, and is enough for nearly every batch.
@@ -118,10 +135,6 @@ class WordPiece(tf.Module):
             lambda: self._without_long_words(texts, ids, starts, ends),
             lambda: (ids, starts, ends),
         )
-
-    def word_starts(self, ids):
-        """ragged ids (B, None) -> ragged bool (B, None)."""
-        return ids.with_values(~tf.gather(self._continuations, ids.values))
 
     def _without_long_words(self, texts, ids, starts, ends):
         """Makes one [UNK] of every word of more than MAX_WORD_LENGTH characters."""
@@ -200,13 +213,19 @@ class TokenizedTexts(Tokens):
         return [[self._vocabulary.token_name(id) for id in ids] for ids in shown]
 
 
-_ALGORITHMS = {"wordpiece": WordPiece, "bpe": BytePairEncoding}
+_ALGORITHMS = {
+    "wordpiece": WordPiece,
+    "bpe": BytePairEncoding,
+    "gpt-bpe": GptEncoding,
+    "byte-level-bpe": ByteLevelEncoding,
+}
 
 
 class Tokenizer(tf.Module):
     """Exactly the ids of the original BERT tokenizer (google-research/bert, `tokenization.py`).
 
-    With a vocabulary of byte-pair encoding, its words are encoded by merges instead.
+    With a vocabulary of byte-pair encoding, its words are encoded by merges instead. With OpenAI
+    GPT's or GPT-2's vocabulary the ids are those of transformers.
 
     Works eagerly, in `tf.data` and in an exported graph, on batches: a thousand texts at a time
     are some thirty times faster than one by one. A special token such as "[MASK]" in a text is
@@ -214,7 +233,8 @@ class Tokenizer(tf.Module):
 
     Args:
         vocabulary: `Vocabulary`.
-        lowercase: True for uncased models: lower case, accents dropped.
+        lowercase: True for uncased models: lower case, accents dropped. Always True for OpenAI
+            GPT's vocabularies, and False for byte-level ones.
         template: the `Template` by which texts become sequences; BERT's by default.
     """
 
@@ -222,10 +242,15 @@ class Tokenizer(tf.Module):
         self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
     ):
         super().__init__()
+        if vocabulary.lowercase not in (None, lowercase):
+            raise ValueError(
+                f"`lowercase` must be {vocabulary.lowercase} for this kind of vocabulary "
+                f"({vocabulary.algorithm}). Received: lowercase={lowercase}"
+            )
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.template = template
-        self._tokens = _ALGORITHMS[vocabulary.algorithm](vocabulary)
+        self._tokens = _ALGORITHMS[vocabulary.algorithm](vocabulary, lowercase=lowercase)
 
     @classmethod
     def from_vocab(
@@ -268,8 +293,18 @@ class Tokenizer(tf.Module):
 
         No special tokens are added. An empty text has no ids.
         """
-        ids, _, _ = self._tokens(normalize(_as_tensor(texts), lowercase=self.lowercase))
-        return ids
+        return self._tokens.tokenize(self._tokens.normalize(_as_tensor(texts)))
+
+    def tokenize_words(self, words: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
+        """Words of sentences (W,), each on its own -> ids, ragged int32 (W, None).
+
+        A byte-level vocabulary reads a space before each word, as transformers does with
+        `is_split_into_words`.
+        """
+        words = _as_tensor(words)
+        if self.vocabulary.algorithm == "byte-level-bpe":
+            words = with_prefix_space(self._tokens.normalize(words))
+        return self.tokenize(words)
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
         """Texts (B,) -> `Tokens`: ids and the offsets of each token in the input string.
@@ -277,11 +312,9 @@ class Tokenizer(tf.Module):
         Outside of graphs they are a `TokenizedTexts`, which a notebook shows as a table.
         """
         texts = _as_tensor(texts)
-        ids, starts, ends = self._tokens(normalize(texts, lowercase=self.lowercase))
-        starts, ends, byte_starts, byte_ends = to_source(
-            texts, starts, ends, lowercase=self.lowercase
-        )
-        word_starts = self._tokens.word_starts(ids)
+        normalize = self._tokens.normalize
+        ids, starts, ends, word_starts = self._tokens.tokenize_with_offsets(normalize(texts))
+        starts, ends, byte_starts, byte_ends = to_source(texts, starts, ends, normalize=normalize)
         if not tf.executing_eagerly():
             return Tokens(ids, starts, ends, byte_starts, byte_ends, word_starts)
         tokens = TokenizedTexts(ids, starts, ends, byte_starts, byte_ends, word_starts)
@@ -289,7 +322,10 @@ class Tokenizer(tf.Module):
         return tokens
 
     def detokenize(self, ids: Iterable[int]) -> str:
-        """Ids (T,) -> str: tokens joined to words, words separated by one space."""
+        """Ids (T,) -> str: tokens joined to words, words separated by one space.
+
+        Byte-level tokens have their own white space.
+        """
         return self.vocabulary.join([int(id) for id in ids])
 
     def save(self, folder: str | PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -76,8 +78,9 @@ BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
 class Vocabulary(abc.ABC):
     """Tokens in the order of their ids.
 
-    The subclasses are `WordPieceVocabulary` and `BpeVocabulary`. `keras_bert.load_vocabulary` reads
-    either.
+    The subclasses are `WordPieceVocabulary` and those of byte-pair encoding: `BpeVocabulary`,
+    `GptVocabulary` (OpenAI GPT's) and `ByteLevelVocabulary` (GPT-2's and RoBERTa's).
+    `keras_bert.load_vocabulary` reads any of them.
 
     Args:
         tokens: strings, the special ones among them, each once.
@@ -88,16 +91,23 @@ class Vocabulary(abc.ABC):
     Raises `keras_bert.base.errors.InputError` for tokens that are not a valid vocabulary.
     """
 
-    algorithm: str  # "wordpiece" or "bpe"
+    algorithm: str  # "wordpiece", "bpe", "gpt-bpe" or "byte-level-bpe"
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
+    lowercase: bool | None = None  # whether its texts are lowercased; None: either
+    UNKNOWN: str | None = UNK  # the token for unknown text; None: it has any name, or there is none
+    ONE_LINE = True  # no token has a line end
 
     def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
         self.tokens = tuple(tokens)
         self.special_tokens = special_tokens
         self._ids = _index_tokens(
-            self.tokens, name="the vocabulary", unit="place", special_tokens=special_tokens
+            self.tokens,
+            name="the vocabulary",
+            unit="place",
+            special_tokens=special_tokens,
+            one_line=self.ONE_LINE,
         )
-        if special_tokens.unk != UNK:
+        if self.UNKNOWN not in (None, special_tokens.unk):
             raise InputError(
                 f"The vocabulary has {special_tokens.unk!r} for unknown words. Expected {UNK}."
             )
@@ -129,6 +139,14 @@ class Vocabulary(abc.ABC):
     def join(self, ids: Sequence[int]) -> str:
         """The text of a sequence of ids, words separated by one space."""
 
+    @cached_property
+    def joinable(self) -> list[str]:
+        """The text of each token, with the space before or after it that `join` would put there.
+
+        Those of a sequence, one after another, are its text, with a space more at one end.
+        """
+        return [f" {token}" for token in self.tokens]
+
     @property
     def starts_word(self):
         """(V,) bool: True where a word starts with the token, whatever comes before it."""
@@ -143,8 +161,24 @@ class Vocabulary(abc.ABC):
         """The strings that make the vocabulary what it is, in their order."""
         return self.tokens
 
+    def _options(self):
+        """The further arguments of the constructor by name."""
+        return {}
+
     def __reduce__(self):  # into a Beam worker without the derived tables
-        return type(self), (self.tokens, self.counts, self.special_tokens)
+        options = {"counts": self.counts, "special_tokens": self.special_tokens}
+        return functools.partial(type(self), **options, **self._options()), (self.tokens,)
+
+    def with_special_tokens(self, **roles: str) -> Self:
+        """A copy with further special tokens by role (see `SpecialTokens`).
+
+        Those that are not tokens yet are appended, so that the ids of all others stay.
+        """
+        special = dataclasses.replace(self.special_tokens, **roles)
+        new = [token for token in special.tokens if token not in self]
+        counts = None if self.counts is None else np.append(self.counts, [0] * len(new))
+        options = {"counts": counts, "special_tokens": special, **self._options()}
+        return type(self)([*self.tokens, *new], **options)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -184,7 +218,8 @@ class Vocabulary(abc.ABC):
 
     @property
     def unk_id(self) -> int:
-        return self._ids[self.special_tokens.unk]
+        """The id of unknown text; that of padding where no text is unknown."""
+        return self._ids.get(self.special_tokens.unk, self.pad_id)
 
     @property
     def cls_id(self) -> int | None:
@@ -292,6 +327,15 @@ class WordPieceVocabulary(Vocabulary):
         token = self.token(id)
         return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
 
+    @cached_property
+    def joinable(self):
+        return [
+            self.token_text(id) if continues else f" {token}"
+            for id, (token, continues) in enumerate(
+                zip(self.tokens, self.continuations, strict=True)
+            )
+        ]
+
     def join(self, ids):
         words = []
         for id in ids:
@@ -306,7 +350,6 @@ class WordPieceVocabulary(Vocabulary):
 # a word of its own of every punctuation mark, so within a word it cannot come from the text; where
 # the text has it, it is an unknown character.
 END_OF_WORD = "\u2017"
-_VERSION_LINE = "#version: 0.1"  # of subword-nmt's format: the mark is a symbol of its own
 
 
 class BpeVocabulary(Vocabulary):
@@ -321,71 +364,82 @@ class BpeVocabulary(Vocabulary):
 
     algorithm = "bpe"
     FILES = (VOCAB_JSON, MERGES_FILE)
+    VERSION = "#version: 0.1"  # of subword-nmt's format: the mark is a symbol of its own
+    END_OF_WORD = END_OF_WORD  # with which tokens end that end a word
 
     def __init__(self, tokens, merges, counts=None, special_tokens=BERT_TOKENS):
         super().__init__(tokens, counts=counts, special_tokens=special_tokens)
         self.merges = tuple((left, right) for left, right in merges)
+        self.check_symbols(self._ids, special_tokens, name="The vocabulary")
         _check_merges(self.merges, self._ids, special_tokens)
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
 
     @classmethod
-    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS):
+    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS, **options):
         """From the texts of a `vocab.json` (token -> id) and a `merges.txt` (one pair per line).
 
-        `sources` name the two in errors.
+        `sources` name the two in errors; `options` are further arguments of the class.
         """
         vocab_source, merges_source = sources
-        if not is_own_bpe(vocab):
-            if "\u0120" in vocab or "\\u0120" in vocab:  # how byte-level BPE writes a space
-                raise byte_level_error(vocab_source)
-            raise InputError(
-                f"{vocab_source} holds an unsupported kind of byte-pair encoding: its tokens do "
-                f"not end words with {END_OF_WORD!r} (U+2017)."
-            )
-        try:
-            ids = parse_json(vocab)
-        except NotJson as error:
-            raise InputError(f"{vocab_source} is not JSON: {error}") from None
+        ids = parse_ids(vocab, source=vocab_source)
         tokens = tokens_by_id(ids, source=vocab_source, special_tokens=special_tokens)
-        pairs = _parse_merges(merges, merges_source)
+        cls.check_symbols(ids, special_tokens, name=vocab_source)
+        pairs = parse_merges(merges, source=merges_source)
         try:
-            return cls(tokens, pairs, special_tokens=special_tokens)
+            return cls(tokens, pairs, special_tokens=special_tokens, **options)
         except InputError as error:
             raise InputError(f"{merges_source} does not fit {VOCAB_JSON}: {error}") from None
+
+    @classmethod
+    def check_symbols(cls, tokens, special_tokens, *, name):
+        """Raises `InputError` where the tokens, named `name`, lack what words are made of."""
+        if END_OF_WORD not in tokens:
+            raise InputError(
+                f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "
+                "another kind cannot be used here."
+            )
 
     def files(self):
         vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
         merges = "".join(f"{left} {right}\n" for left, right in self.merges)
-        return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{_VERSION_LINE}\n{merges}"}
+        return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{self.VERSION}\n{merges}"}
 
     def save(self, path):
         write_into(path, self.files(), last=MERGES_FILE)
 
-    def __reduce__(self):
-        return type(self), (self.tokens, self.merges, self.counts, self.special_tokens)
+    def _options(self):
+        return {"merges": self.merges}
 
     def token_text(self, id):
-        return self.token(id).removesuffix(END_OF_WORD)
+        return self.token(id).removesuffix(self.END_OF_WORD)
 
     def token_name(self, id):
         """As subword-nmt writes tokens: "low" ends a word, and "low@@" does not."""
         token = self.token(id)
-        if token == END_OF_WORD:
+        if token == self.END_OF_WORD:
             return "(end of word)"
-        ends = token.endswith(END_OF_WORD) or id in self.special_ids
-        return token.removesuffix(END_OF_WORD) if ends else f"{token}@@"
+        ends = token.endswith(self.END_OF_WORD) or id in self.special_ids
+        return token.removesuffix(self.END_OF_WORD) if ends else f"{token}@@"
 
     @cached_property
     def ends_word(self):
-        marked = np.array([token.endswith(END_OF_WORD) for token in self.tokens], dtype=np.bool_)
+        marked = np.array(
+            [token.endswith(self.END_OF_WORD) for token in self.tokens], dtype=np.bool_
+        )
         return marked | self.stands_alone
+
+    @cached_property
+    def joinable(self):
+        return [
+            self.token_text(id) + (" " if ends else "") for id, ends in enumerate(self.ends_word)
+        ]
 
     def join(self, ids):
         parts = []
         for id in ids:
             token = self.tokens[id]
-            if token.endswith(END_OF_WORD):
-                parts.append(token.removesuffix(END_OF_WORD) + " ")
+            if token.endswith(self.END_OF_WORD):
+                parts.append(token.removesuffix(self.END_OF_WORD) + " ")
             elif self.ends_word[id]:  # a special token is a word, and so ends one cut off before it
                 parts.append(("" if not parts or parts[-1].endswith(" ") else " ") + token + " ")
             else:
@@ -395,20 +449,26 @@ class BpeVocabulary(Vocabulary):
     def _identity(self):
         return [*self.tokens, *map(" ".join, self.merges)]
 
+    def symbols(self, word):
+        """What the encoding of a word begins with, a list of str.
+
+        The word's characters (unknown ones as [UNK]) and END_OF_WORD. A word over 200 characters is
+        [UNK] and END_OF_WORD.
+        """
+        if len(word) > MAX_WORD_LENGTH:
+            return [UNK, END_OF_WORD]
+        return [*(c if c in self._ids and c != END_OF_WORD else UNK for c in word), END_OF_WORD]
+
     def encode_word(self, word):
         """The tokens of a word, a list of str: the definition of encoding by merges.
 
-        The word's characters (unknown ones as [UNK]) and END_OF_WORD are symbols. The pair of
-        neighbours whose merge was learned first, the leftmost of several, becomes one symbol, until
-        no merge applies. A word over 200 characters is [UNK] and END_OF_WORD.
+        Of its `symbols`, the pair of neighbours whose merge was learned first, the leftmost of
+        several, becomes one symbol, until no merge applies.
 
         Args:
             word: a str as the tokenizer splits words, without END_OF_WORD.
         """
-        if len(word) > MAX_WORD_LENGTH:
-            return [UNK, END_OF_WORD]
-        symbols = [c if c in self._ids and c != END_OF_WORD else UNK for c in word]
-        symbols.append(END_OF_WORD)
+        symbols = self.symbols(word)
         never = len(self._ranks)
         while len(symbols) > 1:
             pairs = zip(symbols, symbols[1:], strict=False)
@@ -422,11 +482,6 @@ class BpeVocabulary(Vocabulary):
 
 
 def _check_merges(merges, ids, special_tokens):
-    if END_OF_WORD not in ids:
-        raise InputError(
-            f"the vocabulary has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "
-            "another kind cannot be used here."
-        )
     seen = set()
     for number, (left, right) in enumerate(merges, 1):
         for token in (left, right, left + right):
@@ -440,7 +495,16 @@ def _check_merges(merges, ids, special_tokens):
         seen.add((left, right))
 
 
-def _parse_merges(text, source):
+def parse_ids(text, *, source):
+    """The content of a `vocab.json`; `tokens_by_id` checks it."""
+    try:
+        return parse_json(text)
+    except NotJson as error:
+        raise InputError(f"{source} is not JSON: {error}") from None
+
+
+def parse_merges(text, *, source):
+    """The pairs of a `merges.txt`."""
     merges = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -453,19 +517,6 @@ def _parse_merges(text, source):
     return merges
 
 
-def is_own_bpe(vocab):
-    """Whether the text of a `vocab.json` has our end-of-word mark, as it is or escaped."""
-    return END_OF_WORD in vocab or json.dumps(END_OF_WORD)[1:-1] in vocab
-
-
-def byte_level_error(source):
-    """The `InputError` for a vocabulary of byte-level BPE."""
-    return InputError(
-        f"{source} holds a vocabulary of byte-level BPE, as GPT-2 and RoBERTa have. This library "
-        "reads WordPiece (BERT's) and its own byte-pair encoding only."
-    )
-
-
 def tokens_by_id(ids, *, source, special_tokens):
     """The tokens of a JSON object of token and id, in the order of their ids.
 
@@ -475,7 +526,7 @@ def tokens_by_id(ids, *, source, special_tokens):
     if not all(type(id) is int for id in numbers) or sorted(numbers) != [*range(len(numbers))]:
         raise InputError(f"{source} must give every token an id, from 0 on and none twice.")
     tokens = sorted(ids, key=ids.get)
-    _index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens)
+    _index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens, one_line=False)
     return tokens
 
 
@@ -488,11 +539,12 @@ def write_into(folder, texts, *, last):
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
-        for name in TOKENIZER_FILES - texts.keys():  # of a vocabulary of the other algorithm
+        # Those of a vocabulary of another algorithm; first the one that could be read alone.
+        for name in sorted(TOKENIZER_FILES - texts.keys(), key=TOKENIZER_FILE.__ne__):
             delete(folder / name)
 
 
-def _index_tokens(tokens, *, name, unit, special_tokens):
+def _index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
     """Token -> id; `InputError` with the position of what is not valid in a vocabulary.
 
     Args:
@@ -500,6 +552,7 @@ def _index_tokens(tokens, *, name, unit, special_tokens):
         name: the vocabulary in errors.
         unit: "line" or "place", which count from 1, or "id", which counts from 0.
         special_tokens: `SpecialTokens`, which must be among the tokens.
+        one_line: whether a token with a line end is invalid.
     """
     first = 0 if unit == "id" else 1
     ids = {}
@@ -509,7 +562,7 @@ def _index_tokens(tokens, *, name, unit, special_tokens):
                 f"{name}, {unit} {id + first}: the token {token!r} is already at {unit} "
                 f"{ids[token] + first}. Each token may occur only once."
             )
-        if not token or "\n" in token or "\r" in token:
+        if not token or (one_line and ("\n" in token or "\r" in token)):
             raise InputError(
                 f"{name}, {unit} {id + first}: {token!r} is not a token. "
                 "A token has at least one character and no line end."

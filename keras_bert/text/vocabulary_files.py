@@ -1,8 +1,9 @@
 """Vocabularies as files and tokenizer folders: the one module that opens and writes them.
 
 A vocabulary is a file `vocab.txt` (WordPiece), or a folder in Hugging Face's form: with a
-`vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding), or a `tokenizer.json` alone (as
-transformers 5 saves WordPiece). A folder may record whether its vocabulary is cased.
+`vocab.txt`, a `vocab.json` and a `merges.txt` (byte-pair encoding: our own, OpenAI GPT's, or the
+byte-level one of GPT-2 and RoBERTa), or a `tokenizer.json` alone (as transformers 5 saves them). A
+folder may record whether its vocabulary is cased.
 
 How often each token occurs in the text that a vocabulary was learned from is in
 `vocab.counts.tsv` next to `vocab.txt`, or in `counts.tsv` in the folder of a byte-pair encoding.
@@ -19,8 +20,9 @@ import numpy as np
 
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import read_json
+from keras_bert.base.files import parse_json, read_json
 from keras_bert.text import hugging_face
+from keras_bert.text.gpt_vocabularies import class_of_bpe
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
@@ -32,14 +34,15 @@ from keras_bert.text.vocabulary import (
     BpeVocabulary,
     Vocabulary,
     WordPieceVocabulary,
-    is_own_bpe,
+    parse_ids,
+    parse_merges,
     write_into,
 )
 
 COUNTS_FILE = "counts.tsv"
 ADDED_FILE = "added_tokens.json"  # of transformers before 5: token -> id
-# The files of a vocabulary of either algorithm.
-VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES)
+# The files that a vocabulary of any algorithm is read from.
+VOCABULARY_FILES = (*WordPieceVocabulary.FILES, *BpeVocabulary.FILES, TOKENIZER_FILE)
 
 
 def counts_path(path, *, is_folder):
@@ -100,6 +103,8 @@ def open_vocabulary(vocabulary, *, lowercase=None):
     `InputError` as `open_folder` does, and for a file that is not a vocabulary.
     """
     if isinstance(vocabulary, Vocabulary):
+        if lowercase is None:
+            lowercase = vocabulary.lowercase
         return vocabulary, lowercase is not False, bert_template(vocabulary.special_tokens)
     if Path(vocabulary).is_dir():
         return open_folder(vocabulary, lowercase=lowercase)
@@ -154,26 +159,39 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """
     if VOCAB_TXT in contents:
         return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
-    expected = {VOCAB_JSON: "a JSON object of token and id", MERGES_FILE: "two tokens per line"}
-    texts = {}
+    _check_both(contents, folder)
+    (vocab, merges), sources = _bpe_texts(contents, folder)
+    kind = class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
+    options = {}
+    if kind.algorithm == "byte-level-bpe" and TOKENIZER_FILE in contents:
+        tokenizer = parse_json(contents[TOKENIZER_FILE].decode("utf-8"))
+        options["prefix_space"] = hugging_face.prefix_space(tokenizer)
+    return kind.from_texts(vocab, merges, sources=sources, special_tokens=special_tokens, **options)
+
+
+def _check_both(contents, folder):
     for name in BpeVocabulary.FILES:
-        source = f"{folder}/{name}"
         if name not in contents:
-            raise InputError(f"The vocabulary {source} could not be read: it does not exist.")
-        texts[source] = _decode(contents[name], source, expected=expected[name])
-    return BpeVocabulary.from_texts(
-        *texts.values(), sources=list(texts), special_tokens=special_tokens
-    )
+            raise InputError(
+                f"The vocabulary {folder}/{name} could not be read: it does not exist."
+            )
 
 
-def has_supported_vocabulary(folder):
-    """Whether a folder has a vocabulary that is read here, unlike RoBERTa's."""
+def _bpe_texts(contents, folder):
+    """The texts of a `vocab.json` and a `merges.txt`, and their names in errors."""
+    expected = {VOCAB_JSON: "a JSON object of token and id", MERGES_FILE: "two tokens per line"}
+    sources = [f"{folder}/{name}" for name in expected]
+    texts = [
+        _decode(contents[name], source, expected=expected[name])
+        for name, source in zip(expected, sources, strict=True)
+    ]
+    return texts, sources
+
+
+def has_vocabulary(folder):
+    """Whether a folder has the files of a vocabulary."""
     folder = Path(folder)
-    if (folder / VOCAB_TXT).exists():
-        return True
-    if not all((folder / name).exists() for name in BpeVocabulary.FILES):
-        return False
-    return is_own_bpe(_read_bytes(folder / VOCAB_JSON).decode("utf-8", errors="replace"))
+    return any((folder / name).exists() for name in (VOCAB_TXT, MERGES_FILE, TOKENIZER_FILE))
 
 
 def write_vocabulary(path, vocabulary, *, lowercase):
@@ -199,7 +217,7 @@ def output_texts(path, vocabulary, *, lowercase):
     takes none of them.
     """
     path = str(path)
-    is_folder = vocabulary.algorithm == "bpe"
+    is_folder = vocabulary.algorithm != "wordpiece"
     texts = {}
     if vocabulary.counts is not None:
         texts[counts_path(path, is_folder=is_folder)] = counts_text(vocabulary)
@@ -229,7 +247,9 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     if not is_bert:  # which needs no tokenizer.json with its vocab.txt
         tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
         texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
-    config = hugging_face.tokenizer_config(vocabulary, lowercase=lowercase, is_bert=is_bert)
+    config = hugging_face.tokenizer_config(
+        vocabulary, lowercase=lowercase, template=template, is_bert=is_bert
+    )
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
@@ -239,9 +259,15 @@ def _read_folder(folder):
         raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
     config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
+    names = set(VOCABULARY_FILES) - {TOKENIZER_FILE}
+    contents = {name: _read_bytes(folder / name) for name in names if (folder / name).exists()}
+    added = _read_json(folder / ADDED_FILE)
+    if VOCAB_TXT not in contents:
+        model = hugging_face.model_of(tokenizer, source=str(folder / TOKENIZER_FILE))
+        if contents or model is not None:
+            return _read_bpe(folder, contents, config, tokenizer, added, model)
     special = hugging_face.special_tokens_of(config, source=str(folder))
-    contents = {n: _read_bytes(folder / n) for n in VOCABULARY_FILES if (folder / n).exists()}
-    if contents.keys() & {VOCAB_TXT, MERGES_FILE}:
+    if VOCAB_TXT in contents:
         vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
         vocabulary = hugging_face.wordpiece_of(
@@ -252,12 +278,44 @@ def _read_folder(folder):
             f"{folder} has no {VOCAB_TXT} and no other supported vocabulary "
             f"({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
-    added = _read_json(folder / ADDED_FILE)
     case = hugging_face.case_of(
         config, tokenizer, added, special_tokens=special, source=str(folder)
     )
     hugging_face.check_tokens(vocabulary, tokenizer, source=str(folder))
     template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
+    return vocabulary, case, template
+
+
+def _read_bpe(folder, contents, config, tokenizer, added, model):
+    """As `_read_folder`, for byte-pair encoding.
+
+    `contents` are the bytes of the folder's files by name, and `model` the ids and merges of its
+    tokenizer.json, or None.
+    """
+    if contents:
+        _check_both(contents, folder)
+        (vocab, merges), sources = _bpe_texts(contents, folder)
+        ids, merges = (
+            parse_ids(vocab, source=sources[0]),
+            parse_merges(merges, source=sources[1]),
+        )
+        if isinstance(ids, dict):  # special tokens may be added in the other files
+            ids |= added | hugging_face.added_ids(tokenizer, source=str(folder / TOKENIZER_FILE))
+    else:
+        (ids, merges), sources = model, [str(folder / TOKENIZER_FILE)] * 2
+    vocabulary, name = hugging_face.bpe_of(
+        config, tokenizer, ids, merges, sources=sources, folder=str(folder)
+    )
+    arguments = {"special_tokens": vocabulary.special_tokens, "source": str(folder)}
+    if vocabulary.lowercase is None:
+        case = hugging_face.case_of(config, tokenizer, added, **arguments)
+    else:
+        hugging_face.check_added(config, tokenizer, added, **arguments)
+        case = vocabulary.lowercase
+    hugging_face.check_tokens(vocabulary, tokenizer, source=str(folder))
+    template = hugging_face.template_of(
+        config, tokenizer, vocabulary, source=str(folder), name=name
+    )
     return vocabulary, case, template
 
 

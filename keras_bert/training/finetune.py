@@ -20,6 +20,7 @@ from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.settings import (
+    BASELINE,
     FinetuneSettings,
     SweepSettings,
     finetune_settings,
@@ -27,8 +28,6 @@ from keras_bert.training.settings import (
 )
 from keras_bert.training.strategies.devices import Devices
 from keras_bert.training.strategies.strategy import scope_of
-
-_SWEPT = ("learning_rate", "batch_size", "epochs")
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))
@@ -53,42 +52,60 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
     Returns:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
         `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
-        from the training examples (such as `labels`), `steps`, `parameters`,
+        from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
         `trainable_parameters`, `seconds` and `history` (see
-        `keras_bert.training.monitoring.history.History`). With a scalar mix also `scalar_mix`: its
-        `layer_weights`, embeddings first, and `gamma`. With several seeds these are of the run
-        that is best on the dev data, with the `mean` and `std` of the official metrics over all
-        runs, and `runs` (see `keras_bert.training.finetune.run_series`).
+        `keras_bert.training.monitoring.history.History`). With a learned mix of layers also
+        `scalar_mix`: its `layer_weights`, the lowest layer first, and `gamma`. With several seeds
+        these are of the run that is best on the dev data, with the `mean` and `std` of the official
+        metrics over all runs, and `runs` (see `keras_bert.training.finetune.run_series`). With
+        several `train_fraction`s or a `baseline` there is `training_sizes` instead of `mean` and
+        `std`: for "model" and "baseline" a list with, for each size, the number of
+        `train_examples`, the `metrics` of the seeds that select a model, and their `mean` and
+        `std`; and the model that is kept is not of the baseline. With `ensemble` there is
+        `ensemble`: the official metrics of the average, whose SavedModel is in OUTPUT/ensemble.
 
     Raises:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
     """
     given, report = settings, report or (lambda line: None)
-    settings = finetune_settings(given.get("task", "classifier")).of(given)
-    with _opened(settings, settings, given, command="finetune", report=report) as finetuning:
+    first = settings = finetune_settings(given.get("task", "classifier")).of(given)
+    with _opened(settings, first, given, command="finetune", report=report) as finetuning:
         settings = finetuning.resolved(settings)
-        if settings.num_seeds == 1:
+        runs = settings.runs()
+        if len(runs) == 1:
             return finetuning.run(settings, report)
-        seeds = range(settings.seed, settings.seed + settings.num_seeds)
-        runs = {
-            f"seed-{seed}": dataclasses.replace(settings, seed=seed, num_seeds=1) for seed in seeds
-        }
+        series = {"command": "finetune", "report": report}
+        if len(settings.fractions) == 1 and settings.baseline is None:
+            return run_series(
+                finetuning,
+                settings,
+                runs,
+                varied=("seed",),
+                summary=_over_seeds,
+                together=finetuning.ensemble if settings.ensemble else None,
+                **series,
+            )
+        others = {}
+        if settings.baseline is not None:
+            baseline = finetuning.baseline(first, report)
+            others = {name: baseline for name in runs if name.startswith(BASELINE)}
+            runs = {n: baseline.resolved(run) if n in others else run for n, run in runs.items()}
         return run_series(
             finetuning,
             settings,
             runs,
-            varied=("seed",),
-            command="finetune",
-            report=report,
-            summary=_over_seeds,
+            varied=("train_fraction", "seed"),
+            summary=lambda finished: {"training_sizes": _over_sizes(finished, runs)},
+            others=others,
+            **series,
         )
 
 
 @takes(together(settings_class("classifier"), SweepSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
-    """Fine-tunes with every combination of learning rate, batch size and epochs.
+    """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
 
     The model with the highest metric on the dev data is kept. Calling it again with the same
     arguments resumes the interrupted run; finished runs are not repeated.
@@ -105,7 +122,10 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
         its name as `kept["run"]`, and `runs`: by name, each run's `learning_rate`, `batch_size` and
-        `epochs`, the `metric` that the runs are compared by, `kept`, `dev`, `steps` and `seconds`.
+        `epochs` (and `layers` and `seed` of several), the `metric` that the runs are compared by,
+        `kept`, `dev`, `steps` and `seconds`. With several `layers` also `by_layers`: for each of
+        them the best combination's `learning_rate`, `batch_size` and `epochs`, the `metrics` of its
+        seeds, and their `mean` and `std`.
 
     Raises:
         InputError: see `keras_bert.finetune`.
@@ -121,10 +141,15 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
             finetuning,
             settings,
             runs,
-            varied=_SWEPT,
+            varied=settings.varied,
             command="sweep",
             report=report,
-            on_run=lambda logs, finished: write_hparams(logs, finished, runs, names=_SWEPT),
+            summary=lambda finished: (
+                {"by_layers": _over_layers(finished, runs)} if "layers" in settings.varied else {}
+            ),
+            on_run=lambda logs, finished: write_hparams(
+                logs, finished, runs, names=settings.varied
+            ),
         )
 
 
@@ -137,7 +162,19 @@ def _opened(settings, first_run, given, *, command, report):
         yield Finetuning(first_run, report, given=given)
 
 
-def run_series(finetuning, settings, runs, *, varied, command, report, summary=None, on_run=None):
+def run_series(
+    finetuning,
+    settings,
+    runs,
+    *,
+    varied,
+    command,
+    report,
+    summary=None,
+    on_run=None,
+    others=None,
+    together=None,
+):
     """Makes the runs that are not finished yet, and keeps the model of the best run.
 
     Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
@@ -155,6 +192,10 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
             OUTPUT/metrics.json.
         on_run: a function that is called after each run with OUTPUT/logs and the metrics of the
             finished runs by name.
+        others: of runs that start from a baseline, the `Finetuning` by name. They are not the best
+            run.
+        together: a function that is called at the end with the settings and the folders of all
+            models, which are then kept, and returns more that is added to OUTPUT/metrics.json.
 
     Returns:
         The contents of OUTPUT/metrics.json: the metrics of the best run, with its name as
@@ -169,7 +210,11 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
             f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
             "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
         )
-    with RunFolder.of(settings, command=command, inputs=finetuning.inputs) as folder:
+    others = others or {}
+    inputs = dict(finetuning.inputs)
+    for other in others.values():
+        inputs[BASELINE] = other.inputs["model"]
+    with RunFolder.of(settings, command=command, inputs=inputs) as folder:
         if folder.finished:
             report(f"The runs in {folder.path} are finished already. These are their results.")
             return folder.read_metrics()
@@ -177,11 +222,13 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
         for name, of_run in runs.items():
             report(f"Run {len(finished) + 1} of {len(runs)}: {name}.")
             of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
-            finished[name] = _finished(of_run.output) or finetuning.run(of_run, report)
-            best = max(finished, key=lambda name: rank(best_metric_value(finished[name])))
+            start = others.get(name, finetuning)
+            finished[name] = _finished(of_run.output) or start.run(of_run, report)
+            own = [name for name in finished if name not in others] or [name]
+            best = max(own, key=lambda name: rank(best_metric_value(finished[name])))
             for other in finished:
                 delete(folder.runs / other / "checkpoints")
-                if other != best:
+                if other != best and together is None:
                     delete(folder.runs / other / "model")
             if on_run is not None:
                 on_run(folder.logs, finished)
@@ -201,6 +248,9 @@ def run_series(finetuning, settings, runs, *, varied, command, report, summary=N
         }
         kept = {**finished[best]["kept"], "run": best}
         added = {} if summary is None else summary(finished)
+        if together is not None:
+            own = {n: folder.model if n == best else folder.runs / n / "model" for n in runs}
+            added |= together(settings, list(own.values()), report)
         return folder.finish({**finished[best], "kept": kept, "runs": of_runs, **added})
 
 
@@ -217,6 +267,49 @@ def _over_seeds(runs):
     mean, std = mean_and_std([metrics["dev"] for metrics in runs.values()])
     seconds = sum(metrics["seconds"] for metrics in runs.values())
     return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
+
+
+def _over_sizes(finished, runs):
+    """`training_sizes`: for the model and the baseline, their scores by the number of examples."""
+    points = {}
+    for name, metrics in finished.items():
+        start = BASELINE if name.startswith(BASELINE) else "model"
+        sizes = points.setdefault(start, {})
+        sizes.setdefault(runs[name].train_fraction, []).append(metrics)
+    return {
+        start: [
+            {"train_examples": of_size[0]["train_examples"], **_scores(of_size)}
+            for of_size in sizes.values()
+        ]
+        for start, sizes in points.items()
+    }
+
+
+def _over_layers(finished, runs):
+    """`by_layers`: for each choice of layers the scores of its best combination."""
+    names = ("learning_rate", "batch_size", "epochs")
+    combinations = {}
+    for name, metrics in finished.items():
+        of_layers = combinations.setdefault(runs[name].layers, {})
+        tried = tuple(getattr(runs[name], setting) for setting in names)
+        of_layers.setdefault(tried, []).append(metrics)
+    best = {}
+    for layers, tried in combinations.items():
+        scores = [
+            {**dict(zip(names, values, strict=True)), **_scores(of_seeds)}
+            for values, of_seeds in tried.items()
+        ]
+        best[layers] = max(scores, key=lambda score: rank(score["mean"]))
+    return best
+
+
+def _scores(of_seeds):
+    """The metrics that select a model of runs that differ in the seed, their mean and deviation."""
+    values = [best_metric_value(metrics) for metrics in of_seeds]
+    if None in values:  # a NaN
+        return {"metrics": values, "mean": None, "std": None}
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"metrics": values, "mean": float(np.mean(values)), "std": std}
 
 
 def mean_and_std(dictionaries):

@@ -146,8 +146,9 @@ def freeze(task):
     maps that (and the inputs that the head reads itself) to the task's outputs. Training the head
     trains the task.
 
-    The features are hidden states by name (B batch, S sequence, D hidden size): `hidden_0` to
-    `hidden_L` for a mix of layers, embeddings first, otherwise the last one. They are (B, S, D), or
+    The features are hidden states by name (B batch, S sequence, D hidden size): `hidden_K` of each
+    layer K of a learned mix, 0 being the embeddings, otherwise one: that of the task's choice of
+    layers, which may be 4 D wide. They are (B, S, D), or
     (B, 1, D) where the head reads the first token alone; for examples of several sequences
     (B, n, S, D) or (B, n, 1, D).
     """
@@ -160,19 +161,21 @@ def freeze(task):
     outputs = task.encoder_outputs
     if "sequence_output" in outputs:  # which contains the first token, too
         outputs = ("sequence_output",)
-    encoded = encoder(sequences, outputs=outputs)
-    if "hidden_states" in encoded:
-        states = {f"hidden_{k}": state for k, state in enumerate(encoded["hidden_states"])}
-        reads_tokens = task.bilstm_layer is not None or "sequence_output" in task.ENCODER_OUTPUTS
-        if not reads_tokens:
-            # Not `[:, :1]`, whose length Keras does not infer before there is a batch.
-            states = {k: keras.ops.expand_dims(x[:, 0], axis=1) for k, x in states.items()}
-    else:
-        ((name, state),) = encoded.items()
-        if name == "first_output":
-            state = keras.ops.expand_dims(state, axis=1)  # (B, 1, D)
-        states = {f"hidden_{encoder.config.num_hidden_states - 1}": state}
-    states = {k: task.to_examples(state, inputs) for k, state in states.items()}
+    encoded = task.read_layers(encoder(sequences, outputs=outputs))
+    reads_tokens = task.reads_vectors or "sequence_output" in task.ENCODER_OUTPUTS
+    states = encoded.get("hidden_states")
+    if states is None and reads_tokens:
+        states = [encoded["sequence_output"]]
+    elif states is None:
+        states = [keras.ops.expand_dims(encoded["first_output"], axis=1)]  # (B, 1, D)
+    elif not reads_tokens:
+        # Not `[:, :1]`, whose length Keras does not infer before there is a batch.
+        states = [keras.ops.expand_dims(state[:, 0], axis=1) for state in states]
+    numbers = task.layer_numbers if len(states) > 1 else [max(task.layer_numbers)]
+    states = {
+        f"hidden_{number}": task.to_examples(state, inputs)
+        for number, state in zip(numbers, states, strict=True)
+    }
     features = keras.Model(
         inputs,
         {name: keras.ops.cast(state, "float32") for name, state in states.items()},
@@ -186,7 +189,7 @@ def freeze(task):
     }
     hidden = [task.to_sequences(state) for state in read.values()]  # (R, S, D) each
     encoded = {"hidden_states": hidden}
-    if outputs != ("hidden_states",):
+    if task.scalar_mix is None:
         encoded = {"sequence_output": hidden[0], "first_output": hidden[0][:, 0]}
     outputs = task.head(encoded, others)
     return features, keras.Model({**read, **others}, outputs, name="head")

@@ -3,17 +3,24 @@
 import dataclasses
 import math
 from functools import partial
+from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, listed
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import find_model_folder, load, load_task, save_folder
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder
+from keras_bert.encoders import new_encoder
+from keras_bert.heads.layer_choice import MIXES
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.tasks import settings_class, task_class
+from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
@@ -21,17 +28,18 @@ from keras_bert.training.finetuning_examples import LabelledExamples, compute_on
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
 from keras_bert.training.optimizers.optimizer import (
-    HEAD_LEARNING_RATE,
-    LEARNING_RATE,
     depths,
     layers_to_train,
     make_optimizer,
     train_last_layers,
 )
-from keras_bert.training.plan import plan_epochs
+from keras_bert.training.plan import Stopwatch, plan_epochs
+from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.strategies.devices import Devices, out_of_scope
 from keras_bert.training.strategies.strategy import run_of
+
+_EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
 
 class Finetuning:
@@ -42,6 +50,9 @@ class Finetuning:
         report: called with each line about the files.
         given: the caller's arguments by name. A model of the same task and labels keeps its own
             options where none are given.
+        examples: None, or (training examples, dev examples, arguments inferred from the former) of
+            another `Finetuning`, which are not read again.
+        is_random: see `StartingPoint`.
 
     Attributes: `kind` (the task class), `train_examples` and `dev_examples` (`TokenizedExamples`),
     `inputs` (fingerprints of everything that the result depends on except the settings).
@@ -51,13 +62,17 @@ class Finetuning:
             training examples.
     """
 
-    def __init__(self, settings, report, *, given):
+    def __init__(self, settings, report, *, given, examples=None, is_random=False):
         self.kind = task_class(settings.task)
         self._frozen_examples = {}
+        self._sample = None, None  # (number, seed), and the examples
+        self._given = given
         self._earlier = None
         names = ("model", "architecture", "vocab", "cased")
         self._start = StartingPoint(
-            **{name: getattr(settings, name) for name in names}, dtype=settings.dtype
+            **{name: getattr(settings, name) for name in names},
+            dtype=settings.dtype,
+            is_random=is_random,
         )
         earlier, why_new = self._start.earlier_task(self.kind)
         kept = {} if earlier is None else _not_given(earlier.options, settings, given)
@@ -67,9 +82,15 @@ class Finetuning:
         usual = settings_class(settings.task).MAX_LENGTH
         longest = settings.max_length or encoder.default_max_length(usual)
         check_max_length(longest, encoder.config, tokenizer)
-        layers_to_train(encoder, last=settings.train_layers)  # checks the number
-        *splits, self._inferred_arguments = _read(self.kind, self.resolved(settings), report)
+        layers_to_train(encoder.layer_groups, last=settings.train_layers)  # checks the number
+        if examples is None:
+            examples = _read(self.kind, self.resolved(settings), report)
+        *splits, self._inferred_arguments = examples
+        for fraction in settings.fractions:
+            _sample_size(fraction, splits[0])  # checks it
         report(self._start.description)
+        if self._start.appended:
+            report(f"Appended special tokens that the model lacks: {listed(self._start.appended)}.")
         if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
             why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
         if why_new is None:
@@ -79,7 +100,9 @@ class Finetuning:
         settings = self.resolved(settings)
         self._max_length = settings.max_length or encoder.default_max_length(usual)
         task = self._task(encoder, tokenizer, settings, report)
-        self._first = settings.seed, task
+        if settings.ensemble:
+            check_can_average(task.default_losses())
+        self._first = (settings.seed, settings.layers), task
         self.train_examples, self.dev_examples = (
             task.features(split, labelled=True) for split in splits
         )
@@ -101,6 +124,9 @@ class Finetuning:
             "dev": self.dev_examples.fingerprint,
             "inferred_arguments": self._inferred_arguments,
         }
+        if settings.static_vectors is not None:
+            folder = find_model_folder(settings.static_vectors)
+            self.inputs["static_vectors"] = fingerprint_of_folder(folder)
 
     def _continues(self, earlier, arguments):
         """Whether the examples have the labels of an earlier task, whose order is kept then."""
@@ -108,6 +134,16 @@ class Finetuning:
         if earlier.labels and earlier.has_labels(labels):
             self._inferred_arguments = {**self._inferred_arguments, "labels": list(earlier.labels)}
         return earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments))
+
+    def baseline(self, settings, report):
+        """The `Finetuning` from the start that the setting `baseline` names, on these examples."""
+        is_random = settings.baseline == RANDOM
+        if not is_random:
+            start = {"model": settings.baseline, "architecture": None, "vocab": None}
+            settings = dataclasses.replace(settings, **start, cased=False)
+        read = self.train_examples.examples, self.dev_examples.examples, self._inferred_arguments
+        options = {"given": self._given, "examples": read, "is_random": is_random}
+        return Finetuning(settings, report, **options)
 
     def resolved(self, settings):
         """The settings, with the model's own options where none are given."""
@@ -118,24 +154,26 @@ class Finetuning:
 
         The settings are `resolved`; starting point, task and files are those of the constructor.
         """
-        plan = self._plan(settings)
+        self._plan(settings, self.train_examples)  # checks the settings
         with run_of(settings, command="finetune", inputs=self.inputs) as run:
             if run.finished:
                 report(f"The run in {settings.output} is finished already. These are its results.")
                 return run.read_metrics()
             task = self._new_task(settings, report)
+            examples = self._sampled(task, settings)
+            plan = self._plan(settings, examples)
             model, computed = task, None
             if settings.freeze_encoder:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
-                computed = partial(self._computed, features, model, settings, folder)
-            examples_per_batch = len(self.train_examples) // plan.evaluate_every
+                computed = partial(self._computed, examples, features, model, settings, folder)
+            examples_per_batch = len(examples) // plan.evaluate_every
             Devices().check_batch_size(min(examples_per_batch, len(self.dev_examples)))
             _compile(model, task, settings, plan)
             source = LabelledExamples(
                 model,
                 task,
-                self.train_examples,
+                examples,
                 self.dev_examples,
                 plan=plan,
                 settings=settings,
@@ -143,8 +181,47 @@ class Finetuning:
             )
             return _train(run, source, report)
 
-    def _plan(self, settings):
-        count = len(self.train_examples)
+    def _sampled(self, task, settings):
+        """The training examples of a run: all of them, or a random part of `train_fraction`.
+
+        Those of a seed contain those of a smaller part with that seed.
+        """
+        all_of_them = self.train_examples.examples
+        count = _sample_size(settings.train_fraction, all_of_them)
+        if count == len(all_of_them):
+            return self.train_examples
+        if self._sample[0] != (count, settings.seed):
+            order = np.random.default_rng(settings.seed).permutation(len(all_of_them))
+            drawn = [all_of_them[number] for number in np.sort(order[:count])]
+            self._sample = (count, settings.seed), task.features(drawn, labelled=True)
+        return self._sample[1]
+
+    def measure(self, settings, *, seconds):
+        """-> (seconds to the end of the first step, seconds of a step after it).
+
+        A model is built as for a run and trained for about so many seconds; nothing is written.
+        """
+        plan, devices = self._plan(settings, self.train_examples), Devices()
+        task = self._new_task(settings, lambda line: None)
+        _compile(task, task, settings, plan)
+        batches = self.train_examples.training_batches(
+            steps=plan.evaluate_every, seed=settings.seed, epochs=_EPOCHS_TO_MEASURE
+        )
+        devices.prepare(task, batches)
+        watch = Stopwatch(seconds)
+        with means_over(task, self.train_examples.weight_totals, steps=plan.evaluate_every):
+            task.fit(
+                devices.distributed(batches),
+                steps_per_epoch=_EPOCHS_TO_MEASURE * plan.evaluate_every,
+                callbacks=[watch],
+                shuffle=False,
+                verbose=0,
+            )
+        return watch.first, watch.each
+
+    @staticmethod
+    def _plan(settings, examples):
+        count = len(examples)
         plan = plan_epochs(
             settings.epochs,
             examples=count,
@@ -160,22 +237,46 @@ class Finetuning:
             )
         return plan
 
+    def ensemble(self, settings, folders, report):
+        """Exports the mean of the models in `folders` to OUTPUT/ensemble, as one SavedModel.
+
+        Returns what metrics.json contains of it: `ensemble`, its official metrics.
+        """
+        return out_of_scope(self._ensemble, settings, folders, report)
+
+    def _ensemble(self, settings, folders, report):
+        task, *others = map(load_task, folders)
+        task.average_with(others)
+        outputs = Inference(task, batch_size=settings.batch_size).outputs(self.dev_examples)
+        task.tune_threshold(outputs, self.dev_examples)
+        predictions = task.decode(outputs, self.dev_examples)
+        metrics = task.official_metrics(predictions, self.dev_examples.examples)
+        output = Path(settings.output) / "ensemble"
+        delete(output)  # of an interrupted run
+        version = task.export(output)
+        report(f"Exported the average of {counted(len(folders), 'model')} to {version}.")
+        return {"ensemble": metrics}
+
     def _new_task(self, settings, report):
         """A task with weights of the seed; that of the constructor, where it is the same."""
-        (seed, task), self._first = self._first, (None, None)
-        if seed == settings.seed:
+        (made_for, task), self._first = self._first, (None, None)
+        if made_for == (settings.seed, settings.layers):
             return task
         return self._task(*self._draw(settings), settings, report)
 
-    def _computed(self, features, head, settings, folder):
+    def _computed(self, examples, features, head, settings, folder):
         """The `FrozenExamples` of both files, computed once for all runs with the same encoder.
 
-        Per batch size: sums over other batches differ by rounding.
+        Per batch size: sums over other batches differ by rounding. Those of other layers or of
+        another sample are dropped, since each takes the disk space of its features.
         """
-        key = settings.seed if settings.model is None else None, settings.batch_size
+        of = settings.layers, None if examples is self.train_examples else self._sample[0]
+        key = of, settings.seed if self._start.is_random else None, settings.batch_size
+        kept = {key: value for key, value in self._frozen_examples.items() if key[0] == of}
+        self._frozen_examples = kept
         if key not in self._frozen_examples:
             self._frozen_examples[key] = compute_once(
-                (self.train_examples, self.dev_examples),
+                (examples, self.dev_examples),
                 features,
                 head,
                 batch_size=settings.batch_size,
@@ -196,12 +297,16 @@ class Finetuning:
             **settings.arguments,
             "max_length": self._max_length,
         }
-        if settings.scalar_mix:
+        arguments["layers"] = settings.layers
+        if settings.layers in MIXES:
             epsilon = encoder.config.head_layer_norm_eps
             if self._earlier is not None:
                 epsilon = self._earlier.layer_norm_eps(epsilon)
             epsilon = epsilon if settings.scalar_mix_layer_norm else None
             arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
+        vectors = self._static_vectors(settings, tokenizer)
+        if vectors is not None:
+            arguments["static_vectors"] = vectors
         if encoder.lacks_head_transform(self.kind.KIND):
             if self.kind.reads_first_token(**settings.arguments):
                 report("The model has no pooler; the head reads [CLS] through a new one.")
@@ -213,20 +318,57 @@ class Finetuning:
             report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
-            layers = layers_to_train(task.encoder, last=settings.train_layers, epochs=epochs)
-            above = len(task.encoder.layer_groups) - 1  # the embeddings
+            groups = task.read_groups
+            layers = layers_to_train(groups, last=settings.train_layers, epochs=epochs)
+            above = len(groups) - 1  # the embeddings
             if layers <= above:
                 train_last_layers(task, layers)
                 report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
         return task
 
+    def _static_vectors(self, settings, tokenizer):
+        """The encoder whose vectors are concatenated with the other's, or None.
+
+        A model that the run continues with has its own.
+        """
+        own = None if self._earlier is None else self._earlier.static_vectors
+        if settings.static_vectors is None or own is not None:
+            if settings.static_vectors is not None:
+                raise InputError(
+                    f"{settings.model} has static vectors already. Leave `static_vectors` out."
+                )
+            return own and new_encoder(own, dtype=settings.dtype)
+        vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
+        if vectors.config.num_hidden_states != 1:
+            raise InputError(
+                f"{settings.static_vectors} contains a {vectors.config.model_type} encoder, not "
+                "static vectors."
+            )
+        if vocabulary_of is None or vocabulary_of.vocabulary != tokenizer.vocabulary:
+            raise InputError(
+                f"The static vectors in {settings.static_vectors} have another vocabulary than the "
+                "model. Train them with the model's vocabulary."
+            )
+        vectors.trainable = not settings.freeze_static_vectors
+        return vectors
+
 
 def _not_given(options, settings, given):
     """Those options of an earlier task that the caller does not give."""
     names = {name for name, value in given.items() if value is not None}
-    if "scalar_mix" in names and not settings.scalar_mix:
+    if "layers" in names and settings.layers not in MIXES:
         names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
     return {name: value for name, value in options.items() if name not in names}
+
+
+def _sample_size(fraction, examples):
+    """How many of the examples a `train_fraction` is: a fraction up to 1, or a count above."""
+    if fraction > len(examples):
+        raise InputError(
+            f"`train_fraction` is {fraction:.0f} examples, but {examples[0].source.name} has "
+            f"{len(examples):,}."
+        )
+    return max(1, round(fraction * len(examples))) if fraction <= 1 else int(fraction)
 
 
 def _continued(settings, options, new, lost):
@@ -360,6 +502,7 @@ def _train(run, source, report):
         "best_metric": task.METRIC,
         "dev": task.official_metrics(predictions, source.dev_examples.examples),
         **task.inferred_arguments,
+        "train_examples": len(source.train_examples.examples),
         "steps": records[-1]["step"],
         "parameters": task.count_params(),
         "trainable_parameters": sum(math.prod(w.shape) for w in source.model.trainable_weights),

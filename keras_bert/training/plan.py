@@ -197,19 +197,19 @@ class _Costs(NamedTuple):
 def _measure(model, source, *, seconds):
     """The `_Costs` of a source's batches, from about so many seconds of training."""
     model.train_function = model.test_function = None
-    training, watch = source.training(0), _Stopwatch(seconds)
+    training, watch = source.training(0), Stopwatch(seconds)
     model.fit(training, steps_per_epoch=watch.most, callbacks=[watch], verbose=0, shuffle=False)
     start, step = watch.first, watch.each * source.batches_per_step
     evaluation = source.evaluation()
     if evaluation is None:
         return _Costs(step=step, evaluation=0.0, start=start)
-    watch = _Stopwatch(seconds / 4)
+    watch = Stopwatch(seconds / 4)
     model.evaluate(evaluation, callbacks=[watch], verbose=0)
     batches = int(evaluation.cardinality())
     return _Costs(step=step, evaluation=watch.each * batches, start=start + watch.first)
 
 
-class _Stopwatch(keras.callbacks.Callback):
+class Stopwatch(keras.callbacks.Callback):
     """Ends training or an evaluation after so many seconds.
 
     Attributes:

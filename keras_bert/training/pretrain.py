@@ -1,6 +1,7 @@
 """Pre-training as one call: from a data folder to a model folder."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -69,9 +70,13 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     BertForMaskedLM for other programs). With `objective="causal-lm"` the data of any objective
     train a causal LM (a `CausalLM`, a BertLMHeadModel), and with `causal_fraction` the sequences of
     "mlm" are part masked, part causal (a `MaskedCausalLM`, a BertForMaskedLM for other programs).
+    The default for an encoder that does not support the data's objective is its first one:
+    "causal-lm" for "awd-lstm", "bidirectional-lm" (a `BidirectionalLM`) for "elmo", and
+    "skip-gram" (a `SkipGram`, or with "cbow" a `Cbow`) for "static".
 
-    Lists of `data`, `steps` (or `minutes`) and `batch_size` make phases, which follow one another
-    with one optimizer and one schedule; each evaluates on its own folder's held-out examples.
+    Lists of `data`, `steps` (or `epochs` or `minutes`) and `batch_size` make phases, which follow
+    one another with one optimizer and one schedule; each evaluates on its own folder's held-out
+    examples.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
     those of an uninterrupted run bit for bit. A finished run is not repeated.
@@ -160,12 +165,17 @@ def _readable(folders, run, report):
 
 
 def _steps(model, run, folders, settings, *, began, report):
-    """The steps of each phase: those given, or as many as there are minutes for.
+    """The steps of each phase: those given, those of its epochs, or those there is time for.
 
-    The latter are planned once, and stored for a resumed run.
+    The last are planned once, and stored for a resumed run.
     """
     if settings.steps is not None:
         return [phase.steps for phase in settings.phases]
+    if settings.epochs is not None:
+        return [
+            _steps_of_epochs(folder, model, phase, settings)
+            for folder, phase in zip(folders, settings.phases, strict=True)
+        ]
     if Devices().replicas > 1:
         raise InputError("`minutes` is planned on a single device. Use `steps` with several.")
     steps = run.resolved("steps")
@@ -187,6 +197,17 @@ def _steps(model, run, folders, settings, *, began, report):
     return run.resolve("steps", steps)
 
 
+def _steps_of_epochs(folder, model, phase, settings):
+    """The steps of a phase's epochs: rounded up, also to whole executions."""
+    split = folder.card.splits["train"]
+    steps = phase.epochs * split.instances / phase.batch_size
+    if phase.batch_tokens is not None:  # about: batches are of sequences of similar length
+        source = ExamplesOfFolder(folder, model, phase=phase, settings=settings)
+        steps = phase.epochs * split.tokens / source.tokens_per_step
+    together = settings.steps_per_execution
+    return max(1, math.ceil(steps / together)) * together
+
+
 def _train(model, run, folders, settings, *, steps, report):
     """Trains to the last step; returns the records."""
     _compile(model, settings, steps=sum(steps))
@@ -202,7 +223,8 @@ def _train(model, run, folders, settings, *, steps, report):
     )
     callbacks = []
     if Devices().is_chief:
-        callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
+        if model.encoder.token_embedding is not None:
+            callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
         if source.window_batches is not None:
             callbacks.append(StoreWindowBatches(run, source, plan))
         if settings.histograms:
@@ -226,13 +248,13 @@ def _train(model, run, folders, settings, *, steps, report):
 def _compile(model, settings, *, steps):
     """Compiles the task for a run of so many steps; None is a constant learning rate."""
     below = depths(model, model.trainable_variables)
+    given = {name: getattr(settings, name) for name in model.RUN_DEFAULTS}
+    given = {name: value for name, value in given.items() if value is not None}
     optimizer = make_optimizer(
         model,
-        optimizer=settings.optimizer,
-        learning_rate=settings.learning_rate,
+        **{**model.RUN_DEFAULTS, **given},
         warmup=settings.warmup,
         schedule=settings.schedule,
-        weight_decay=settings.weight_decay,
         clip_norm=settings.clip_norm,
         gradient_accumulation_steps=settings.gradient_accumulation,
         steps=steps,

@@ -9,6 +9,8 @@ OUTPUT/metrics.json   the results, written last: the run is finished
 OUTPUT/pictures/      pictures of the results
 OUTPUT/curves.png     the same of pre-training
 OUTPUT/runs/NAME/     the runs of a series
+OUTPUT/ensemble/      the SavedModel of an ensemble
+OUTPUT/submission/    the files to submit to GLUE, and submission.zip
 """
 
 import contextlib
@@ -39,9 +41,12 @@ _RECORDS = (
     "checkpoints",
     "logs",
     "runs",
+    "ensemble",
     "model",
     "pictures",
     "curves.png",
+    "submission.zip",
+    "submission",
     "bad_batch.npz",
     "readable_rows",
     "run.json",
@@ -66,6 +71,7 @@ class RunFolder:
             resume with other data under the same name.
         defaults: those of settings that an earlier version may not have recorded.
         locations: settings that only locate inputs; they may change where fingerprints do not.
+        has_model: whether the run writes OUTPUT/model; only those of a series may, in OUTPUT/runs.
 
     Attributes:
         damage: what is wrong with the results or the model of a run that ended, a phrase that names
@@ -73,7 +79,16 @@ class RunFolder:
     """
 
     def __init__(
-        self, path, *, command, settings, inputs, force=False, defaults=None, locations=frozenset()
+        self,
+        path,
+        *,
+        command,
+        settings,
+        inputs,
+        force=False,
+        defaults=None,
+        locations=frozenset(),
+        has_model=True,
     ):
         self.path = Path(path)
         self.command = command
@@ -88,6 +103,7 @@ class RunFolder:
         self._run = self.path / "run.json"
         self._defaults = defaults or {}
         self._locations = locations
+        self._has_model = has_model
         # Through JSON, so that it compares equal to what is read back (tuples, int keys).
         now = json.loads(json.dumps({"settings": settings, "inputs": inputs}))
 
@@ -113,7 +129,7 @@ class RunFolder:
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, settings, *, command, inputs, rewrites_model=False):
+    def of(cls, settings, *, command, inputs, rewrites_model=False, has_model=True):
         """Owns the folder of a run with these `RunSettings` for the body of a `with`.
 
         Raises `InputError` as the class does, where another run is using the folder, and where it
@@ -133,6 +149,7 @@ class RunFolder:
                 force=settings.force,
                 defaults=settings.defaults(),
                 locations=settings.path_names() | {"architecture"},  # which may be a config.json
+                has_model=has_model,
             )
             if run.damage is not None and not rewrites_model:
                 raise InputError(
@@ -201,6 +218,8 @@ class RunFolder:
         return self._model_damage()
 
     def _model_damage(self):
+        if not self._has_model:
+            return None
         if not self.model.is_dir():
             return f"the model {self.model} is missing"
         from keras_bert.checkpoints.pretrained_checkpoint import (

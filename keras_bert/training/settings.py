@@ -4,23 +4,33 @@ The help texts also document the Python arguments.
 """
 
 import dataclasses
+import math
 from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import CAUSAL_LM, OBJECTIVES
-from keras_bert.base.settings import Settings, about, setting, together
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
+from keras_bert.base.settings import Settings, about, setting, together, without
+from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
+from keras_bert.tasks.classification.settings import PoolingSettings
 
 KEEP = ("best", "last")
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 BAD_RECORDS = ("error", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
+# The default learning rates of fine-tuning: of all weights, and of a head alone.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+BASELINE = "baseline"
+RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
+# The grid of `glue` with `quick`.
+QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 
 
@@ -123,12 +133,13 @@ class RunSettings(Settings):
 
 
 class Phase(NamedTuple):
-    """A part of a pre-training run on one data folder; either `steps` or `minutes` is None."""
+    """A part of a pre-training run on one data folder: of `steps`, `epochs` and `minutes` one."""
 
     data: str
     batch_size: int
     batch_tokens: int | None
     steps: int | None
+    epochs: int | None
     minutes: float | None
 
 
@@ -136,7 +147,7 @@ class Phase(NamedTuple):
 class PretrainSettings(RunSettings):
     """Settings of `keras_bert.pretrain`.
 
-    Lists of `data`, `steps` or `minutes`, and `batch_size` make `phases`.
+    Lists of `data`, `steps` (or `epochs` or `minutes`), and `batch_size` make `phases`.
     """
 
     data: str = setting(
@@ -159,6 +170,15 @@ class PretrainSettings(RunSettings):
         default_help="give minutes",
         at_least=1,
         several=True,
+    )
+    epochs: int | None = setting(
+        None,
+        help="instead of steps: passes over the data (per phase)",
+        unit="EPOCHS",
+        default_help="give steps",
+        at_least=1,
+        several=True,
+        instead_of="steps",
     )
     minutes: float | None = setting(
         None,
@@ -185,7 +205,9 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights: tiny, mini, small, medium, base, large, or a config.json",
+        help="start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-tiny, "
+        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, "
+        "elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -205,13 +227,26 @@ class PretrainSettings(RunSettings):
         default_help="neighbours, where no model is given",
         choices=INITIALIZATIONS,
     )
-    learning_rate: float = setting(
-        5e-4, help="learning rate at the end of the warm-up", unit="RATE", above=0
+    learning_rate: float | None = setting(
+        None,
+        help="learning rate at the end of the warm-up",
+        unit="RATE",
+        default_help="5e-4; 0.1 for skip-gram and cbow",
+        above=0,
     )
-    optimizer: str = setting(
-        "adamw",
-        help="AdamW, or LAMB for batches of thousands of examples",
+    optimizer: str | None = setting(
+        None,
+        help="AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the "
+        "vectors of a batch",
+        default_help="adamw; adagrad for skip-gram and cbow",
         choices=OPTIMIZERS,
+    )
+    weight_decay: float | None = setting(
+        None,
+        help="weight decay; not applied to biases and LayerNorm",
+        unit="DECAY",
+        default_help="0.01; 0 for skip-gram and cbow",
+        at_least=0,
     )
     clip_norm: float = setting(
         1.0, help="global norm for gradient clipping; 0: no clipping", unit="NORM", at_least=0
@@ -246,10 +281,33 @@ class PretrainSettings(RunSettings):
     )
     objective: str | None = setting(
         None,
-        help="the objective of the data folder, or causal-lm, which predicts the next token on the "
-        "sequences of any folder",
-        default_help="the data folder's own",
-        choices=(*OBJECTIVES, CAUSAL_LM),
+        help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
+        "predicts the next token, bidirectional-lm, which predicts the next and the previous "
+        "token (ELMo), or skip-gram or cbow, which train static vectors",
+        default_help="the data folder's own, or the first that the encoder supports",
+        choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
+    )
+    window: int | None = setting(
+        None,
+        help="skip-gram and cbow: contexts on either side of a token, up to this many",
+        unit="TOKENS",
+        default_help="5",
+        at_least=1,
+        at_most=100,
+    )
+    negatives: int | None = setting(
+        None,
+        help="skip-gram and cbow: random tokens for each prediction",
+        unit="TOKENS",
+        default_help="5",
+        at_least=1,
+    )
+    subsample: float | None = setting(
+        None,
+        help="skip-gram and cbow: frequency above which tokens are left out at random; 0: none",
+        unit="FREQUENCY",
+        default_help="0.001",
+        at_least=0,
     )
     causal_fraction: float = setting(
         0.0,
@@ -296,8 +354,8 @@ class PretrainSettings(RunSettings):
             )
         if self.model is not None and self.initialization is not None:
             raise InputError("`initialization` is for random weights. Leave it out with `model`.")
-        if (self.steps is None) == (self.minutes is None):
-            raise InputError("Give either `steps` or `minutes`.")
+        if sum(each is not None for each in (self.steps, self.epochs, self.minutes)) != 1:
+            raise InputError("Give one of `steps`, `epochs` and `minutes`.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
@@ -322,7 +380,7 @@ class PretrainSettings(RunSettings):
             raise InputError(
                 "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
             )
-        if self.layer_decay != 1 and self.optimizer != "adamw":
+        if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
             raise InputError("`layer_decay` needs `optimizer` adamw.")
 
     @property
@@ -360,7 +418,9 @@ class LabelledRunSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights instead: tiny, mini, small, medium, base, large, or a "
+        help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
+        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
+        "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a "
         "config.json",
         unit="NAME|FILE",
         default_help="as the model",
@@ -395,20 +455,31 @@ class LabelledRunSettings(RunSettings):
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
     )
-    scalar_mix: bool = setting(
-        False,
-        help="the head reads a learned mix of all layers instead of the last one",
+    layers: str = setting(
+        LAST,
+        help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
+        f"embedding layer), or a learned mix: {', '.join(MIXES)}",
+        unit="LAYERS",
         stored=True,
     )
     scalar_mix_l2: float = setting(
         0.0,
-        help="L2 regularization of the mix toward equal weights",
+        help="L2 regularization of a learned mix toward equal weights",
         unit="STRENGTH",
         at_least=0,
     )
     scalar_mix_layer_norm: bool = setting(
-        False, help="normalize every layer before mixing", stored=True
+        False, help="normalize every layer before a learned mix", stored=True
     )
+    static_vectors: str | None = setting(
+        None,
+        help="a model folder of static vectors, or a file of word vectors, of the model's own "
+        "vocabulary: the head reads them concatenated with the encoder's output",
+        unit="FOLDER",
+        default_help="none",
+        is_path=True,
+    )
+    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
     train_layers: int | None = setting(
         None,
         help="train only the last layers, this many, and the head; freeze the rest",
@@ -434,6 +505,13 @@ class LabelledRunSettings(RunSettings):
         "epoch",
         choices=KEEP,
     )
+    num_seeds: int = setting(
+        1,
+        help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
+        "standard deviation, and keeps the model that is best on the dev data",
+        unit="N",
+        at_least=1,
+    )
 
     def __post_init__(self):
         if isinstance(self.task, str):
@@ -448,15 +526,23 @@ class LabelledRunSettings(RunSettings):
                 "`train` and `dev` are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
+        layers = self.layers if isinstance(self.layers, list) else [self.layers]
+        for choice in layers:
+            check_layers(choice, learned=True)
         for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
-            if getattr(self, name) and not self.scalar_mix:
-                raise InputError(f"`{name}` needs `scalar_mix`.")
+            if getattr(self, name) and not {*layers} & {*MIXES}:
+                raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
+        if self.freeze_static_vectors and self.static_vectors is None:
+            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
+        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
         for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
+            ("lm_loss_weight", 0.0),
         ):
-            if self.freeze_encoder and getattr(self, name) != default:
+            if self.freeze_encoder and getattr(self, name, default) != default:
                 raise InputError(
                     f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
                     "of them out."
@@ -486,25 +572,75 @@ class LabelledRunSettings(RunSettings):
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, without those of the task."""
 
-    num_seeds: int = setting(
-        1,
-        help="repeat the run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
-        "standard deviation, and keeps the model that is best on the dev data",
-        unit="N",
-        at_least=1,
+    train_fraction: float = setting(
+        1.0,
+        help="train on a random part of the training examples: fractions up to 1, or counts above "
+        "1; with several, a run for each, for the score against the number of examples",
+        unit="FRACTION",
+        above=0,
+        several=True,
+    )
+    baseline: str | None = setting(
+        None,
+        help="make each run from this model, too: a folder, or random, which has the sizes of the "
+        "model and random weights",
+        unit="FOLDER|random",
+        default_help="none",
+    )
+    ensemble: bool = setting(
+        False,
+        help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
+        "data, and exports it as one SavedModel, in OUTPUT/ensemble/",
     )
 
     def check(self):
         super().check()
-        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+        if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
+            raise InputError(
+                "`ensemble` averages the models of several seeds. Give `num_seeds` of 2 or more, "
+                "and neither several `train_fraction` nor `baseline`."
+            )
+        for fraction in self.fractions:
+            if fraction > 1 and fraction != int(fraction):
+                raise InputError(
+                    "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
+                    f"Received: {fraction}"
+                )
+        if len({*self.fractions}) < len(self.fractions):
+            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}")
+        if self.baseline == RANDOM and self.model is None:
+            raise InputError(
+                "`baseline` random is for runs that start from a model. This one starts from "
+                "random weights."
+            )
+
+    @property
+    def fractions(self):
+        """The list of `train_fraction`."""
+        several = isinstance(self.train_fraction, list)
+        return self.train_fraction if several else [self.train_fraction]
+
+    def runs(self):
+        """The settings of each run by name; those of the baseline begin with "baseline-"."""
+        starts = ("",) if self.baseline is None else ("", f"{BASELINE}-")
+        are_compared = len(self.fractions) * len(starts) > 1
+        alone = {"num_seeds": 1, "baseline": None, "ensemble": False}
+        return {
+            f"{start}{f'train-{_shortest(fraction)}-' if are_compared else ''}seed-{seed}": (
+                dataclasses.replace(self, train_fraction=fraction, seed=seed, **alone)
+            )
+            for fraction, start, seed in product(
+                self.fractions, starts, range(self.seed, self.seed + self.num_seeds)
+            )
+        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
-    The defaults are the search of Devlin et al. 2018, appendix A.3.
+    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
+    compared, the others' are those of `finetune`.
     """
 
     learning_rate: list[float] = setting(
@@ -516,9 +652,32 @@ class SweepSettings(LabelledRunSettings):
     epochs: list[int] = setting(
         (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
     )
+    layers: list[str] = setting(
+        (LAST,),
+        help="the layers to try, as those of finetune; with several, the default is one rate "
+        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
+        unit="LAYERS",
+    )
+
+    @classmethod
+    def of(cls, values):
+        """As `Settings.of`; only here is it known what is given beside several `layers`."""
+        layers = values.get("layers")
+        if isinstance(layers, list | tuple) and len(layers) > 1:
+            rate = HEAD_LEARNING_RATE if values.get("freeze_encoder") else LEARNING_RATE
+            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
+            values = {"learning_rate": rate, **one, **values}
+        return super().of(values)
+
+    @property
+    def varied(self):
+        """The names of the settings that are tried."""
+        more = ["layers"] if len(self.layers) > 1 else []
+        more += ["seed"] if self.num_seeds > 1 else []
+        return ("learning_rate", "batch_size", "epochs", *more)
 
     def check(self):
-        for name in ("learning_rate", "batch_size", "epochs"):
+        for name in ("learning_rate", "batch_size", "epochs", "layers"):
             if not getattr(self, name):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
         for values in self.runs().values():
@@ -527,15 +686,20 @@ class SweepSettings(LabelledRunSettings):
     def runs(self):
         """The settings of `finetune` for each run, by name."""
         common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}": {
-                **common,
-                "learning_rate": rate,
-                "batch_size": size,
-                "epochs": epochs,
-            }
-            for rate, size, epochs in product(self.learning_rate, self.batch_size, self.epochs)
-        }
+        common["num_seeds"] = 1
+        seeds = range(self.seed, self.seed + self.num_seeds)
+        runs = {}
+        for layers, rate, size, epochs, seed in product(
+            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
+        ):
+            name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
+            name = f"{layers}-{name}" if "layers" in self.varied else name
+            name = f"{name}-seed-{seed}" if "seed" in self.varied else name
+            values = {"layers": layers, "learning_rate": rate, "batch_size": size}
+            runs[name] = {**common, **values, "epochs": epochs, "seed": seed}
+            if layers not in MIXES:  # which alone has these
+                runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
+        return runs
 
 
 def _shortest(rate):
@@ -552,3 +716,105 @@ def finetune_settings(task):
 def sweep_settings(task):
     """The class of all settings of `sweep` for a task."""
     return together(settings_class(task), SweepSettings)
+
+
+# Without what GLUE itself determines.
+_SweepOfGlueSettings = without(together(PoolingSettings, SweepSettings), "task", "train", "dev")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GlueSettings(_SweepOfGlueSettings):
+    """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
+
+    The default grid is that of Devlin et al. 2018, appendix A.3.
+    """
+
+    output: str = setting(
+        help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
+        "task), submission/ and submission.zip",
+        unit="FOLDER",
+        is_path=True,
+        recorded=False,
+    )
+    data: str = setting(
+        help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
+        unit="FOLDER",
+        is_path=True,
+    )
+    tasks: list[str] = setting(
+        tuple(name for name, task in GLUE.items() if task.train is not None),
+        help="the tasks to train; MNLI includes MNLI-mm and AX",
+        unit="NAME",
+    )
+    quick: bool = setting(
+        False,
+        help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
+        "epochs; a learning rate, batch size or epochs that are given count",
+    )
+    num_seeds: int = setting(
+        1,
+        help="train the best setting of each task with this many consecutive seeds: reports mean "
+        "and standard deviation",
+        unit="N",
+        at_least=1,
+    )
+    dev_only: bool = setting(
+        False, help="train and evaluate only: needs no test files and writes no submission"
+    )
+
+    def __post_init__(self):
+        tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
+        names = [glue_task(name).name for name in tasks]
+        object.__setattr__(self, "tasks", list(dict.fromkeys(names)))
+        super().__post_init__()
+
+    def check(self):
+        if not self.tasks:
+            raise InputError("`tasks` is empty. Give at least one task of GLUE.")
+        for name in self.tasks:
+            if GLUE[name].train is None:
+                raise InputError(
+                    f"GLUE's {name} has no training file: it is predicted with the model of MNLI. "
+                    "Give MNLI in `tasks`."
+                )
+        if self.strategy == "multiworker":
+            raise InputError(
+                "`strategy` multiworker trains one model on several machines, and `glue` trains "
+                "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
+            )
+        for name in self.tasks:
+            self.of_task(name)  # checks the combinations
+        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
+            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+
+    @property
+    def grid(self):
+        """The learning rates, batch sizes and epochs to try, by the names of the settings."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return {
+            name: quick
+            if self.quick and getattr(self, name) == list(defaults[name])
+            else getattr(self, name)
+            for name, quick in QUICK.items()
+        }
+
+    @property
+    def is_sweep(self):
+        """Whether the grid has several combinations."""
+        return any(len(values) > 1 for values in self.grid.values())
+
+    @property
+    def runs_per_task(self):
+        """The combinations of the grid, and the seeds of the best one."""
+        if not self.is_sweep:
+            return self.num_seeds
+        seeds = self.num_seeds if self.num_seeds > 1 else 0
+        return math.prod(map(len, self.grid.values())) + seeds
+
+    def of_task(self, name):
+        """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
+        task = GLUE[name]
+        values = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
+        return sweep_settings(task.kind).of(
+            {**self.part(_SweepOfGlueSettings), **self.grid, **values}
+        )

@@ -8,7 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import CAUSAL_LM
+from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
@@ -17,9 +17,11 @@ from keras_bert.checkpoints.model_folder import (
     holds_head,
 )
 from keras_bert.checkpoints.named_models import is_name
-from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.saving import head_scale
+from keras_bert.checkpoints.special_tokens import with_task_tokens
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.pretrainer import (
@@ -29,9 +31,11 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
     SpanSettings,
 )
+from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
+from keras_bert.training.settings import RANDOM
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -39,6 +43,12 @@ _TASKS = {
     "mlm-sop": SentenceOrderPretrainer,
     "mlm": FillMask,
     "span": SpanPretrainer,
+}
+# Those that train on the texts of any objective.
+_TASKS_OF_TEXTS = {
+    CAUSAL_LM: CausalLM,
+    BIDIRECTIONAL_LM: BidirectionalLM,
+    **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True)),
 }
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
@@ -55,7 +65,7 @@ def read_architecture(architecture, vocabulary):
     smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
     """
     name = os.fspath(architecture)
-    if not name.endswith(".json") and os.sep not in name:
+    if _is_name(name):
         known = presets()
         if name not in known:
             raise InputError(
@@ -85,6 +95,11 @@ def read_architecture(architecture, vocabulary):
     return config
 
 
+def _is_name(architecture):
+    """Whether an architecture is one of `presets`, and not a path."""
+    return not architecture.endswith(".json") and os.sep not in architecture
+
+
 def _memory():
     """The bytes of this machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -99,16 +114,27 @@ class StartingPoint:
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
         cased: whether the vocabulary of an architecture keeps capitals and accents; a folder may
             contain this itself.
+        is_random: take of the model only its sizes and its tokenizer: the weights are random.
         dtype: the name of a dtype policy, such as "mixed_bfloat16".
 
     Attributes: `fingerprint`, a hash of everything that the weights and ids depend on except the
-    seed; `description`, a line for the user.
+    seed; `description`, a line for the user; `is_random`, also of an architecture.
 
     Raises InputError for arguments that exclude each other, or a missing or damaged file.
     """
 
-    def __init__(self, *, model=None, architecture=None, vocab=None, cased=False, dtype="float32"):
+    def __init__(
+        self,
+        *,
+        model=None,
+        architecture=None,
+        vocab=None,
+        cased=False,
+        dtype="float32",
+        is_random=False,
+    ):
         self._dtype = dtype
+        self.is_random = is_random or model is None
         if (model is None) == (architecture is None):
             raise InputError(
                 "Give either a model folder to start from, or an architecture (with a vocabulary) "
@@ -124,9 +150,13 @@ class StartingPoint:
             self._folder = find_model_folder(model)
             name = model if is_name(model) else self._folder
             self.description = f"Starting from the weights in {name}."
+            self.appended = ()  # the special tokens that `build` has appended
             self.fingerprint = fingerprint_of_folder(self._folder)
+            if is_random:
+                self.description = f"Starting from random weights, of the sizes of {name}."
+                self.fingerprint = f"{RANDOM} {self.fingerprint}"
             return
-        self._folder = None
+        self._folder, self.appended = None, ()
         vocabulary, lowercase, template = open_vocabulary(vocab, lowercase=False if cased else None)
         self._tokenizer = functools.partial(
             Tokenizer, vocabulary, lowercase=lowercase, template=template
@@ -146,7 +176,7 @@ class StartingPoint:
         Raises InputError for a head of ours that cannot be read. Another program's may be of a task
         that does not exist here.
         """
-        if self._folder is None:
+        if self.is_random:
             return None, None
         source = PretrainedCheckpoint(self._folder)
         own = "task" in source.stored
@@ -175,9 +205,14 @@ class StartingPoint:
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has RoBERTa's byte-level tokenizer, which keras-bert does not "
-                "support. It cannot be fine-tuned on text."
+                f"{self._folder} has no tokenizer. Add the files of the model's tokenizer to "
+                "fine-tune it on text."
             )
+        if self.is_random:
+            encoder = new_encoder(encoder.config, dtype=self._dtype)
+        known = len(tokenizer)
+        encoder, tokenizer = with_task_tokens(encoder, tokenizer)
+        self.appended = tokenizer.vocabulary.tokens[known:]
         return encoder, tokenizer
 
 
@@ -185,7 +220,7 @@ class EarlierTask:
     """A fine-tuned task with which a run of the same kind continues.
 
     Attributes: `labels`; `options`, its settings by the names of a run's, except those that are
-    tuned again.
+    tuned again; `static_vectors`, the config of its static vectors, or None.
 
     Args:
         task: the task. Only numbers are kept of it: a run builds its own.
@@ -197,10 +232,12 @@ class EarlierTask:
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }
         self._mix = task.layer_mix
-        self.options["scalar_mix"] = self._mix is not None
+        self.options["layers"] = task.layer_choice
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        vectors = task.static_vectors_layer
+        self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)
         self._heads = {
             head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
@@ -245,8 +282,13 @@ def _reads(task):
 
     Heads can be exchanged between tasks for which this is equal.
     """
-    mix = task.layer_mix and {"layer_norm_eps": task.layer_mix["layer_norm_eps"]}
-    return mix, (task.ENCODER_OUTPUTS, task.HEAD_READS, getattr(task, "pooling", None))
+    mix = task.layer_mix and task.layer_mix["layer_norm_eps"]
+    return (task.layer_choice, mix), (
+        task.ENCODER_OUTPUTS,
+        task.HEAD_READS,
+        getattr(task, "pooling", None),
+        task.static_vectors_layer is not None,
+    )
 
 
 def pretraining_task_class(folder, settings):
@@ -258,12 +300,13 @@ def pretraining_task_class(folder, settings):
     trained = _TASKS[objective]
     if trained is SpanPretrainer and settings.span_boundary_weight == 0:
         trained = FillMask
-    if settings.objective == CAUSAL_LM:
-        trained = CausalLM
+    chosen = settings.objective or _default_objective(objective, settings)
+    if chosen in _TASKS_OF_TEXTS:
+        trained = _TASKS_OF_TEXTS[chosen]
     elif settings.objective not in (None, objective):
         raise InputError(
             f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
-            f"Expected {objective} or {CAUSAL_LM}, or make the data again."
+            f"Expected {objective}, {' or '.join(_TASKS_OF_TEXTS)}, or make the data again."
         )
     elif settings.causal_fraction:
         if objective != "mlm":
@@ -277,15 +320,36 @@ def pretraining_task_class(folder, settings):
         unused.append("span_boundary_weight")
     if unused and trained is not SpanPretrainer:
         why = f"{folder.path} was made for the objective {objective}"
-        if objective == "span" and settings.objective == CAUSAL_LM:
-            why = "`objective` is causal-lm"
+        if objective == "span" and chosen in _TASKS_OF_TEXTS:
+            why = f"`objective` is {chosen}"
         elif objective == "span":
             why = "`span_boundary_weight` is 0"
         raise InputError(
             f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
             "it out."
         )
+    for name in StaticVectorSettings.names():
+        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
+            raise InputError(
+                f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
+            )
     return trained
+
+
+def _default_objective(own, settings):
+    """That of the data, or the first of an encoder that does not support it."""
+    architecture = os.fspath(settings.architecture or "tiny")
+    if settings.model is not None:
+        path = find_model_folder(settings.model) / CONFIG
+        model_type = read_config(read_json(path), source=str(path)).model_type
+    elif not _is_name(architecture):
+        model_type = read_config(read_json(architecture), source=architecture).model_type
+    elif architecture in presets():
+        model_type = presets()[architecture].MODEL_TYPES[0]
+    else:
+        return own  # `read_architecture` raises the error
+    supported = encoder_class(model_type).OBJECTIVES
+    return own if own in supported else supported[0]
 
 
 def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
@@ -294,10 +358,10 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
         return _from_folder(task_class, folders, tokenizer, settings, report)
     architecture = settings.architecture or "tiny"
     config = read_architecture(architecture, tokenizer.vocabulary)
-    for folder in folders:
-        check_sequences_fit(folder, config, source=architecture)
-    start = {"architecture": fingerprint(config.to_dict())}
     _check_objective(config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, config, task_class, source=architecture)
+    start = {"architecture": fingerprint(config.to_dict())}
     config = config.for_pretraining(task_class.KIND, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
@@ -312,8 +376,7 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if own_tokenizer is None:
         raise InputError(
-            f"{path} has RoBERTa's byte-level tokenizer, which keras-bert does not support. No "
-            "data can be made for it."
+            f"{path} has no tokenizer, so no data can be made for it. Add the tokenizer's files."
         )
     if (
         own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
@@ -324,10 +387,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
             f"model in {path}. Make the data with the model's own."
         )
-    for folder in folders:
-        check_sequences_fit(folder, encoder.config, source=path)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     _check_objective(encoder.config, task_class)
+    for folder in folders:
+        check_sequences_fit(folder, encoder.config, task_class, source=path)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
@@ -348,14 +411,17 @@ def _options(task_class, settings, source=None):
     """A task's arguments: those that are given, else those of the folder `source`."""
     if task_class is MaskedCausalLM:
         return {"causal_fraction": settings.causal_fraction}
-    if task_class is not SpanPretrainer:
-        return {}
     options = {
         name: getattr(settings, name)
-        for name in SpanSettings.defaults()
+        for name in task_class.OPTIONS.names()
         if getattr(settings, name) is not None
     }
     if source is None:
+        return options
+    if task_class.OPTIONS is StaticVectorSettings:
+        own = source.settings(task_class) if source.stored.get("task") == task_class.KIND else {}
+        return own | options
+    if task_class is not SpanPretrainer:
         return options
     if source.stored.get("task") == SpanPretrainer.KIND:
         own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
@@ -371,7 +437,8 @@ def _check_objective(config, task_class):
     """Raises InputError where an encoder does not support the objective of a task."""
     supported = encoder_class(config.model_type).OBJECTIVES
     names = {trained: name for name, trained in _TASKS.items()}
-    objective = {**names, CausalLM: CAUSAL_LM, MaskedCausalLM: "mlm"}[task_class]
+    names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
+    objective = {**names, MaskedCausalLM: "mlm"}[task_class]
     if objective not in supported:
         raise InputError(
             f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "

@@ -233,9 +233,8 @@ def test_the_encoders_by_model_type():
         assert config == BertConfig(**SIZES, model_type=model_type)
     assert read_config(SIZES, source="a/config.json").model_type == "bert"
     assert type(new_encoder(BertConfig(**SIZES))) is BertEncoder
-    assert presets() == dict.fromkeys(
-        ["tiny", "mini", "small", "medium", "base", "large"], BertConfig
-    )
+    names = ["tiny", "mini", "small", "medium", "base", "large"]
+    assert [name for name, config in presets().items() if config is BertConfig] == names
     for find in (config_class, encoder_class):
         with pytest.raises(InputError, match="Unknown model type 't5'. Supported: bert"):
             find("t5")

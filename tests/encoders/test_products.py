@@ -80,6 +80,7 @@ OTHER_LINES = {
 WORDS = [f"w{i}" for i in range(8)]
 TOKENIZER = make_tokenizer(WORDS)
 LENGTHS = {"whole": 40, "too long": 12}
+LAYERS = {"mix": "mix-all", "mix of norms": "mix-all"}
 
 
 # The rows.
@@ -216,7 +217,8 @@ def examples(tmp_path_factory):
 def settings_of(row):
     """The arguments of `finetune` that a row asks for."""
     given = {"max_length": LENGTHS[row["texts"]], "dtype": row["dtype"]}
-    given |= {"freeze_encoder": row["frozen"] == "frozen", "scalar_mix": row["mix"] != "no mix"}
+    given["freeze_encoder"] = row["frozen"] == "frozen"
+    given["layers"] = LAYERS.get(row["mix"], "last")
     given["scalar_mix_layer_norm"] = row["mix"] == "mix of norms"
     if row["pooling"] != "none":
         given["pooling"] = row["pooling"]

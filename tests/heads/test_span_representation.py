@@ -28,9 +28,18 @@ def by_hand(layer, words, first, last):
     span = words[first : last + 1].astype("float64")  # (words of the span, D)
     start = span[0] @ weights["first/kernel"] + weights["first/bias"]
     end = span[-1] @ weights["last/kernel"] + weights["width"][min(last - first, WIDTHS - 1)]
-    if layer.representation == "biaffine":
+    if layer.concatenates:
         start, end = np.maximum(start, 0), np.maximum(end + weights["last/bias"], 0)
+    if layer.representation == "biaffine":
         return np.concatenate([start, end, start * end])
+    if layer.representation == "self-attention":
+        query, key = (
+            span @ weights[f"{n}/kernel"] + weights[f"{n}/bias"] for n in ("query", "key")
+        )
+        scores = np.exp(query @ key.T / np.sqrt(UNITS))
+        attention = scores / scores.sum(axis=1, keepdims=True)  # (words, words)
+        outputs = attention @ span @ weights["inside/kernel"]
+        return np.concatenate([start, end, outputs.mean(axis=0)])
     fractions = np.full(len(span), 1 / len(span))
     if layer.representation == "attention":
         fractions = np.exp(span @ weights["score/kernel"][:, 0])
@@ -42,7 +51,7 @@ def by_hand(layer, words, first, last):
 def test_every_span_is_what_a_loop_makes_of_its_words(representation):
     layer = make(representation, name="span")
     found = np.asarray(layer(WORDS))
-    assert found.shape == (B, W, L, UNITS * (3 if representation == "biaffine" else 1))
+    assert found.shape == (B, W, L, UNITS * (3 if layer.concatenates else 1))
     for row in range(B):
         for first in range(W):
             for width in range(min(L, W - first)):
@@ -83,12 +92,12 @@ def test_scores_far_apart_do_not_spoil_other_spans():
     np.testing.assert_allclose(found[0, 1, 2], by_hand(layer, words[0], 1, 3), atol=1e-5)
 
 
-@pytest.mark.parametrize("representation", ["attention", "biaffine"])
+@pytest.mark.parametrize("representation", REPRESENTATIONS[1:])
 def test_builds_saves_and_trains(representation, tmp_path):
     check_layer(
         lambda **options: make(representation, **options),
         inputs={"words": WORDS},
-        output_shape=(B, W, L, UNITS * (3 if representation == "biaffine" else 1)),
+        output_shape=(B, W, L, UNITS * (1 if representation == "attention" else 3)),
         tmp_path=tmp_path,
     )
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
+from keras_bert.heads.layer_choice import LAYERS
 from keras_bert.inference.embed import Embedder, embed, windows_of
-from keras_bert.inference.settings import LAYERS, EmbedderSettings
+from keras_bert.inference.settings import EmbedderSettings
 from keras_bert.readers.texts import TextSource
 from tests.small_model import make_encoder
 
@@ -41,10 +42,11 @@ DEFINITIONS = {
     "sum-all": lambda h: h[1] + h[2] + h[3] + h[4] + h[5],
     "mean-last-4": lambda h: (h[2] + h[3] + h[4] + h[5]) / 4,
     "first": lambda h: h[0],
+    "layer-2": lambda h: h[2],
 }
 
 
-@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("layers", [*LAYERS, "layer-2"])
 @pytest.mark.usefixtures("eager")
 def test_tokens_cls_and_mean_of_every_choice_of_layers(layers, embedder, tokenizer, states, texts):
     embed_texts = embedder(layers=layers, tokens="subwords", batch_size=3)

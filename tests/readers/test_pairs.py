@@ -160,4 +160,4 @@ def test_mrpc_and_sts(shared_data):
     test = TextSource(shared_data / "sts" / "2015.test.tsv", texts=PAIR, form=score)
     scored = list(test)
     whole = len((shared_data / "sts" / "2015.test.tsv").read_text().strip("\n").split("\n"))
-    assert 0 < len(scored) < whole and len(scored) + test.unscored == whole
+    assert 0 < len(scored) < whole and len(scored) + test.unlabelled == whole

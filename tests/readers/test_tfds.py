@@ -97,8 +97,13 @@ def test_single_texts_by_the_names_of_their_features(root):
     assert source.description == (
         'tfds:glue/sst2:validation: a prepared tfds split, text in "sentence", label in "label"'
     )
-    with pytest.raises(InputError, match='sst2:validation, record 3: no label in "label"'):
-        list(TextSource("tfds:glue/sst2:validation"))
+    labelled = TextSource("tfds:glue/sst2:validation")
+    assert [e.line for e in labelled] == [1, 2, 4, 5] and labelled.unlabelled == 2
+    prepare(
+        root, "glue/sst2", features, [{**row, "label": -1} for row in rows], names, split="test"
+    )
+    with pytest.raises(InputError, match='sst2:test has no gold label in "label" of any record'):
+        list(TextSource("tfds:glue/sst2:test"))
 
 
 def test_pairs_scores_and_other_names_through_fields(root):

@@ -205,7 +205,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
 def test_a_frozen_encoder_stays_and_its_head_learns(given, run, tmp_path):
     arguments = {name: v for name, v in given.items() if name not in ("architecture", "vocab")}
     metrics = finetune(
-        **arguments, model=run[0], output=tmp_path / "frozen", freeze_encoder=True, scalar_mix=True
+        **arguments, model=run[0], output=tmp_path / "frozen", freeze_encoder=True, layers="mix-all"
     )
     before, _ = load(run[0] / "model")
     after, _ = load(tmp_path / "frozen" / "model")

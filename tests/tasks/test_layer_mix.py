@@ -138,5 +138,7 @@ def test_is_converted_to_a_folder_and_rejected_by_what_has_no_place_for_it(saved
     assert convert(saved[Classifier], tmp_path / "copy")["left_out"] == []
     assert load_task(tmp_path / "copy").layer_mix == MIX
     for to in ("google", "keras-nlp"):
-        with pytest.raises(InputError, match=f"a learned layer mix, which the format {to} cannot"):
+        with pytest.raises(
+            InputError, match=f"reads the layers mix-all, which the format {to} cannot"
+        ):
             convert(saved[Classifier], tmp_path / to, to=to)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.learners import learn_bpe, learn_wordpiece
+from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe, learn_wordpiece
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,
     read_counts,
@@ -23,9 +23,12 @@ from keras_bert.text.vocabulary_files import (
 from tests.kill_points import kill_at_every_call
 
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
-ALGORITHMS = ("wordpiece", "bpe")
-OLD = {"wordpiece": learn_wordpiece(WORDS, size=30), "bpe": learn_bpe(WORDS, size=20)}
-NEW = {"wordpiece": learn_wordpiece(WORDS, size=33), "bpe": learn_bpe(WORDS, size=24)}
+ALGORITHMS = ("wordpiece", "bpe", "byte-level-bpe")
+CASED = "byte-level-bpe"  # always
+LEARN = dict(zip(ALGORITHMS, (learn_wordpiece, learn_bpe, learn_byte_level_bpe), strict=True))
+SIZES = {"wordpiece": (30, 33), "bpe": (20, 24), "byte-level-bpe": (263, 265)}
+OLD = {name: LEARN[name](WORDS, size=SIZES[name][0]) for name in ALGORITHMS}
+NEW = {name: LEARN[name](WORDS, size=SIZES[name][1]) for name in ALGORITHMS}
 # What other programs, and people, may call theirs.
 FOREIGN = ("v.part", ".v.part", "vocab.txt.part", ".vocab.txt.part")
 
@@ -47,8 +50,9 @@ def opened(path):
 def kill_job(algorithm, place, *, replaces):
     """What the job of learning leaves: the old vocabulary with its counts, or the new one."""
     old, new = OLD[algorithm], NEW[algorithm]
-    path = place / ("v" if algorithm == "bpe" else "vocab.txt")
-    own = {"v"} if algorithm == "bpe" else {"vocab.txt", "vocab.counts.tsv"}
+    path = place / ("vocab.txt" if algorithm == "wordpiece" else "v")
+    own = {"vocab.txt", "vocab.counts.tsv"} if algorithm == "wordpiece" else {"v"}
+    lowercase = algorithm != CASED
 
     def prepare():
         shutil.rmtree(place, ignore_errors=True)
@@ -59,11 +63,11 @@ def kill_job(algorithm, place, *, replaces):
             write_vocabulary(path, old, lowercase=False)
 
     def write():
-        write_vocabulary(path, new, lowercase=True)
+        write_vocabulary(path, new, lowercase=lowercase)
 
     # A `vocab.txt` does not say that it is cased.
     allowed = [(old, old.counts.tolist(), algorithm == "wordpiece")] if replaces else []
-    wanted = (new, new.counts.tolist(), True)
+    wanted = (new, new.counts.tolist(), lowercase)
 
     def check(killed):
         assert opened(path) in [None, wanted, *allowed]
@@ -85,9 +89,9 @@ def kill_save(algorithm, folder, *, before):
         write_folder(folder, OLD[before], lowercase=False)
 
     def write():
-        write_folder(folder, NEW[algorithm], lowercase=True)
+        write_folder(folder, NEW[algorithm], lowercase=algorithm != CASED)
 
-    wanted = (NEW[algorithm], None, True)
+    wanted = (NEW[algorithm], None, algorithm != CASED)
     own = {"vocab.txt"} if algorithm == "wordpiece" else {*NEW["bpe"].FILES, "tokenizer.json"}
 
     def check(killed):

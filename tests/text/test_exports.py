@@ -12,18 +12,22 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer
-from keras_bert.text.learners import learn_bpe
+from keras_bert.text.gpt_vocabularies import to_letters
+from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 TOKENS = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
+LETTERS = {to_letters(f" {word}".encode()): count for word, count in WORDS.items()}
 TOKENIZERS = {
     "wordpiece": Tokenizer.from_vocab(WordPieceVocabulary([*SPECIAL_TOKENS, *TOKENS])),
     "bpe": Tokenizer.from_vocab(learn_bpe(WORDS, size=24)),
+    "byte-level-bpe": Tokenizer.from_vocab(learn_byte_level_bpe(LETTERS, size=280)),
 }
 TEXTS = {
     "wordpiece": ["The café cats, x" + "x" * 200, "sat\x00", "IT İT II"],
     "bpe": ["New, lowest zzyzx", "the widerlowest!", "IT İT II"],
+    "byte-level-bpe": ["the lower  newer\n", "", "IT İT 😀"],
 }
 CLIENT = """
 import json, os, sys

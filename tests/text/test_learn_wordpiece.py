@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.learners import learn_merges, learn_wordpiece, longest_tokens
+from keras_bert.text.learners import learn_merges, learn_wordpiece, learn_words, longest_tokens
+from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 WORDS = Counter(
@@ -168,3 +169,19 @@ def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data)
         lengths.append(sum(len(longest_tokens(word, tokens)) * n for word, n in words.items()))
     assert lengths[0] < 1.01 * lengths[1]
     assert lengths[0] < 1.09 * sum(words.values())
+
+
+def test_whole_words_are_the_most_frequent_ones_and_all_others_are_unknown():
+    counts = {"the": 9, "cat": 5, "dog": 5, "rare": 1, "x" * 150 + "é" * 50: 7}
+    vocabulary = learn_words(counts, size=8, min_frequency=2)
+    assert vocabulary.tokens == (*SPECIAL_TOKENS, "the", "cat", "dog")
+    assert vocabulary.counts[vocabulary.unk_id] == 1 + 7  # "é" is two bytes: too long for a token
+    assert vocabulary.counts.sum() == sum(counts.values())
+    tokenizer = Tokenizer.from_vocab(vocabulary)
+    ids = tokenizer.tokenize(["The rare cats, the cat."])[0].numpy().tolist()
+    unknown = vocabulary.unk_id
+    assert ids == [5, unknown, unknown, unknown, 5, 6, unknown]
+    assert learn_words(counts, size=9, unused=1).tokens[-1] == "[unused0]"
+    for options in ({"size": 5}, {"size": 9, "min_frequency": 99}):
+        with pytest.raises(InputError, match="No word occurs|no room for words"):
+            learn_words(counts, **options)

@@ -120,7 +120,8 @@ def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved,
     options, mixed = OPTIONS[kind]
     given = {name: value for name, value in options.items() if name not in ("mean", "scale")}
     assert {name: recorded[name] for name in given} == given
-    assert recorded["scalar_mix"] == recorded["scalar_mix_layer_norm"] == mixed
+    assert recorded["layers"] == ("mix-all" if mixed else "last")
+    assert recorded["scalar_mix_layer_norm"] == mixed
 
 
 def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
@@ -140,16 +141,16 @@ def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
     "options, new",
     [
         ({"crf": False}, None),
-        ({"scalar_mix": True}, "scalar_mix, bilstm, classifier, crf"),
+        ({"layers": "mix-all"}, "scalar_mix, bilstm, classifier, crf"),
         ({"threshold": 0.5}, None),
         ({"pooling": "cls"}, "classifier"),
         ({"pooling": "mean"}, "classifier"),
-        ({"scalar_mix": False}, "classifier"),
+        ({"layers": "last"}, "classifier"),
     ],
     ids=lambda x: None if x is None else str(x),
 )
 def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, continued):
-    if {*options} & {"threshold", "pooling"} or options == {"scalar_mix": False}:
+    if {*options} & {"threshold", "pooling"} or options == {"layers": "last"}:
         kind, source = "classifier", saved("classifier")
     else:
         kind, source = "tagger", saved("tagger", mix=False, name="plain-tagger")
@@ -174,7 +175,7 @@ def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, co
     (line,) = (line for line in said if line.startswith("The head is new: "))
     assert line == (
         f"The head is new: {source} has other labels (good, bad). Its own head is not kept "
-        "(max_length 20, pooling both, threshold 0.25, scalar_mix, scalar_mix_l2 0.5, "
+        "(max_length 20, pooling both, threshold 0.25, layers mix-all, scalar_mix_l2 0.5, "
         "scalar_mix_layer_norm). Its options for reading files are kept: multi_label."
     )
 

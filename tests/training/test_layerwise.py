@@ -108,13 +108,13 @@ def test_depth_counts_from_the_head_down(task):
 
 
 def test_how_many_layers_are_trained(task):
-    assert layers_to_train(task.encoder) == 4
-    assert layers_to_train(task.encoder, last=3) == 3
-    assert layers_to_train(task.encoder, epochs=3) == 2
-    assert layers_to_train(task.encoder, last=1, epochs=3) == 1
-    assert layers_to_train(task.encoder, epochs=9) == 4
-    with pytest.raises(InputError, match="`train_layers` is 4, but the model has 3 layers. Leave"):
-        layers_to_train(task.encoder, last=4)
+    assert layers_to_train(task.read_groups) == 4
+    assert layers_to_train(task.read_groups, last=3) == 3
+    assert layers_to_train(task.read_groups, epochs=3) == 2
+    assert layers_to_train(task.read_groups, last=1, epochs=3) == 1
+    assert layers_to_train(task.read_groups, epochs=9) == 4
+    with pytest.raises(InputError, match="`train_layers` is 4, but the head reads 3 layers. Leave"):
+        layers_to_train(task.read_groups, last=4)
     train_last_layers(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
 

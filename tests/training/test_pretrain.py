@@ -553,8 +553,8 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
     ("settings", "message"),
     [
         ({"steps": 0}, "`steps` is 0; at least 1"),
-        ({"steps": None}, "Give either `steps` or `minutes`"),
-        ({"minutes": 5}, "Give either `steps`"),
+        ({"steps": None}, "Give one of `steps`, `epochs` and `minutes`"),
+        ({"minutes": 5}, "Give one of `steps`"),
         (
             {"steps": [5, 5], "batch_size": [8, 8, 8]},
             "`steps` has 2 values and `batch_size` 3",

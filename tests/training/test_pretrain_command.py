@@ -122,7 +122,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
     flags = {"steps": 7, "batch_size": 8, "architecture": "mini", "output": "o"}
     assert called == {"data": "d", "vocab": "v", **flags}
     assert main.main([*command, "--steps", "7", "--minutes", "8"]) == 2
-    assert "Give either --steps or --minutes" in capsys.readouterr().err
+    assert "Give one of --steps, --epochs and --minutes" in capsys.readouterr().err
     assert main.main([*command, "--batch-size", "32", "--batch-tokens", "512"]) == 2
     assert "Give either --batch-size (examples per step) or --batch" in capsys.readouterr().err
 

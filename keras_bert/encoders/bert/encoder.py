@@ -8,7 +8,7 @@ import keras
 from keras_bert.encoders.bert import tensor_names
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
-from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.embeddings import Embeddings
@@ -19,7 +19,7 @@ from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertEncoder(Encoder):
+class BertEncoder(TransformerEncoder):
     """A Transformer encoder (Devlin et al. 2018); `config.is_decoder` makes it causal.
 
     It takes `input_ids`, `input_mask` and, if the config has segments, `segment_ids`; a packed
@@ -119,6 +119,9 @@ class BertEncoder(Encoder):
         if "first_output" in outputs:
             values["first_output"] = x if cls_only else layout.first(x)  # (B, D)
         return {name: values[name] for name in outputs}
+
+    def embed_step(self, ids, index):
+        return self.embeddings(ids, None, index, training=False)
 
     @property
     def layer_groups(self):

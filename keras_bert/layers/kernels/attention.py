@@ -67,6 +67,53 @@ def attend(
     return context, probabilities if return_probabilities else None
 
 
+def attend_step(query_key_value, cache, index, *, num_heads):
+    """The formula above for one new token of each sequence, over those before it and itself.
+
+    The cache is of M positions, of which those after the token are masked: a token costs the same
+    anywhere. In a loop TensorFlow updates it in place.
+
+    Shapes: query_key_value (B, 3 D), cache a pair of keys and values (B, N, M, H), index int (B,)
+    the position of each token -> context (B, D), and the cache with the token's key and value.
+    """
+    batch = ops.shape(query_key_value)[0]
+    size = query_key_value.shape[-1] // (3 * num_heads)
+    split = ops.reshape(query_key_value, (batch, 3, num_heads, size))
+    query, key, value = ops.unstack(split, 3, axis=1)  # (B, N, H)
+    index = ops.cast(index, "int32")
+    rows = ops.arange(batch * num_heads, dtype="int32")
+    places = [rows // num_heads, rows % num_heads, ops.repeat(index, num_heads)]
+    places = ops.stack(places, axis=1)  # (B N, 3)
+    keys, values = (
+        ops.scatter_update(old, places, ops.reshape(new, (-1, size)))
+        for old, new in zip(cache, (key, value), strict=True)
+    )
+    scores = ops.einsum("bnh,bnmh->bnm", query * (1 / math.sqrt(size)), keys)
+    seen = ops.arange(ops.shape(keys)[2], dtype="int32") <= index[:, None, None]  # (B, 1, M)
+    probabilities = ops.softmax(scores + _bias(seen, scores.dtype), axis=-1)
+    context = ops.einsum("bnm,bnmh->bnh", probabilities, values)
+    return ops.reshape(context, (batch, num_heads * size)), (keys, values)
+
+
+def keys_and_values(query_key_value, *, num_heads, max_length):
+    """The cache of `attend_step` with the keys and values of whole sequences at its beginning.
+
+    Shapes: query_key_value (B, S, 3 D) -> keys and values (B, N, M, H), M being `max_length`.
+    """
+    batch, length = ops.shape(query_key_value)[:2]
+    size = query_key_value.shape[-1] // (3 * num_heads)
+    split = ops.reshape(query_key_value, (batch, length, 3, num_heads, size))
+    moved = ops.transpose(split[:, :, 1:], (2, 0, 3, 1, 4))  # (2, B, N, S, H)
+    moved = ops.pad(moved, [(0, 0), (0, 0), (0, 0), (0, max_length - length), (0, 0)])
+    return tuple(ops.unstack(moved, 2, axis=0))
+
+
+def _bias(mask, dtype):
+    """0 where a bool mask is True; elsewhere a number far below any score, and finite."""
+    lowest = -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e9
+    return ops.cast(ops.where(mask, 0.0, lowest), dtype)
+
+
 def _joined(context):
     """(B, S, N, H) -> (B, S, D)."""
     batch, length, heads, size = ops.shape(context)
@@ -78,8 +125,7 @@ def _masked_scores(query, key, attention_mask, *, training):
 
     Scaling the queries is the least work; but in prediction on a CPU TensorFlow fuses a scale of
     the scores, and the mask, with the product before them (in float32). Adding to a score is
-    cheaper than `where`, and has no gradient. The number added is far below any score, and finite,
-    so that a row without any True is finite too.
+    cheaper than `where`, and has no gradient. A row without any True is finite too.
 
     Shapes: query, key (B, N, S, H), attention_mask bool (B, 1, S or 1, S) -> (B, N, S, S).
     """
@@ -91,8 +137,7 @@ def _masked_scores(query, key, attention_mask, *, training):
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     if scale_scores:
         scores = scores * scale
-    lowest = -3e4 if dtype == "float16" else -1e9
-    return scores + ops.cast(ops.where(attention_mask, 0.0, lowest), scores.dtype)
+    return scores + _bias(attention_mask, scores.dtype)
 
 
 def _transposed(x, axes, *, training):

@@ -27,11 +27,47 @@ def look_up(table, ids):
     def rows(table):
         def gradient(upstream):
             flat = ops.reshape(upstream, (-1, table.shape[1]))
-            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=table.shape[0])
+            rows = ops.shape(table)[0]
+            return ops.segment_sum(flat, ops.reshape(ids, (-1,)), num_segments=rows)
 
         return ops.take(table, ids, axis=0), gradient
 
     return rows(tf.convert_to_tensor(table))
+
+
+def at_distinct(function, ids):
+    """A function of ids (N,) -> (N, D) at ids (…) -> (…, D).
+
+    Where shapes may vary, each id of a batch is computed once, however often it occurs.
+    """
+    flat = ops.reshape(ids, (-1,))
+
+    def of_each():
+        return function(flat)
+
+    def of_distinct():
+        import tensorflow as tf
+
+        distinct, index = tf.unique(flat)
+        return look_up(function(distinct), index)
+
+    found = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
+    return ops.reshape(found, (*ops.shape(ids), found.shape[-1]))
+
+
+def sparse_rows(variable, ids):
+    """Rows of a table that is a variable: (N, D), int (…) -> (…, D), for large tables.
+
+    On TensorFlow the gradient is `tf.IndexedSlices`, the rows of the ids alone, for an optimizer
+    that adds up an id's rows (see `keras_bert.training.optimizers.adagrad`); `look_up` is for all
+    others.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.take(variable, ids, axis=0)
+    import tensorflow as tf
+
+    # From the variable itself: to read it first would copy the table.
+    return tf.gather(variable.value, ids)
 
 
 def at_positions(hidden, positions):

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.classification import check_labels, labelled_head
+from keras_bert.heads.classification import HiddenLayers, check_labels, labelled_head
 from keras_bert.readers.labels import one_label, several_labels
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import (
@@ -34,7 +34,7 @@ from keras_bert.tasks.classification.settings import (
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class DecisionCrossentropy(keras.losses.Loss):
+class DecisionCrossentropy(keras.losses.BinaryCrossentropy):
     """Binary cross-entropy of logits in nats, the mean over all decisions of a batch.
 
     Shapes: labels of 0 and 1, logits and sample weights, all (B, C). Keras's own loss averages over
@@ -42,7 +42,7 @@ class DecisionCrossentropy(keras.losses.Loss):
     """
 
     def __init__(self, name="decision_crossentropy", **options):
-        super().__init__(name=name, **options)
+        super().__init__(**{"name": name, "from_logits": True, **options})
 
     def call(self, y_true, y_pred):
         return ops.binary_crossentropy(y_true, y_pred, from_logits=True)  # (B, C)
@@ -68,6 +68,7 @@ class Classifier(TextTask):
         pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
             `keras_bert.heads.pooling`). None is "cls"; "mean" for an encoder without a pooler,
             whose [CLS] was not trained; "last" for a causal encoder, whose [CLS] sees no text.
+        hidden_layers: number of hidden layers (see `HiddenLayers`) before the linear one.
         class_weights: weights of training examples: "none", "balanced", or "label=weight,…". With
             `multi_label`, the weights of each label (see `decision_weights`).
         metric: the metric of `official_metrics` that selects the best epoch; None is accuracy, or
@@ -75,10 +76,11 @@ class Classifier(TextTask):
         dropout: the dropout rate of the head's input. None is the config's `head_dropout`.
         max_length: maximum tokens per sequence, including special tokens. None is 128, or the
             encoder's positions if fewer.
-        **between: `layer_mix` and `bilstm`, see `Task`.
+        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
 
-    Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `max_length`,
-    `classifier` (the `Dense`), `dropout` (the `Dropout`).
+    Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `hidden_layers`,
+    `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`), `hidden` (the
+    `HiddenLayers`, or None).
 
     Raises:
         ValueError: the encoder lacks the pooler that is read, or the labels are fewer than two or
@@ -104,6 +106,7 @@ class Classifier(TextTask):
         multi_label=False,
         threshold=0.5,
         pooling=None,
+        hidden_layers=0,
         class_weights=NO_WEIGHTS,
         metric=None,
         dropout=None,
@@ -125,11 +128,32 @@ class Classifier(TextTask):
             raise InputError(
                 f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
             )
-        self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
+        self.dropout, self.classifier = labelled_head(
+            encoder,
+            len(self.labels),
+            dropout=dropout,
+            use_bias=self.KIND not in encoder.WITHOUT_BIAS,
+        )
+        self.hidden_layers = hidden_layers
+        self.hidden = None
+        if hidden_layers:
+            self.hidden = HiddenLayers(
+                count=hidden_layers,
+                units=self.config.hidden_size,
+                dropout=self.dropout.rate,
+                dtype=encoder.layer_policy,
+                name="hidden",
+            )
+            self.HEADS = ("hidden", *self.HEADS)
         super().__init__(tokenizer, name=name)
+
+    def is_standard(self):
+        return super().is_standard() and self.hidden is None
 
     def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
+        if self.hidden is not None:
+            vector = self.hidden(vector)  # (B, D)
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
@@ -303,11 +327,17 @@ def _labels_of(example):
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class PairClassifier(Classifier):
-    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head."""
+    """A `Classifier` of pairs, `[CLS] a [SEP] b [SEP]`, with the same arguments and head.
+
+    With `both_orders` it reads each pair in both orders (see `TextTask`).
+    """
 
     KIND = "pair-classifier"
     SETTINGS = PairClassifierSettings
     text_names = PAIR
 
-    def __init__(self, encoder, tokenizer=None, *, name="pair_classifier", **options):
+    def __init__(
+        self, encoder, tokenizer=None, *, both_orders=False, name="pair_classifier", **options
+    ):
+        self.set_both_orders(both_orders)
         super().__init__(encoder, tokenizer, name=name, **options)

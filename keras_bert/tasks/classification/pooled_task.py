@@ -1,6 +1,10 @@
 """What tasks over whole texts share: the pooling, and sequences of one or two texts."""
 
+import keras
+from keras import ops
+
 from keras_bert.base.errors import InputError
+from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.labels import warnings
 from keras_bert.tasks.task import Task
@@ -39,6 +43,8 @@ class PooledTask(Task):
                     f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
                     "with a pooler. Received: an encoder whose weights came without one"
                 )
+        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.bilstm_layer is None:
+            encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(self.pooling)
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()
 
@@ -62,7 +68,43 @@ class PooledTask(Task):
 
 
 class TextTask(PooledTask):
-    """A task whose examples are `LabelledText`s of one text or two (`text_names`)."""
+    """A task whose examples are `LabelledText`s of one text or two (`text_names`).
+
+    With `both_orders` a pair is read in both orders, and the head reads the sum of the two vectors,
+    as for similarity in Radford et al. 2018 (section 3.3). Inputs are then (B, 2, S). A constructor
+    sets it before `super().__init__`.
+    """
+
+    both_orders = False
+
+    def set_both_orders(self, both_orders):
+        """Sets `both_orders`; InputError if the examples are single texts."""
+        if both_orders and len(self.text_names) != 2:
+            raise InputError("`both_orders` is for pairs of texts. Leave it out.")
+        self.both_orders = both_orders
+
+    def feature_inputs(self):
+        if not self.both_orders:
+            return super().feature_inputs()
+        return {
+            name: keras.Input((2, None), dtype="int32", name=name)
+            for name in self.encoder.input_names
+        }
+
+    def to_sequences(self, x):
+        return FlattenChoices()(x) if self.both_orders else x
+
+    def to_examples(self, x, features):
+        return GroupChoices()(x, features["input_ids"]) if self.both_orders else x
+
+    def is_standard(self):
+        return super().is_standard() and not self.both_orders
+
+    def vector(self, encoded, mask):
+        if not self.both_orders:
+            return super().vector(encoded, mask)
+        both = super().vector(encoded, None if mask is None else self.to_sequences(mask))
+        return ops.sum(ops.reshape(both, (-1, 2, both.shape[-1])), axis=1)  # (B, D)
 
     @classmethod
     def notes(cls, examples):
@@ -73,11 +115,12 @@ class TextTask(PooledTask):
         raise NotImplementedError
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.inputs.tokenized_examples import TokenizedExamples
+        from keras_bert.inputs.tokenized_examples import PairsInBothOrders, TokenizedExamples
 
+        kind = PairsInBothOrders if self.both_orders else TokenizedExamples
         labels, weights = self.targets(examples) if labelled else ({}, {})
         columns = range(len(self.text_names))
-        return TokenizedExamples.of_texts(
+        return kind.of_texts(
             examples,
             [[example.texts[column] for example in examples] for column in columns],
             labels=labels,

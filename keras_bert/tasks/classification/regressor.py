@@ -31,6 +31,7 @@ class Regressor(TextTask):
     Args:
         encoder, tokenizer, pooling, dropout, max_length, **between: see `Classifier`.
         one_text: whether to score single texts instead of pairs.
+        both_orders: whether to read each pair in both orders (see `TextTask`).
         mean: the score that a new head starts from.
         scale: the head's unit; a power of two, so that writing a folder rounds nothing.
         metric: the metric of `official_metrics` that selects the best epoch.
@@ -54,6 +55,7 @@ class Regressor(TextTask):
         tokenizer=None,
         *,
         one_text=False,
+        both_orders=False,
         mean=0.0,
         scale=1.0,
         pooling=None,
@@ -68,6 +70,7 @@ class Regressor(TextTask):
         self.set_encoder(encoder, max_length=max_length, **between)
         self.one_text = one_text
         self.text_names = TEXT if one_text else PAIR
+        self.set_both_orders(both_orders)
         self.scale = float(scale)
         self.set_pooling(pooling)
         self.METRIC = metric

@@ -60,6 +60,14 @@ class LabelSettings(PoolingSettings):
         "label",
         unit="none|balanced|LABEL=WEIGHT,…",
     )
+    hidden_layers: int = setting(
+        0,
+        help="hidden layers with ReLU between what the head reads and its linear layer, of the "
+        "encoder's size",
+        unit="LAYERS",
+        at_least=0,
+        stored=True,
+    )
     metric: str | None = setting(
         None,
         help="the dev metric that selects the best epoch; f1 is that of the last of two labels",
@@ -90,10 +98,20 @@ class ClassifierSettings(TextFileSettings, LabelSettings):
     glue: str | None = glue_setting()
 
 
+def _both_orders_setting():
+    return setting(
+        False,
+        help="read each pair in both orders and add their vectors, for relations that have no "
+        "order, such as similarity",
+        stored=True,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
+    both_orders: bool = _both_orders_setting()
     header: bool | None = header_setting()
     fields: str | None = fields_setting("text_a=premise,text_b=hypothesis,label=label")
     glue: str | None = glue_setting()
@@ -106,6 +124,7 @@ class RegressionSettings(PoolingSettings):
     one_text: bool = setting(
         False, help="score single texts instead of pairs", reads=True, stored=True
     )
+    both_orders: bool = _both_orders_setting()
     metric: str = setting(
         "pearson",
         help="the dev metric that selects the best epoch",

@@ -5,6 +5,7 @@ import functools
 import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
+from keras_bert.inputs.tokenized_examples import in_both_orders
 from keras_bert.tasks.signatures import (
     outputs_in_chunks,
     standard_signatures,
@@ -18,7 +19,8 @@ def text_signatures(task, *, max_length):
 
     * `serving_default`: `text` (of pairs `text_a` and `text_b`), string (B,), of any length; bytes
       that are not UTF-8 are dropped.
-    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize;
+      (B, 2, S) for a task that reads pairs in both orders.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under each of
       those names.
 
@@ -29,7 +31,9 @@ def text_signatures(task, *, max_length):
     """
     outputs_of = _score if "score" in task.output else _label
 
-    @functools.partial(traced_on_ids, encoder=task.encoder)
+    axes = ("B", "2", "S") if task.both_orders else ("B", "S")
+
+    @functools.partial(traced_on_ids, encoder=task.encoder, axes=len(axes))
     def from_ids(**inputs):
         return outputs_of(outputs_in_chunks(task, inputs), task)
 
@@ -39,16 +43,22 @@ def text_signatures(task, *, max_length):
     @functools.partial(tf.function, input_signature=specs, autograph=False)
     def from_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
-        batch = frame(
-            tokens,
-            tokenizer=task.tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
+
+        def framed(*tokens):
+            return frame(
+                list(tokens),
+                tokenizer=task.tokenizer,
+                names=task.encoder.input_names,
+                max_length=max_length,
+            )
+
+        batch = in_both_orders(framed, *tokens) if task.both_orders else framed(*tokens)
         return from_ids(**batch)
 
     warmup = [dict.fromkeys(texts, batch) for batch in warmup_texts(max_length)]
-    return standard_signatures(from_texts, task=task, warmup=warmup, texts=texts, from_ids=from_ids)
+    return standard_signatures(
+        from_texts, task=task, warmup=warmup, texts=texts, from_ids=from_ids, axes=axes
+    )
 
 
 def _score(outputs, task):

@@ -6,34 +6,11 @@ from keras import ops
 from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.classification import labelled_head
+from keras_bert.heads.classification import FlattenChoices, GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.classification.settings import MultipleChoiceSettings
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
-
-
-@keras.saving.register_keras_serializable(package="keras_bert")
-class FlattenChoices(keras.layers.Layer):
-    """One axis of all examples' choices. Shapes: (B, n, …) -> (B n, …)."""
-
-    def call(self, x):
-        return ops.reshape(x, (-1, *ops.shape(x)[2:]))
-
-    def compute_output_shape(self, shape):
-        return (None, *shape[2:])
-
-
-@keras.saving.register_keras_serializable(package="keras_bert")
-class GroupChoices(keras.layers.Layer):
-    """Undoes `FlattenChoices`. Shapes: (B n, …) and any tensor (B, n, …) -> (B, n, …)."""
-
-    def call(self, x, grouped):
-        return ops.reshape(x, (*ops.shape(grouped)[:2], *ops.shape(x)[1:]))
-
-    def compute_output_shape(self, x_shape, grouped_shape):
-        return (*grouped_shape[:2], *x_shape[1:])
-
 
 # The logit of a missing choice, whose probability is then 0.
 _NO_CHOICE = -10000.0

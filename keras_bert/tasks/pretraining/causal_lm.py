@@ -1,6 +1,7 @@
 """Causal language models, and masked and causal ones (GPT-BERT)."""
 
 import dataclasses
+import functools
 
 import keras
 
@@ -35,14 +36,14 @@ class CausalLM(PretrainingTask):
     MASKED_OUTPUTS = ()
     SHOWN = shown(causal_lm="next-token")
 
-    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", layer_mix=None):
+    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", **mix):
         if not encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
                 "before it. Received: an encoder that is not causal (in a BERT's config, "
                 "is_decoder is not true)."
             )
-        self.set_encoder(encoder, layer_mix=layer_mix)  # no BiLSTM, which would see the next token
+        self.set_encoder(encoder, **mix)  # no BiLSTM, which would see the next token
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
         super().__init__(tokenizer, name=name)
@@ -51,12 +52,25 @@ class CausalLM(PretrainingTask):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
         return {"causal_lm": self.lm_head(encoded["sequence_output"], positions)}
 
+    @functools.cached_property
+    def generator(self):
+        """The functions that generate text, traced when they are first used."""
+        from keras_bert.tasks.pretraining.generation import Generator
+
+        return Generator(self)
+
+    def generate(self, prompt, **settings):
+        """The texts that continue prompts (see `keras_bert.generate`)."""
+        from keras_bert.inference.generate import generate
+
+        return generate(model=self, prompt=prompt, **settings)
+
     def signatures(self, *, max_length=None, top_k=5):
-        """Raises `InputError`: at a [MASK] the head predicts what comes after it."""
-        raise InputError(
-            "A causal LM cannot be exported: an exported pre-trained model fills [MASK], and this "
-            "one predicts the next token. In Python, transformers opens its folder with "
-            "AutoModelForCausalLM."
+        """Texts that continue prompts, with `top_k` candidates for the next token."""
+        from keras_bert.tasks.pretraining.signatures import language_model_signatures
+
+        return language_model_signatures(
+            self, max_length=max_length or self.encoder.default_max_length(512), top_k=top_k
         )
 
 
@@ -94,12 +108,10 @@ class MaskedCausalLM(FillMask):
     OPTIONS = MaskedCausalSettings
     SHOWN = shown(masked_lm="masked-token", causal_lm="next-token")
 
-    def __init__(
-        self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", layer_mix=None
-    ):
+    def __init__(self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", **mix):
         self.causal_fraction = causal_fraction
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(encoder, tokenizer, name=name, layer_mix=layer_mix)
+        super().__init__(encoder, tokenizer, name=name, **mix)
 
     @staticmethod
     def head_inputs():

@@ -9,11 +9,13 @@ as an example of that length can have):
   and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
+A task of static vectors gets the tokens of the batch in chunks instead: see `context_windows`.
+
 A task gets those that it has inputs and outputs for. A task with an output `causal_lm` gets
-examples without masks, with the labels (B, S - 1), the token after each position. If it predicts
-masked tokens as well, these examples are `causal_input_ids` and `causal_input_mask`: in training
-the first of the batch, a fraction `causal_fraction`, while the others are masked; in evaluation
-every example is both.
+examples without masks, with the labels (B, S - 1), the token after each position; `forward_lm` is
+the same, and `backward_lm` the token before each position. If it predicts masked tokens as well,
+these examples are `causal_input_ids` and `causal_input_mask`: in training the first of the batch, a
+fraction `causal_fraction`, while the others are masked; in evaluation every example is both.
 
 All epochs are one endless stream, and batch k has its examples k * B to (k + 1) * B. The order
 within an epoch is a function of (seed, epoch) alone, so the position in the data is a function of
@@ -30,11 +32,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.objectives import STATIC_VECTORS
 from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, resolved, token_batches
 from keras_bert.records import DataFolder
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
+from keras_bert.tasks.pretraining.context_windows import CHUNK_NEGATIVES, CHUNK_TOKENS, Chunks
 
 # Examples are shuffled in windows of this many, read from several shards at once: whole epochs of
 # small data, and some tens of MiB at a time of any other.
@@ -48,6 +52,8 @@ _PER_PREDICTION = (
     *SPAN_FEATURES,
     *("masked_lm_weights", "masked_lm", "span_boundary"),
 )
+# The labels (B, S - 1) of neighbouring tokens, which any example has.
+_OF_NEIGHBOURS = ("causal_lm", "forward_lm", "backward_lm")
 # The label of examples with two segments.
 _SENTENCES = {"mlm-nsp": "next_sentence", "mlm-sop": "sentence_order"}
 
@@ -185,14 +191,18 @@ def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=Non
 def labels_of(folder):
     """The names of the labels that the examples of a `DataFolder` have."""
     objective = folder.card.objective
-    names = ["masked_lm", "causal_lm"]
+    names = ["masked_lm", *_OF_NEIGHBOURS]
     if objective in _SENTENCES:
         names.append(_SENTENCES[objective])
+    names += [name.replace("-", "_") for name in STATIC_VECTORS]
     return [*names, "span_boundary"] if objective == "span" else names
 
 
-def check_sequences_fit(folder, config, *, source):
-    """Raises `InputError` if a model of `config`, which came from `source`, is too small."""
+def check_sequences_fit(folder, config, task_class, *, source):
+    """Raises `InputError` if a model of `config`, which came from `source`, is too small.
+
+    Masked tokens of pairs need two segments; a `task_class` without them reads pairs as one.
+    """
     longest = folder.card.max_length
     if config.max_length is not None and longest > config.max_length:
         raise InputError(
@@ -200,7 +210,7 @@ def check_sequences_fit(folder, config, *, source):
             f"{config.max_length} positions. Make shorter examples, or use an architecture with "
             "more positions."
         )
-    if folder.card.has_pairs and not config.num_segments and not config.is_causal:
+    if folder.card.has_pairs and not config.num_segments and task_class.MASKED_OUTPUTS:
         raise InputError(
             f"The examples of {folder.path} have two segments, but {source} has one "
             '(type_vocab_size 1). Make the data with `objective="mlm"`, or use an architecture '
@@ -307,7 +317,7 @@ class _Reader:
                 f"A {type(task).__name__} needs {missing[0].replace('_', '-')} labels, but "
                 f"{folder.path} was made for the objective {card.objective}."
             )
-        self.is_causal = "causal_lm" in outputs
+        self.is_causal = any(name in outputs for name in _OF_NEIGHBOURS)
         self.is_masked = task is None or "masked_lm" in outputs
         self.training = training
         self.spec = folder.spec
@@ -319,11 +329,14 @@ class _Reader:
         self.sentences = _SENTENCES.get(card.objective)
         self.spans = SPAN_FEATURES if card.objective == "span" else ()
         self.seed = seed
-        self.masker = card.masker(vocabulary)
+        self.context_windows = None
+        if task is not None:
+            self.context_windows = task.context_windows(card, vocabulary)
+        self.masker = card.masker(vocabulary) if self.is_masked or self.is_causal else None
 
     def __call__(self, serialized, epochs, sequence_weights, width=None):
         parts = self._read(serialized, epochs, sequence_weights)
-        if width is None:
+        if width is None or self.context_windows is not None:
             return parts
         predictions = tf.gather(self.most_predictions, width)
         return tuple(_narrowed(part, width, predictions) for part in parts)
@@ -337,6 +350,8 @@ class _Reader:
             batch = pad(batch, self.max_length, self.max_predictions, template=self.template)
         else:
             batch = _narrowed(batch, self.max_length, self.max_predictions)
+        if self.context_windows is not None:
+            return self._chunks(batch, epochs, sequence_weights)
         if not self.is_causal:
             return self._for_task(*self._masked(batch, epochs, sequence_weights))
         if not self.is_masked:
@@ -359,9 +374,38 @@ class _Reader:
     def _causal(self, batch, sequence_weights):
         """(x, y, sample_weight) of examples as they were before they were masked."""
         x = {name: batch[name] for name in ("input_mask", "segment_ids")}
-        x["input_ids"] = batch["input_ids"] if self.masker is not None else _unmasked(batch)
+        x["input_ids"] = _unmasked(batch)
         counts = tf.cast(x["input_mask"][:, 1:], tf.float32) * sequence_weights[:, None]
-        return x, {"causal_lm": x["input_ids"][:, 1:]}, {"causal_lm": counts}
+        following, before = x["input_ids"][:, 1:], x["input_ids"][:, :-1]
+        y = {"causal_lm": following, "forward_lm": following, "backward_lm": before}
+        return x, y, dict.fromkeys(y, counts)
+
+    def _chunks(self, batch, epochs, sequence_weights):
+        """(x, y, sample_weight) of static vectors, from examples as they were before masking.
+
+        The number of chunks depends on the tokens that are kept.
+        """
+        lengths = tf.reduce_sum(batch["input_mask"], axis=1) * tf.cast(sequence_weights, tf.int32)
+        given = [_unmasked(batch), batch["segment_ids"], lengths, epochs]
+        windows = self.context_windows
+
+        def chunked(ids, segments, lengths, epochs):
+            return windows(ids, segments, lengths, seed=self.seed, epochs=epochs)
+
+        found = Chunks(*tf.numpy_function(chunked, given, [*[tf.int32] * 4, tf.float32]))
+        sizes = (*[CHUNK_TOKENS + 2 * windows.window] * 2, CHUNK_TOKENS, CHUNK_NEGATIVES)
+        found = Chunks(
+            *(
+                tf.ensure_shape(value, [None, size])
+                for value, size in zip(found, (*sizes, CHUNK_TOKENS), strict=True)
+            )
+        )
+        x = found._asdict()
+        (name,) = self.task.output
+        weights = {name: x.pop("contexts")}
+        if name == "cbow":  # one prediction per token
+            weights = {name: tf.cast(weights[name] > 0, tf.float32)}
+        return x, {name: found.input_ids[:, windows.window : -windows.window]}, weights
 
     def _masked(self, batch, epochs, sequence_weights):
         """(x, y, sample_weight) of masked examples, with the other labels of their objective."""
@@ -434,13 +478,15 @@ def _in_range(ids, size):
 def _narrowed(part, width, predictions):
     """The first `width` columns of what has one value per position, or `predictions` of others."""
     widths = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), width)
-    widths["causal_lm"] = width - 1
+    widths |= dict.fromkeys(_OF_NEIGHBOURS, width - 1)
     widths |= dict.fromkeys(_PER_PREDICTION, predictions)
     return {name: x[:, : widths[name]] if name in widths else x for name, x in part.items()}
 
 
 def _unmasked(batch):
-    """The tokens (B, S) of padded examples before static masking."""
+    """The tokens (B, S) of padded examples before static masking, if there was any."""
+    if "masked_lm_positions" not in batch:
+        return batch["input_ids"]
     offsets = tf.where(batch["masked_lm_weights"] > 0)  # (N, 2): example and prediction
     columns = tf.gather_nd(batch["masked_lm_positions"], offsets)  # (N,)
     positions = tf.stack([offsets[:, 0], tf.cast(columns, tf.int64)], axis=1)

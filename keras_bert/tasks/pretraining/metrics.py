@@ -40,16 +40,19 @@ class OutputMetrics(keras.metrics.Metric):
 
     `result` is a dictionary: `OUTPUT_cross_entropy` (nats) and `OUTPUT_accuracy`, and for each part
     `OUTPUT_PART_loss` and `OUTPUT_PART_accuracy`, which are NaN before the first such prediction.
-    All are means over the predictions, however they are batched.
+    All are means over the predictions, however they are batched. `OUTPUT_perplexity`, if asked
+    for, is that of the mean of the nats.
 
     Args:
         output: the output's name.
         parts: the names of the parts.
+        perplexity: whether to include the perplexity.
     """
 
-    def __init__(self, output, parts=()):
+    def __init__(self, output, parts=(), *, perplexity=False):
         super().__init__(name=f"{output}_metrics")
         self.output = output
+        self.perplexity = perplexity
         self.parts = tuple(parts)
         # For all predictions and for each part: their number, nats and correct ones.
         self.sums = self.add_variable((1 + len(self.parts), 3), initializer="zeros", name="sums")
@@ -67,6 +70,8 @@ class OutputMetrics(keras.metrics.Metric):
             f"{self.output}_cross_entropy": ops.divide_no_nan(nats[0], count[0]),
             f"{self.output}_accuracy": ops.divide_no_nan(correct[0], count[0]),
         }
+        if self.perplexity:
+            metrics[f"{self.output}_perplexity"] = ops.exp(nats[0] / count[0])
         for number, part in enumerate(self.parts, start=1):
             metrics[f"{self.output}_{part}_loss"] = nats[number] / count[number]
             metrics[f"{self.output}_{part}_accuracy"] = correct[number] / count[number]
@@ -130,6 +135,7 @@ class Metrics:
         outputs: the names of the outputs.
         masked_outputs: those that predict a token at each masked position.
         mask_id: the id of [MASK], or None: then outcomes are not separate.
+        perplexities: the outputs whose perplexity is measured.
         counts_finite: whether to count the batches with a finite loss.
 
     Attributes: `finite`, a `FiniteBatches` to update with the losses, or None, and `metrics`, the
@@ -138,11 +144,16 @@ class Metrics:
 
     OUTCOMES = ("masked", "replaced", "kept")
 
-    def __init__(self, outputs, *, masked_outputs, mask_id, counts_finite=False):
+    def __init__(self, outputs, *, masked_outputs, mask_id, perplexities=(), counts_finite=False):
         self._mask_id = mask_id
         separate = masked_outputs if mask_id is not None else ()
         self._outputs = {
-            name: OutputMetrics(name, self.OUTCOMES if name in separate else ()) for name in outputs
+            name: OutputMetrics(
+                name,
+                self.OUTCOMES if name in separate else (),
+                perplexity=name in perplexities,
+            )
+            for name in outputs
         }
         self.finite = FiniteBatches() if counts_finite else None
 
@@ -170,3 +181,21 @@ class Metrics:
         is_masked, is_kept = seen == self._mask_id, seen == ops.cast(labels, seen.dtype)
         is_replaced = ops.logical_not(ops.logical_or(is_masked, is_kept))
         return is_masked, is_replaced, is_kept
+
+
+class MeanNats:
+    """In place of `Metrics`, for outputs that are nats: their means over what counts."""
+
+    def __init__(self, outputs, *, counts_finite=False):
+        self._outputs = {name: keras.metrics.Mean(name=f"{name}_cross_entropy") for name in outputs}
+        self.finite = FiniteBatches() if counts_finite else None
+
+    @property
+    def metrics(self):
+        return [*self._outputs.values(), *([] if self.finite is None else [self.finite])]
+
+    def measure(self, x, labels, nats, weights):
+        """Adds a batch, dictionaries by name; returns the nats."""
+        for name, values in nats.items():
+            self._outputs[name].update_state(values, weights and weights[name])
+        return nats

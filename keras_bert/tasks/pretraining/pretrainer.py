@@ -35,12 +35,16 @@ class PretrainingTask(Task):
     Class attributes, in addition to those of `Task`:
         TOKEN_OUTPUTS: the outputs that predict tokens.
         MASKED_OUTPUTS: those of them that predict one at each masked position.
+        PERPLEXITIES: the outputs whose metrics include the perplexity.
         OPTIONS: the settings of its arguments, which a model folder stores.
+        RUN_DEFAULTS: the settings of `keras_bert.pretrain` whose default depends on the task.
     """
 
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
+    PERPLEXITIES = ()
     OPTIONS = Settings
+    RUN_DEFAULTS = {"optimizer": "adamw", "learning_rate": 5e-4, "weight_decay": 0.01}
 
     _output_metrics = None
 
@@ -55,12 +59,21 @@ class PretrainingTask(Task):
     def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
         """As `Task.compile_defaults`; `counts_finite` adds the metric that finds a bad batch."""
         super().compile_defaults(optimizer, **options)
-        self._output_metrics = Metrics(
+        self._output_metrics = self.output_metrics(counts_finite=counts_finite)
+
+    def output_metrics(self, *, counts_finite):
+        """What computes the losses of the outputs and measures them: `metrics.Metrics`."""
+        return Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
+            perplexities=self.PERPLEXITIES,
             mask_id=None if self.tokenizer is None else self.tokenizer.vocabulary.mask_id,
             counts_finite=counts_finite,
         )
+
+    def context_windows(self, card, vocabulary):
+        """The `ContextWindows` that make the batches of static vectors; None of other tasks."""
+        return None
 
     @property
     def metrics(self):

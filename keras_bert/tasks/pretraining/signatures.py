@@ -1,5 +1,7 @@
-"""Signatures of an exported masked language model: texts with [MASK] in, words for it out; how
-surprising each token of a text is; and whether a text follows another.
+"""Signatures of exported language models.
+
+A masked one takes texts with [MASK] and gives words for it, how surprising each token of a text is,
+and whether a text follows another; a causal one continues texts.
 
 Shapes: B texts, R windows of all texts, S tokens of a window, M masks of all texts, T tokens of all
 texts, D hidden size, V vocabulary, K candidates.
@@ -12,6 +14,12 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
+from keras_bert.tasks.pretraining.generation import (
+    SAMPLING_SPECS,
+    Generator,
+    Sampling,
+    prompt_inputs,
+)
 from keras_bert.tasks.signatures import (
     Signature,
     chunk_size,
@@ -25,6 +33,7 @@ from keras_bert.text.vocabulary import MASK
 
 # Masks whose probabilities, V numbers each, are computed at once.
 _MASKS_TOGETHER = 256
+_NEW_TOKENS = 32  # of the default signature of a causal language model
 
 
 def fill_mask_signatures(task, *, max_length, top_k):
@@ -256,3 +265,130 @@ def _most_probable(task, vectors, *, top_k):
         },
     )
     return found["values"], found["ids"]
+
+
+def language_model_signatures(task, *, max_length, top_k):
+    """The signatures of a `CausalLM`; the first is the default one.
+
+    * `serving_default`: `prompt`, string (B,).
+    * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), of prompts with the special
+      tokens before a text and none after it, for clients that tokenize.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `prompt`.
+    * `generate`: `prompt`, `max_tokens`, `temperature`, `top_k`, `top_p` and `seed`, (B,) each (see
+      `Sampling`).
+
+    The first three return `text`, string (B,), the most probable next token over and over, up to 32
+    of them; `candidates`, string (B, K), the names of the tokens that may come next (see
+    `Vocabulary.token_name`), the most probable first; `probabilities`, float32 (B, K); and
+    `log_probability`, float32 (B,), of the prompt in nats. `generate` returns `text` and
+    `log_probability`, that of the text. A text goes on at its prompt: it begins with a space, or
+    with the rest of the prompt's last word.
+
+    A prompt of `max_length` tokens or more is an error, and so is one without any token.
+    """
+    generator = Generator(task, compiled=False)
+    vocabulary, names = task.tokenizer.vocabulary, task.encoder.input_names
+    token_names = tf.constant([vocabulary.token_name(id) for id in range(len(vocabulary))])
+    top_k = min(top_k, len(vocabulary))
+
+    def continued(prompts, inputs, sampling):
+        """-> the text after each prompt, string (B,), and its log-probability."""
+        state = generator.begin(prompts, sampling)
+        tokens, last = generator.proceed(state, sampling, tf.reduce_max(sampling.max_tokens))
+        tokens = tf.transpose(tf.concat([state.token[None], tokens], axis=0))  # (B, T)
+        text = continuation(inputs, tokens, vocabulary=vocabulary)
+        return {"text": text, "log_probability": last.log_probability}
+
+    def read(inputs):
+        lengths = tf.reduce_sum(inputs["input_mask"], axis=1)
+        checks = [
+            tf.debugging.assert_less(
+                lengths, max_length, message=f"A prompt may have at most {max_length - 1} tokens."
+            ),
+            tf.debugging.assert_positive(lengths, message="A prompt has no token."),
+        ]
+        with tf.control_dependencies(checks):
+            inputs = {name: tf.identity(inputs[name]) for name in names}
+        return generator.read(inputs, max_length)
+
+    def chunked(compute, inputs, *, more=()):
+        """`compute` of some inputs by name at a time: a cache takes memory for each prompt."""
+        specs = {"text": tf.TensorSpec([None], tf.string), "log_probability": tf.TensorSpec([None])}
+        specs |= dict(more)
+        size = max(1, 8192 // max_length)
+        return in_chunks(compute, inputs, size=size, specs=specs)
+
+    @functools.partial(traced_on_ids, encoder=task.encoder)
+    def from_ids(**inputs):
+        def outputs(some):
+            prompts = read(some)
+            count = tf.shape(prompts.lengths)[0]
+            sampling = Sampling.of(count, max_tokens=_NEW_TOKENS, top_k=1)
+            probabilities = tf.nn.softmax(generator.logits(prompts.last))  # (B, V)
+            values, ids = tf.math.top_k(probabilities, k=top_k)
+            return {
+                "text": continued(prompts, some, sampling)["text"],
+                "candidates": tf.gather(token_names, ids),
+                "probabilities": values,
+                "log_probability": prompts.log_probability,
+            }
+
+        of_next = {
+            "candidates": tf.TensorSpec([None, top_k], tf.string),
+            "probabilities": tf.TensorSpec([None, top_k]),
+        }
+        return chunked(outputs, inputs, more=of_next)
+
+    @functools.partial(traced_on_texts, names=["prompt"])
+    def from_prompt(prompt):
+        return from_ids(**prompt_inputs(task.tokenizer.tokenize(prompt), task=task))
+
+    def generate(prompt, max_tokens, temperature, top_k, top_p, seed):
+        sampling = Sampling(max_tokens, temperature, top_k, top_p, seed)
+        inputs = prompt_inputs(task.tokenizer.tokenize(prompt), task=task)
+
+        def outputs(some):
+            own = Sampling(*(some[name] for name in Sampling._fields))
+            some = {name: some[name] for name in names}
+            return continued(read(some), some, own)
+
+        with tf.control_dependencies(_checks(sampling)):
+            sampling = Sampling(*map(tf.identity, sampling))
+        return chunked(outputs, inputs | sampling._asdict())
+
+    warmup = [{"prompt": batch} for batch in warmup_texts(max_length // 4)]
+    signatures = standard_signatures(
+        from_prompt, task=task, warmup=warmup, texts=("prompt",), from_ids=from_ids
+    )
+    specs = [tf.TensorSpec([None], tf.string, name="prompt"), *SAMPLING_SPECS]
+    return {**signatures, "generate": Signature(generate, specs)}
+
+
+def _checks(sampling):
+    """The assertions on a client's `Sampling`."""
+    yield tf.debugging.assert_positive(sampling.max_tokens, message="max_tokens must be above 0.")
+    yield tf.debugging.assert_positive(sampling.temperature, message="temperature must be above 0.")
+    yield tf.debugging.assert_non_negative(sampling.top_k, message="top_k must be 0 or more.")
+    yield tf.debugging.assert_positive(sampling.top_p, message="top_p must be above 0.")
+    yield tf.debugging.assert_less_equal(sampling.top_p, 1.0, message="top_p must be at most 1.")
+
+
+def continuation(inputs, tokens, *, vocabulary):
+    """The text that new tokens, int32 (B, T), add to that of their prompts: string (B,)."""
+    joinable = tf.constant(vocabulary.joinable)
+    prompts = tf.ragged.boolean_mask(inputs["input_ids"], inputs["input_mask"] > 0)
+    tokens = tf.ragged.boolean_mask(tokens, tokens >= 0)
+
+    def text(ids):
+        parts = tf.ragged.map_flat_values(lambda ids: tf.gather(joinable, ids), ids)
+        text = tf.strings.reduce_join(parts, axis=1)
+        if vocabulary.algorithm == "byte-level-bpe":
+            return text
+        # A space after the last word is the beginning of what comes next.
+        return tf.strings.regex_replace(text, " $", "")
+
+    before, whole = text(prompts), text(tf.concat([prompts, tokens], axis=1))
+    length = tf.strings.length(before)
+    new = tf.strings.substr(whole, length, tf.strings.length(whole) - length)
+    # Of a character of several tokens the last ones may be missing.
+    return tf.strings.unicode_transcode(new, "UTF-8", "UTF-8")

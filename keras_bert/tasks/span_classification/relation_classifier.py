@@ -39,7 +39,8 @@ class RelationClassifier(WordsTask):
         encoder: an `Encoder`, such as a `BertEncoder`.
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels in the order of the logits, each once; at least two.
-        span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`). Spans may
+        span_representation: "mean", "biaffine", "attention" or
+            "self-attention" (see `SpanRepresentation`). Spans may
             have any length.
         aggregation: see `SpanClassifier`.
         null_label: the label of pairs without a relation, which F1 leaves out. None is one of the

@@ -14,7 +14,7 @@ from keras_bert.tasks.settings import TaskSettings
 
 MAX_SPAN_LENGTH = 10
 # As `keras_bert.heads.span_representation.REPRESENTATIONS`, which is Keras's to load.
-REPRESENTATIONS = ("mean", "biaffine", "attention")
+REPRESENTATIONS = ("mean", "biaffine", "attention", "self-attention")
 MEAN, LAST = "mean", "last"
 
 
@@ -24,7 +24,8 @@ def representation_setting():
         REPRESENTATIONS[0],
         help=(
             "the vector of a span: its ends and the mean of its words, its ends and a weighted "
-            "mean (attention), or two networks for its ends and their product (biaffine)"
+            "mean (attention), or two networks for its ends and either their product (biaffine) "
+            "or a self-attention over its words (self-attention)"
         ),
         choices=REPRESENTATIONS,
         stored=True,

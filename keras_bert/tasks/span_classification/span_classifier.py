@@ -86,7 +86,8 @@ class SpanClassifier(WordsTask):
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
         labels: the names of the labels of spans, each once; at least one.
         max_span_length: L.
-        span_representation: "mean", "biaffine" or "attention" (see `SpanRepresentation`).
+        span_representation: "mean", "biaffine", "attention" or
+            "self-attention" (see `SpanRepresentation`).
         identify: ignore the labels: a span has the label "span".
         threshold: the lowest probability at which a span is found. None is 0.5 until
             `tune_threshold` sets it.

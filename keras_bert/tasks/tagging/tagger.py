@@ -61,7 +61,7 @@ class Tagger(Task):
             are, "first", or "last" over a causal encoder.
         document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
             are the words whose labels the loss is of.
-        **between: `layer_mix` and `bilstm`, see `Task`.
+        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
 
     Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
     `crf_layer` and `bilstm_layer` (or None), and the arguments.

@@ -13,11 +13,16 @@ import tensorflow as tf
 
 from keras_bert.records.masking import most_predictions
 
+# The outputs whose heads are counted.
+_PREDICTED = {"causal_lm", "masked_lm"}
 _FORWARD_AND_BACKWARD = 3  # the backward pass has two products for each one of the forward pass
 
 
 def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, causal_fraction):
-    """Training FLOPs per token, the mean over examples; None where their lengths are not known.
+    """Training FLOPs per token, the mean over examples.
+
+    None where their lengths are not known, and for static vectors, which look up more than they
+    multiply.
 
     Args:
         task: a pre-training task.
@@ -29,7 +34,7 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
     config, outputs = task.config, task.output
     counts = np.asarray(examples_by_length, np.float64)
     length = np.arange(len(counts))
-    if not counts @ length:
+    if not counts @ length or not (outputs.keys() & _PREDICTED):
         return None
     masked = most_predictions(length, rate=masked_rate, max_predictions=max_predictions)
     forward = config.forward_flops(length)
@@ -37,6 +42,8 @@ def flops_per_token(task, *, examples_by_length, masked_rate, max_predictions, c
         fraction = causal_fraction if "masked_lm" in outputs else 1.0
         forward = forward + fraction * task.lm_head.forward_flops(length - 1)
         masked = (1 - fraction) * masked
+    if "forward_lm" in outputs:
+        forward = forward + 2 * task.lm_head.forward_flops(length - 1)
     if "masked_lm" in outputs:
         forward = forward + task.lm_head.forward_flops(masked)
     if "span_boundary" in outputs:

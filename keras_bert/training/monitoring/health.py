@@ -21,7 +21,11 @@ _PLATEAU = 0.9
 _LOSS_MARGINS = (("eval", "held-out loss", 0.05), ("train", "training loss", 0.1))
 _MOST_WAITING = 0.05
 _CHANCE = 0.5
-_LOSSES = {"masked_lm_loss": "masked-token loss", "causal_lm_loss": "next-token loss"}
+_LOSSES = {
+    "masked_lm_loss": "masked-token loss",
+    "causal_lm_loss": "next-token loss",
+    "forward_lm_loss": "next-token loss",
+}
 _SENTENCES = {
     "next_sentence_accuracy": "next sentences",
     "sentence_order_accuracy": "the order of sentences",

@@ -7,6 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.adam import global_norm
 from keras_bert.tasks.global_mean import replica_count
+from keras_bert.training.optimizers.adagrad import Adagrad
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.optimizers.schedules import (
@@ -17,35 +18,36 @@ from keras_bert.training.optimizers.schedules import (
     WarmupCosineDecay,
     WarmupLinearDecay,
 )
-from keras_bert.training.settings import FinetuneSettings
+from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, FinetuneSettings
 
 
 def depths(task, variables):
     """The depth of each variable of a task, a list of ints.
 
     The head is at 0, with all that belongs to it, such as the pooler or a layer mix. The groups of
-    the encoder's layers count from its output: 1, 2, … down to the embeddings.
+    the encoder's layers count from the highest that the head reads: 1, 2, … down to the embeddings.
     """
-    groups = enumerate(reversed(task.encoder.layer_groups), 1)
+    groups = enumerate(reversed(task.read_groups), 1)
     depth_of = {id(v): depth for depth, group in groups for layer in group for v in layer.variables}
     return [depth_of.get(id(variable), 0) for variable in variables]
 
 
-def layers_to_train(encoder, *, last=None, epochs=None):
-    """The number of groups of the encoder's layers that are trained, from its output down.
+def layers_to_train(groups, *, last=None, epochs=None):
+    """The number of groups of an encoder's layers that are trained, from the highest down.
 
     Args:
+        groups: those that the head reads.
         last: train only so many layers; None is all of the encoder.
         epochs: unfreeze one more layer after each of so many epochs; None is all at once.
 
     Raises:
         InputError: there are fewer layers above the embeddings.
     """
-    groups = len(encoder.layer_groups)
+    groups = len(groups)
     if last is not None and last > groups - 1:
         raise InputError(
-            f"`train_layers` is {last}, but the model has {counted(groups - 1, 'layer')}. Leave it "
-            "out to train the whole model."
+            f"`train_layers` is {last}, but the head reads {counted(groups - 1, 'layer')}. Leave "
+            "it out to train all of them."
         )
     layers = groups if last is None else last
     return layers if epochs is None else min(layers, epochs - 1)
@@ -53,7 +55,7 @@ def layers_to_train(encoder, *, last=None, epochs=None):
 
 def train_last_layers(task, layers):
     """Freezes everything below the last `layers` groups of a task's encoder."""
-    for group in task.encoder.layer_groups[::-1][layers:]:
+    for group in task.read_groups[::-1][layers:]:
         for layer in group:
             layer.trainable = False
 
@@ -130,7 +132,7 @@ def with_global_gradients(optimizer_class):
     return type(optimizer_class.__name__, (optimizer_class, PerReplica), {})
 
 
-OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB}
+OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
 SCHEDULES = {
     "linear": WarmupLinearDecay,
     "slanted-triangular": SlantedTriangular,
@@ -140,9 +142,7 @@ SCHEDULES = {
 }
 
 # google-research/bert, optimization.py.
-_BETA_1 = 0.9
-_BETA_2 = 0.999
-_EPSILON = 1e-6
+_ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
 CLIP_NORM = 1.0
 
 
@@ -172,8 +172,8 @@ def make_optimizer(
         warmup: the fraction of the steps (0 to below 1) after which it is reached.
         weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
         steps: updates of the weights; None keeps the learning rate constant from the first step.
-        optimizer: "adamw" (Loshchilov and Hutter 2019) or "lamb" (You et al. 2019, for batches of
-            thousands; see `LAMB`).
+        optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
+            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
         clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
         gradient_accumulation_steps: batches of an update; their mean gradient is clipped.
         schedule: the learning rate after the warm-up.
@@ -225,9 +225,7 @@ def make_optimizer(
     built = kind(
         rate,
         weight_decay=weight_decay,
-        beta_1=_BETA_1,
-        beta_2=_BETA_2,
-        epsilon=_EPSILON,
+        **({} if optimizer == "adagrad" else _ADAM),
         global_clipnorm=clip_norm or None,
         gradient_accumulation_steps=accumulated,
         # Fixed: checkpoints store variables by path, and Keras numbers automatic names.
@@ -245,10 +243,6 @@ def make_optimizer(
 def decays(variable):
     """Whether weight decay applies to a variable: to matrices, not to biases and norms."""
     return len(variable.shape) > 1 and "bias" not in variable.name
-
-
-# The default learning rates of fine-tuning: of all weights, and of a head alone.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 
 
 def finetuning_optimizer(task, *, steps, learning_rate=None):

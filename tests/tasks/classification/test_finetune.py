@@ -157,7 +157,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
             {"task": "poetry"},
             "task 'poetry' cannot be trained on labelled files. Choose from: classifier",
         ),
-        ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, but the model has"),
+        ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, but the head reads"),
         ({"keep": "worst"}, "`keep` is 'worst'. It should be best or last"),
         ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
         ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),

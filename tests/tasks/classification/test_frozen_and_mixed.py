@@ -24,7 +24,7 @@ from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
-MIX = {"scalar_mix": True, "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
+MIX = {"layers": "mix-all", "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
 WAYS = {"frozen": {"freeze_encoder": True}, "mixed": MIX, "both": {"freeze_encoder": True, **MIX}}
 
 
@@ -78,7 +78,7 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
     assert not np.array_equal(before.pooler.dense.kernel, after.pooler.dense.kernel)
     task = load_task(output / "model")
     of_head = (task.encoder.config.hidden_size + 1) * (task.encoder.config.hidden_size + 2)
-    of_mix = task.encoder.config.num_hidden_layers + 2 if "scalar_mix" in arguments else 0
+    of_mix = task.encoder.config.num_hidden_layers + 2 if "layers" in arguments else 0
     all_of_it = metrics["parameters"] == metrics["trainable_parameters"]
     assert (metrics["trainable_parameters"] == of_head + of_mix) == ("freeze_encoder" in arguments)
     assert all_of_it == ("freeze_encoder" not in arguments)
@@ -95,7 +95,7 @@ def test_the_folder_holds_the_whole_task(way, finished, files):
     with eagerly():
         measures = evaluate(model=output, data=files / "dev.tsv")
     assert measures["confusion"] == metrics["dev"]["confusion"]
-    assert ("scalar_mix" in metrics) == ("scalar_mix" in arguments)
+    assert ("scalar_mix" in metrics) == ("layers" in arguments)
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-4)
     by_epoch = [row["eval"]["accuracy"] for row in metrics["history"] if "eval" in row]
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
@@ -184,12 +184,12 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
 def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given, tmp_path, capsys):
     first, again = str(tmp_path / "first"), str(tmp_path / "again")
     files = [flag for name in ("train", "dev", "model") for flag in (f"--{name}", str(given[name]))]
-    mix = ["--scalar-mix", "--scalar-mix-l2", "0.01", "--scalar-mix-layer-norm"]
+    mix = ["--layers", "mix-all", "--scalar-mix-l2", "0.01", "--scalar-mix-layer-norm"]
     short = ["--epochs", "1", "--batch-size", "8", "--max-length", "16", "--deterministic"]
     assert main(["finetune", *files, "--freeze-encoder", *mix, *short, "--output", first]) == 0
     out, err = capsys.readouterr()
     assert "of them trainable)" in out
-    assert re.search(r"layer weights, embeddings first: [\d.]+ %, [\d.]+ %, times \d", out)
+    assert re.search(r"layer weights, the lowest layer first: [\d.]+ %, [\d.]+ %, times \d", out)
     assert "computing features: 100%" in err and "136/136" in err
     assert main(["finetune", "--settings", f"{first}/run.json", "--output", again]) == 0
     assert_same_weights(tmp_path / "first", tmp_path / "again")
@@ -202,9 +202,12 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"scalar_mix": True, "scalar_mix_l2": -0.1}, "`scalar_mix_l2` is -0.1"),
-        ({"scalar_mix_l2": 0.1}, "`scalar_mix_l2` needs `scalar_mix`"),
-        ({"scalar_mix_layer_norm": True}, "`scalar_mix_layer_norm` needs `scalar_mix`"),
+        ({"layers": "mix-all", "scalar_mix_l2": -0.1}, "`scalar_mix_l2` is -0.1"),
+        ({"scalar_mix_l2": 0.1}, "`scalar_mix_l2` needs `layers` mix-last-4 or mix-all"),
+        ({"scalar_mix_layer_norm": True}, "`scalar_mix_layer_norm` needs `layers` mix-last-4"),
+        ({"layers": "penultimate"}, "`layers` is 'penultimate'. It should be last, second-to-last"),
+        ({"layers": "layer-0"}, "or layer-K with the number of a layer, from layer-1"),
+        ({"layers": "sum-last-4"}, "needs a model of at least 4 layers. Received: a model with"),
         ({"freeze_encoder": True, "learning_rate": 0.0}, "`learning_rate` is 0.0"),
     ],
 )

@@ -248,9 +248,9 @@ def scored(folder, count, *, seed):
     "options",
     [
         {"pooling": "both"},
-        {"pooling": "mean", "scalar_mix": True},
+        {"pooling": "mean", "layers": "mix-all"},
         {"pooling": "both", "freeze_encoder": True},
-        {"pooling": "cls", "scalar_mix": True},
+        {"pooling": "cls", "layers": "mix-all"},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )

@@ -1,0 +1,1 @@
+"""Bidirectional language models (ELMo, Peters et al. 2018)."""

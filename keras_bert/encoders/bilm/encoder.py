@@ -1,0 +1,189 @@
+"""The encoder of a bidirectional language model (ELMo, Peters et al. 2018)."""
+
+import keras
+from keras import ops
+
+from keras_bert.encoders.bilm import tensor_names
+from keras_bert.encoders.bilm.characters import character_table, spelling_of
+from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
+from keras_bert.encoders.encoder import Encoder
+from keras_bert.heads.lm_head import LMHead
+from keras_bert.layers.character_cnn import CharacterCnn
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import embedded
+from keras_bert.layers.kernels.gathering import at_distinct
+from keras_bert.layers.lstm import Lstm
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BilmEncoder(Encoder):
+    """Two language models, forward and backward, over one representation of each token.
+
+    It takes `input_ids` and `input_mask`. Each direction is a stack of LSTMs whose outputs are
+    projected to P = D / 2 units; each layer above the first adds its input to its output. In the
+    forward direction a state has seen the tokens up to its own, in the backward direction those
+    from its own on. `hidden_states` are the token representations (twice, to be of size D) and for
+    each layer [forward; backward], what ELMo mixes; `sequence_output` is the last of them.
+
+    The representation of a token comes from the bytes of its UTF-8 by a character CNN, or from a
+    token embedding. States are zero where a sequence begins. AllenNLP carries them from one batch
+    to the next, in which its representations of the same sentence differ by what came before.
+
+    Args:
+        config: a `BilmConfig`.
+        spelling: what the characters of the tokens follow from, as `characters.spelling_of` gives
+            it; None until `set_vocabulary`, which a task with a tokenizer calls.
+        dtype: a dtype or policy for all layers; None is Keras's own setting.
+
+    Attributes: `characters` (a `CharacterCnn`, or None), `forward_lstms`, `backward_lstms`.
+    """
+
+    CONFIG = BilmConfig
+    OBJECTIVES = ("bidirectional-lm",)
+    LIMITS = {
+        "attention-probabilities": "A bilm encoder has no attention to show.",
+        "generate": "A bilm encoder cannot generate text: half of each vector has seen the tokens "
+        "after it.",
+    }
+
+    def __init__(self, config, *, spelling=None, dtype=None, name="bilm_encoder", **kwargs):
+        super().__init__(config, dtype=dtype, name=name, **kwargs)
+        policy, size = self.dtype_policy, config.direction_size
+        self.characters = self._token_embedding = None
+        if config.character_filters is None:
+            self._token_embedding = keras.layers.Embedding(
+                config.vocab_size, size, name="token_embedding", dtype=policy
+            )
+            self._token_embedding.build()
+        else:
+            self.characters = CharacterCnn(
+                num_characters=NUM_CHARACTERS,
+                embedding_size=config.character_embedding_size,
+                filters=config.character_filters,
+                activation=config.character_activation,
+                num_highway_layers=config.num_highway_layers,
+                output_size=size,
+                name="characters",
+                dtype=policy,
+            )
+            self.characters.build()
+        layers = range(config.num_hidden_layers)
+        self.forward_lstms = [self._lstm(f"forward_{i}", backward=False) for i in layers]
+        self.backward_lstms = [self._lstm(f"backward_{i}", backward=True) for i in layers]
+        self.dropout = Dropout(rate=config.hidden_dropout_prob, name="dropout", dtype=policy)
+        self.spelling = self._table = None
+        if spelling is not None:
+            self._set_spelling(spelling)
+        self.built = True
+
+    def _lstm(self, name, *, backward):
+        config = self.config
+        lstm = Lstm(
+            units=config.lstm_size,
+            projection_size=config.direction_size,
+            cell_clip=config.cell_clip,
+            projection_clip=config.projection_clip,
+            backward=backward,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        lstm.build((None, None, config.direction_size))
+        return lstm
+
+    def set_vocabulary(self, vocabulary):
+        self._set_spelling(spelling_of(vocabulary))
+
+    def _set_spelling(self, spelling):
+        if self.characters is None or spelling == self.spelling:
+            return
+        config = self.config
+        # Lists of Keras would be slow to compare and to copy.
+        object.__setattr__(self, "spelling", spelling)
+        self._table = character_table(
+            spelling,
+            rows=config.vocab_size,
+            length=config.max_characters,
+            widest=max(width for width, _ in config.character_filters),
+        )  # (V, C)
+
+    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
+        inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
+        if "attention_probabilities" in outputs:
+            self.require("attention-probabilities")
+        if causal:
+            raise ValueError("A bilm encoder reads in both directions. Received: causal=True")
+        x = self._represented(inputs["input_ids"])  # (B, S, P)
+        forward = backward = x
+        states = [ops.concatenate([x, x], axis=-1)]
+        lstms = zip(self.forward_lstms, self.backward_lstms, strict=True)
+        for number, (forward_lstm, backward_lstm) in enumerate(lstms):
+            options = {
+                "mask": inputs["input_mask"],
+                "residual": number > 0 and self.config.use_residuals,
+                "training": training,
+            }
+            forward = self._layer(forward_lstm, forward, **options)
+            backward = self._layer(backward_lstm, backward, **options)
+            states.append(ops.concatenate([forward, backward], axis=-1))  # (B, S, D)
+        last = states[-1]
+        found = {"sequence_output": last, "first_output": last[:, 0], "hidden_states": (*states,)}
+        return {name: found[name] for name in outputs}
+
+    def _layer(self, lstm, x, *, mask, residual, training):
+        x = self.dropout(x, training=training)
+        y = lstm(x, mask, training=training)
+        return x + y if residual else y
+
+    def _represented(self, ids):
+        """Ids (B, S) -> (B, S, P)."""
+        if self.characters is None:
+            return embedded(self._token_embedding, ids, dtype=self.compute_dtype)
+        if self._table is None:
+            raise ValueError(
+                "The encoder reads the characters of tokens, and has no vocabulary. Call "
+                "`set_vocabulary`, or give a task its tokenizer."
+            )
+
+        def represent(ids):  # (N,) -> (N, P)
+            return self.characters(ops.take(self._table, ids, axis=0))
+
+        return at_distinct(represent, ids)
+
+    @property
+    def layer_groups(self):
+        first = self._token_embedding if self.characters is None else self.characters
+        layers = zip(self.forward_lstms, self.backward_lstms, strict=True)
+        return [[first], *map(list, layers)]
+
+    @property
+    def token_embedding(self):
+        return self._token_embedding
+
+    def lm_head(self, *, name="lm_head"):
+        """The softmax of both directions, from P units: not tied to the token representation."""
+        output_embedding = keras.layers.Embedding(
+            self.config.vocab_size,
+            self.config.direction_size,
+            name="output_embedding",
+            dtype=self.dtype_policy,
+        )
+        return LMHead(
+            token_embedding=output_embedding,
+            transform=None,
+            use_bias=True,
+            dtype=self.layer_policy,
+            name=name,
+        )
+
+    def rebuilt(self, **options):
+        copy = super().rebuilt(**options)
+        if self.spelling is not None:
+            copy._set_spelling(self.spelling)
+        return copy
+
+    @classmethod
+    def tensor_names(cls, config):
+        return tensor_names.of(config)
+
+    def get_config(self):
+        return {**super().get_config(), "spelling": self.spelling}

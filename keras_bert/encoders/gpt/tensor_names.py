@@ -1,0 +1,90 @@
+"""What `transformers` calls the weights of OpenAI GPT and GPT-2."""
+
+import re
+
+from keras_bert.base.rename import Rename, transposed
+from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
+
+# Kinds of task whose last linear layer has no bias in `transformers`.
+WITHOUT_BIAS = ("classifier", "pair-classifier")
+
+
+def of(config):
+    """The `TensorNames` of a `GptConfig`."""
+    is_gpt2 = config.model_type == "gpt2"
+    tokens, positions = ("wte", "wpe") if is_gpt2 else ("tokens_embed", "positions_embed")
+    base = "GPT2" if is_gpt2 else "OpenAIGPT"
+    classes = {f"{base}LMHeadModel": ClassNames(kinds=("causal-lm",), heads={"lm_head": ()})}
+    classes[f"{base}ForSequenceClassification"] = ClassNames(
+        kinds=WITHOUT_BIAS,
+        heads={"classifier": [transposed("classifier.kernel", "score.weight", "D C")]},
+        pooling="last",
+    )
+    if is_gpt2:
+        classes["GPT2ForTokenClassification"] = ClassNames(
+            kinds=("tagger",), heads={"classifier": _linear("classifier", "D C")}
+        )
+        classes["GPT2ForQuestionAnswering"] = ClassNames(
+            kinds=("question-answering",), heads={"qa_outputs": _linear("qa_outputs", "D 2")}
+        )
+    return TensorNames(
+        base_class=f"{base}Model",
+        encoder=[
+            Rename("token_embedding.embeddings", f"{tokens}.weight", "V D"),
+            Rename("position_embedding.embeddings", f"{positions}.weight", "P D"),
+            *_LAYER,
+            *(_norm("last_norm", "ln_f") if is_gpt2 else ()),
+        ],
+        layers=config.n_layer,
+        sizes={
+            "V": config.vocab_size,
+            "D": config.n_embd,
+            "E": 3 * config.n_embd,
+            "I": config.intermediate_size,
+            "P": config.n_positions,
+        },
+        prefix="transformer.",
+        classes=classes,
+        head_prefixes=("lm_head.", "classifier.", "qa_outputs.", "score.", KEPT),
+        copies={"lm_head.weight": f"{tokens}.weight"},
+        output_embedding=("lm_head.weight",),
+        plain=_plain_name,
+    )
+
+
+def _plain_name(name):
+    """Without the prefix of a class with a head, and without the masks that older files hold."""
+    name = name.removeprefix("transformer.")
+    return None if re.search(r"\.attn\.(masked_)?bias$|position_ids$", name) else name
+
+
+def _norm(ours, theirs):
+    return [
+        Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
+        Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
+    ]
+
+
+def _conv(ours, theirs, shape):
+    """A `Conv1D`, whose kernel is as ours."""
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.weight", shape),
+        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
+    ]
+
+
+def _linear(name, shape):
+    return [
+        transposed(f"{name}.kernel", f"{name}.weight", shape),
+        Rename(f"{name}.bias", f"{name}.bias", shape.split()[-1]),
+    ]
+
+
+_LAYER = [
+    *_conv("blocks.{i}.attention.query_key_value", "h.{i}.attn.c_attn", "D E"),
+    *_conv("blocks.{i}.attention.projection", "h.{i}.attn.c_proj", "D D"),
+    *_norm("blocks.{i}.attention_norm", "h.{i}.ln_1"),
+    *_conv("blocks.{i}.feed_forward.dense_in", "h.{i}.mlp.c_fc", "D I"),
+    *_conv("blocks.{i}.feed_forward.dense_out", "h.{i}.mlp.c_proj", "I D"),
+    *_norm("blocks.{i}.feed_forward_norm", "h.{i}.ln_2"),
+]

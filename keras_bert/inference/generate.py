@@ -1,0 +1,241 @@
+"""Text from a causal language model: what it generates, expects next, and thinks of a text."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
+from keras_bert.inference.fill_mask import Candidate, most_probable
+from keras_bert.inference.predict import as_task, check_finite
+from keras_bert.inference.settings import (
+    GenerateSettings,
+    LogProbabilitySettings,
+    NextTokensSettings,
+)
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs
+from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
+
+# Sequences that are read at once, and new tokens between two calls of a stream's function.
+_SEQUENCES_TOGETHER = 8
+_STREAMED_TOKENS = 8
+_USUAL_LENGTH = 1024  # the longest sequence of a model that has no positions
+
+
+class GeneratedText(NamedTuple):
+    """A prompt, the text after it, and the log-probability of that text in nats."""
+
+    prompt: str
+    text: str
+    log_probability: float
+
+
+class TextProbability(NamedTuple):
+    """The log-probability of a text in nats, and the number of tokens that it is of."""
+
+    log_probability: float
+    tokens: int
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean negative log-probability per token; NaN without tokens."""
+        return float(np.exp(-self.log_probability / self.tokens)) if self.tokens else float("nan")
+
+
+@takes(GenerateSettings)
+def generate(*, on_text: Callable[[str], None] | None = None, **settings) -> list[GeneratedText]:
+    """Continues texts with a causal language model.
+
+    Without `temperature`, `top_k` and `top_p` the next token is always the most probable one
+    (greedy decoding). With any of them it is drawn at random: prompt n with the seed `seed` + n,
+    so that it depends neither on the other prompts nor on how many there are. A text ends with the
+    token that ends texts in training ([SEP], or GPT's end of text), after `max_tokens`, and where
+    the model has no more positions.
+
+    Args:
+        {settings}
+        on_text: called with each new part of the text as it is generated, for a single prompt.
+
+    `model` may also be a `CausalLM`. Its vocabulary may have no capitals or accents; the text is
+    then without them, too.
+
+    Returns:
+        One `GeneratedText` per prompt, in order. Its text goes on at the prompt: it begins with a
+        space, or with the rest of the prompt's last word.
+
+    Raises:
+        InputError: the model is not a causal language model or cannot generate, a setting is out of
+            its bounds, or a prompt is empty or too long.
+    """
+    settings = GenerateSettings.of(settings)
+    task = causal_lm(settings.model)
+    if on_text is not None and len(settings.prompt) > 1:
+        raise InputError("`on_text` is for a single prompt. Pass one, or leave `on_text` out.")
+    return [
+        text
+        for first in range(0, len(settings.prompt), _SEQUENCES_TOGETHER)
+        for text in _generated(task, settings, first, on_text)
+    ]
+
+
+def _generated(task, settings, first, on_text):
+    """The texts after some prompts, from the number `first` on."""
+    prompts = settings.prompt[first : first + _SEQUENCES_TOGETHER]
+    inputs = _inputs(task, prompts)
+    given = {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p")}
+    given = {name: value for name, value in given.items() if value is not None}
+    sampling = Sampling.of(
+        len(prompts),
+        max_tokens=settings.max_tokens,
+        seed=settings.seed + first,
+        **(given or {"top_k": 1}),
+    )
+    generator, position = task.generator, 0
+    before = [_joined(task, ids) for ids in _rows(inputs["input_ids"], inputs["input_mask"])]
+    size = _size(task, inputs, settings.max_tokens)
+    state = generator.begin(generator.read(inputs, size), sampling)
+    columns = [state.token.numpy()[None]]
+    count = settings.max_tokens if on_text is None else _STREAMED_TOKENS
+    while True:
+        tokens = np.concatenate(columns).T  # (B, T)
+        texts = [
+            _joined(task, [*old, *new])[len(text) :]
+            for text, old, new in zip(
+                before,
+                _rows(inputs["input_ids"], inputs["input_mask"]),
+                _rows(tokens, tokens >= 0),
+                strict=True,
+            )
+        ]
+        is_over = bool(tf.reduce_all(state.has_ended))
+        if on_text is not None:
+            # What may be a part of a character waits for the rest of it.
+            shown = texts[0] if is_over else texts[0].rstrip("\ufffd")
+            on_text(shown[position:])
+            position = len(shown)
+        if is_over:
+            break
+        new, state = generator.proceed(state, sampling, count)
+        columns.append(new.numpy())
+    check_finite({"log_probability": state.log_probability.numpy()})
+    return [
+        GeneratedText(prompt, text, float(nats))
+        for prompt, text, nats in zip(prompts, texts, state.log_probability.numpy(), strict=True)
+    ]
+
+
+@takes(NextTokensSettings)
+def next_tokens(**settings) -> list[Candidate]:
+    """Returns the most probable tokens after the beginning of a text.
+
+    Args:
+        {settings}
+
+    `model` may also be a `CausalLM`. Tokens are named as in `fill_mask`.
+
+    Returns:
+        `Candidate` tuples (token, probability), the most probable first.
+
+    Raises:
+        InputError: as for `generate`.
+    """
+    settings = NextTokensSettings.of(settings)
+    task = causal_lm(settings.model)
+    prompts = _read(task, [settings.prompt])
+    logits = task.generator.logits(prompts.last).numpy()
+    check_finite({"causal_lm": logits})
+    return most_probable(logits[0], task.tokenizer.vocabulary, settings.top_k)
+
+
+@takes(LogProbabilitySettings)
+def log_probability(**settings) -> list[TextProbability]:
+    """Returns how probable texts are to a causal language model.
+
+    It is the sum of the log-probabilities of a text's tokens, each after those before it, without
+    that of the text's end. If the model's sequences begin with no special token, the first token of
+    a text counts as given.
+
+    Args:
+        {settings}
+
+    `model` may also be a `CausalLM`.
+
+    Returns:
+        One `TextProbability` per text, in order: `log_probability` (nats), `tokens` and
+        `perplexity`.
+
+    Raises:
+        InputError: as for `generate`.
+    """
+    settings = LogProbabilitySettings.of(settings)
+    task, found = causal_lm(settings.model), []
+    for first in range(0, len(settings.text), _SEQUENCES_TOGETHER):
+        prompts = _read(task, settings.text[first : first + _SEQUENCES_TOGETHER], what="text")
+        nats = prompts.log_probability.numpy()
+        check_finite({"causal_lm": nats})
+        found += map(TextProbability, nats.tolist(), prompts.predictions.numpy().tolist())
+    return found
+
+
+def causal_lm(model):
+    """The `CausalLM` of a folder, or the given one, which has a tokenizer.
+
+    Raises InputError if it is another task.
+    """
+    task = as_task(model)
+    if isinstance(task, FillMask | Pretrainer):
+        raise InputError(
+            f"{model} contains a masked LM, which fills [MASK] and cannot continue a text. Use a "
+            "model that was pre-trained with the objective causal-lm."
+        )
+    if not isinstance(task, CausalLM):
+        raise InputError(
+            f"{model} contains a model of the task {task.KIND}, which has no language-model head. "
+            "Use a model that was pre-trained with the objective causal-lm."
+        )
+    if task.tokenizer is None:
+        raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
+    return task
+
+
+def _read(task, texts, *, what="prompt"):
+    """The `Prompts` of texts, with a cache that has no room for more."""
+    inputs = _inputs(task, texts, what=what)
+    return task.generator.read(inputs, tf.shape(inputs["input_ids"])[1])
+
+
+def _inputs(task, texts, *, what="prompt"):
+    """The encoder's inputs for texts; InputError for an empty or too long one."""
+    inputs = prompt_inputs(task.tokenizer.tokenize(texts), task=task)
+    longest = task.config.max_length
+    # A text needs no position for a token after it.
+    room = None if longest is None else longest - (what == "prompt")
+    for text, length in zip(texts, inputs["input_mask"].numpy().sum(axis=1), strict=True):
+        if room is not None and length > room:
+            raise InputError(
+                f"The {what} that begins with {text[:20]!r} has {length} tokens, and the model has "
+                f"positions for {room}. Pass a shorter {what}."
+            )
+        if not length:
+            raise InputError(f"The {what} has no token. Pass at least one word.")
+    return inputs
+
+
+def _size(task, inputs, max_tokens):
+    """The positions of a cache: those of the longest prompt and its new tokens, or all."""
+    needed = inputs["input_ids"].shape[1] + max_tokens
+    longest = task.config.max_length
+    return needed if longest is None else min(needed, longest)
+
+
+def _rows(ids, is_token):
+    """The ids of each sequence, a list of lists."""
+    pairs = zip(np.asarray(ids), np.asarray(is_token, bool), strict=True)
+    return [row[kept].tolist() for row, kept in pairs]
+
+
+def _joined(task, ids):
+    return task.tokenizer.detokenize(ids)

@@ -1,0 +1,279 @@
+"""What word vectors know of words: neighbours, analogies, and similarity as people rate it."""
+
+import re
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import check_regular
+from keras_bert.base.settings import takes
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.inference.settings import NearestSettings
+from keras_bert.layers.embeddings import embedding_table
+
+_TOGETHER = 256  # analogies that are answered by one matrix product
+
+
+class Neighbour(NamedTuple):
+    """A token (its `Vocabulary.token_name`), and the cosine of its vector."""
+
+    word: str
+    similarity: float
+
+
+@takes(NearestSettings)
+def nearest(**settings) -> list[Neighbour] | dict[str, Any]:
+    """The neighbours of a word or of an analogy, or the metrics of a file.
+
+    For several questions to one model, use `WordVectors`, which loads it once.
+
+    Args:
+        {settings}
+
+    `model` may also be a task, or a `WordVectors`.
+
+    Returns:
+        For `word` and `analogy` a list of `Neighbour`, a word and the cosine of its vector, the
+        most similar first. For `analogies` and `pairs` a dictionary: see
+        `WordVectors.evaluate_analogies` and `WordVectors.evaluate_similarity`.
+
+    Raises:
+        InputError: the model cannot be loaded, the vocabulary does not have a word, or a file is
+            invalid.
+    """
+    settings = NearestSettings.of(settings)
+    model = settings.model
+    vectors = model if isinstance(model, WordVectors) else WordVectors.of(model)
+    if settings.word is not None:
+        return vectors.nearest(settings.word, top_k=settings.top_k)
+    if settings.analogy is not None:
+        return vectors.analogy(*settings.analogy, top_k=settings.top_k)
+    if settings.analogies is not None:
+        return vectors.evaluate_analogies(settings.analogies)
+    return vectors.evaluate_similarity(settings.pairs)
+
+
+class WordVectors:
+    """The vectors of a vocabulary's tokens, each divided by its Euclidean norm.
+
+    A word is looked up as it is, in lower case if the vocabulary is uncased; one that is not a
+    token has the mean of its tokens' vectors. Special tokens are never found.
+
+    Args:
+        table: (V, D), a vector per token.
+        tokenizer: the `Tokenizer` of the tokens.
+    """
+
+    def __init__(self, table, tokenizer):
+        table = np.asarray(table, np.float32)[: len(tokenizer)]
+        norms = np.linalg.norm(table, axis=1, keepdims=True)
+        self.table = table / np.maximum(norms, 1e-12)
+        self.tokenizer = tokenizer
+        self.vocabulary = tokenizer.vocabulary
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """From a model folder, a run's output, a file of word vectors, or a task.
+
+        Of an encoder that is not static, the token embedding is taken.
+
+        Raises:
+            InputError: it cannot be loaded, or has no tokenizer or no token embedding.
+        """
+        if hasattr(model, "encoder"):
+            encoder, tokenizer = model.encoder, model.tokenizer
+        else:
+            encoder, tokenizer = load(find_model_folder(model))
+        if tokenizer is None or encoder.token_embedding is None:
+            raise InputError(f"{model} has no vector per token of a supported tokenizer.")
+        return cls(embedding_table(encoder.token_embedding, dtype="float32"), tokenizer)
+
+    def vector(self, word: str) -> np.ndarray:
+        """The vector of a word, (D,), of length 1.
+
+        Raises:
+            InputError: the vocabulary has neither the word nor tokens of it.
+        """
+        ids = self._ids(word)
+        if not ids:
+            raise InputError(
+                f"The vocabulary does not have the word {word!r}, nor tokens for all of it. Use "
+                "another word."
+            )
+        return _unit(self.table[ids].mean(axis=0))
+
+    def nearest(self, word: str, *, top_k: int = 10) -> list[Neighbour]:
+        """The tokens nearest to a word, the most similar first; without the word itself."""
+        return self._nearest(self.vector(word), self._ids(word), top_k)
+
+    def analogy(self, a: str, b: str, c: str, *, top_k: int = 10) -> list[Neighbour]:
+        """The tokens nearest to a - b + c, without the three: king, man, woman -> queen.
+
+        With vectors of length 1, this is 3CosAdd (Levy and Goldberg 2014).
+        """
+        vector = self.vector(a) - self.vector(b) + self.vector(c)
+        ids = [id for word in (a, b, c) for id in self._ids(word)]
+        return self._nearest(_unit(vector), ids, top_k)
+
+    def evaluate_analogies(self, path: str) -> dict[str, Any]:
+        """The accuracy on a file of analogies, as questions-words.txt of word2vec.
+
+        A line is four words a b c d; d must be the token nearest to b - a + c other than the three,
+        among all of the vocabulary. A line that begins with ":" names a section. Questions with a
+        word that is not a token are skipped.
+
+        Returns:
+            `accuracy` (None if all questions were skipped), `correct`, `questions`, `skipped`, and
+            `sections`, a dictionary of the same by name.
+
+        Raises:
+            InputError: the file cannot be read, or a line does not have four words.
+        """
+        sections, current = {}, None
+        for number, line in _lines(path):
+            if line.startswith(":"):
+                current = sections.setdefault(line[1:].strip(), [])
+                continue
+            words = line.split()
+            if len(words) != 4:
+                raise InputError(
+                    f"Could not read {path} as analogies: line {number} has {len(words)} words. "
+                    'Expected four, or ":" and the name of a section.'
+                )
+            if current is None:
+                current = sections.setdefault("", [])
+            current.append([self._token(word) for word in words])
+        if not any(sections.values()):
+            raise InputError(f"{path} has no analogies. Expected lines of four words.")
+        counts = {name: self._answered(questions) for name, questions in sections.items()}
+        total = np.sum(list(counts.values()), axis=0)
+        result = _accuracy(*total)
+        return {**result, "sections": {name: _accuracy(*each) for name, each in counts.items()}}
+
+    def evaluate_similarity(self, path: str) -> dict[str, Any]:
+        """Spearman's rank correlation of the cosines with a file of rated pairs.
+
+        A line has two words, then a rating, the first number of the line; its columns are
+        separated by tabs, commas or spaces. A first line without a number is a header, and lines
+        that begin with "#" are comments. Pairs with an unknown word are skipped.
+
+        Returns:
+            `spearman` and `p_value` (None if one side is constant), `pairs` and `skipped`.
+
+        Raises:
+            InputError: the file cannot be read, a line has no two words and a number, or fewer than
+                two pairs have known words.
+        """
+        ratings, cosines, skipped = [], [], 0
+        for number, line in _lines(path):
+            if line.startswith("#"):
+                continue
+            separator = next((mark for mark in "\t,;" if mark in line), None)
+            first, second, *others = [*line.split(separator), "", ""]
+            rating = next((float(each) for each in others if _is_rating(each)), None)
+            if rating is None:
+                if number == 1:
+                    continue  # a header
+                raise InputError(
+                    f"Could not read {path} as rated pairs: line {number} has no number after two "
+                    "words. Expected two words and a rating."
+                )
+            first, second = self._ids(first.strip()), self._ids(second.strip())
+            if not first or not second:
+                skipped += 1
+                continue
+            vectors = [_unit(self.table[ids].mean(axis=0)) for ids in (first, second)]
+            ratings.append(rating)
+            cosines.append(float(vectors[0] @ vectors[1]))
+        if len(ratings) < 2:
+            raise InputError(
+                f"{path} has {len(ratings)} rated pairs of words that the vocabulary has. A rank "
+                "correlation needs two."
+            )
+        is_constant = len(set(ratings)) == 1 or len(set(cosines)) == 1
+        found = (None, None) if is_constant else map(float, spearmanr(ratings, cosines))
+        spearman, p_value = found
+        return {
+            "spearman": spearman,
+            "p_value": p_value,
+            "pairs": len(ratings),
+            "skipped": skipped,
+        }
+
+    def _token(self, word):
+        """The id of a word that is a token, or None."""
+        for form in (word, word.lower() if self.tokenizer.lowercase else word):
+            if form in self.vocabulary:
+                id = self.vocabulary.id(form)
+                return None if id in self.vocabulary.special_ids else id
+        return None
+
+    def _ids(self, word):
+        """The ids of a word, [] if there is no token for a part of it."""
+        id = self._token(word)
+        if id is not None:
+            return [id]
+        ids = self.tokenizer.tokenize([word])[0].numpy().tolist()
+        return [] if self.vocabulary.unk_id in ids else ids
+
+    def _nearest(self, vector, without, top_k):
+        similarity = self.table @ vector  # (V,)
+        similarity[[*without, *self.vocabulary.special_ids]] = -np.inf
+        order = np.argsort(-similarity, kind="stable")[:top_k]
+        return [
+            Neighbour(self.vocabulary.token_name(int(id)), round(float(similarity[id]), 6))
+            for id in order
+            if similarity[id] > -np.inf
+        ]
+
+    def _answered(self, questions):
+        """-> (number of correct answers, of questions, of those that are skipped)."""
+        known = np.array([each for each in questions if None not in each], np.int64).reshape(-1, 4)
+        correct = 0
+        for begin in range(0, len(known), _TOGETHER):
+            some = known[begin : begin + _TOGETHER]
+            a, b, c = (self.table[some[:, column]] for column in range(3))
+            similarity = (b - a + c) @ self.table.T  # (Q, V)
+            similarity[:, self.vocabulary.special_ids] = -np.inf
+            np.put_along_axis(similarity, some[:, :3], -np.inf, axis=1)
+            correct += int((similarity.argmax(axis=1) == some[:, 3]).sum())
+        return correct, len(known), len(questions) - len(known)
+
+
+def _accuracy(correct, questions, skipped):
+    accuracy = round(int(correct) / int(questions), 6) if questions else None
+    return {
+        "accuracy": accuracy,
+        "correct": int(correct),
+        "questions": int(questions),
+        "skipped": int(skipped),
+    }
+
+
+def _unit(vector):
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+_RATING = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)\s*")
+
+
+def _is_rating(text):
+    return _RATING.fullmatch(text) is not None
+
+
+def _lines(path):
+    """Yields (number from 1, text) of the lines of a file that are not empty."""
+    check_regular(path)
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+                except UnicodeDecodeError:
+                    raise InputError(f"{path}, line {number} is not UTF-8.") from None
+                if text:
+                    yield number, text
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,301 @@
+"""All of GLUE as one call: a sweep per task, the table with the averages, and the submission."""
+
+import dataclasses
+import gc
+import hashlib
+import math
+from collections.abc import Callable
+from statistics import fmean, stdev
+from typing import Any
+
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, duration
+from keras_bert.base.settings import takes
+from keras_bert.inference.evaluate import evaluate
+from keras_bert.inference.predict import predict
+from keras_bert.readers.glue import (
+    GLUE,
+    check_glue_folder,
+    glue_average,
+    glue_files,
+    glue_metrics,
+    glue_settings,
+    write_submission,
+    zip_submission,
+)
+from keras_bert.tasks import task_class
+from keras_bert.training.finetune import finetune, sweep
+from keras_bert.training.finetuning_run import Finetuning
+from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
+from keras_bert.training.settings import GlueSettings, finetune_settings
+from keras_bert.training.starting_point import StartingPoint
+from keras_bert.training.strategies.strategy import scope_of
+
+# A step is measured for so many seconds, on this many batches of examples from the whole file.
+_SECONDS_MEASURED = 3.0
+_BATCHES_MEASURED = 8
+_FORWARD = 1 / 3  # the fraction of a training step's time that predicting the same examples takes
+# The settings that are not passed on to the runs as they are.
+_OWN = ("data", "tasks", "quick", "num_seeds", "dev_only", "output", "force")
+_GRID = ("learning_rate", "batch_size", "epochs")
+
+
+@takes(GlueSettings)
+@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
+def glue(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+    """Fine-tunes and evaluates a model on all of GLUE (Wang et al. 2018), and writes a submission.
+
+    For each task, `keras_bert.sweep` tries every combination of the grid in OUTPUT/runs/TASK; with
+    several seeds, `keras_bert.finetune` repeats the best one in OUTPUT/runs/TASK-seeds. The model
+    with the highest metric on the dev data predicts the test file. All files are read, and the
+    expected time is measured and reported, before training starts. Calling it again with the same
+    arguments resumes an interrupted run; what is finished is not repeated.
+
+    Args:
+        {settings}
+        report: called with each line about the files and the training, such as `print`.
+
+    Returns:
+        The contents of metrics.json. `tasks` has for each task, and for MNLI-mm, GLUE's `metrics`
+        of the model that is kept, by GLUE's names, on the dev data; their mean as `score`; and the
+        `learning_rate`, `batch_size` and `epochs` of the model, the number of `runs` and their
+        `seconds`. With several seeds it has `mean` and `std`, of the score over the seeds.
+        `average` is GLUE's average of the scores, `with_wnli` and `without_wnli` (as the BERT paper
+        has it), or None where a task is missing; with several seeds `mean` and `std` are of the
+        average of each seed, for which MNLI counts with the matched accuracy. `submission` is the
+        path of the zip, or None, and `missing` the submission files that it lacks.
+
+    Raises:
+        InputError: an argument, the model or a file is invalid (all missing files are named
+            together), or the output folder contains something else.
+    """
+    given, report = settings, report or (lambda line: None)
+    settings = GlueSettings.of(given)
+    is_new = check_output(settings.output, command="glue", force=settings.force) is None
+    check_glue_folder(settings.data, settings.tasks, with_tests=not settings.dev_only)
+    names = ("model", "architecture", "vocab", "cased", "dtype")
+    start = StartingPoint(**{name: getattr(settings, name) for name in names})
+    files = {name: _files(name, settings) for name in settings.tasks}
+    inputs = {"model": start.fingerprint, **{name: _hash_of(files[name]) for name in files}}
+    examined = None
+    if is_new or settings.force:  # the files of a resumed run are the same, or that is the error
+        examined = _examine(files, settings)
+    with RunFolder.of(settings, command="glue", inputs=inputs, has_model=False) as folder:
+        if folder.finished:
+            report(f"The runs in {folder.path} are finished already. These are their results.")
+            return folder.read_metrics()
+        expected = folder.resolved("expected_seconds")
+        if expected is None:
+            report(f"Measuring the time of a step for {counted(len(files), 'task')}.")
+            examined = examined or _examine(files, settings)
+            expected = {each.name: _expected_seconds(settings, each) for each in examined}
+            folder.resolve("expected_seconds", expected)
+        _report_expected(settings, folder, expected, report)
+        results = {}
+        for number, name in enumerate(settings.tasks, start=1):
+            report(f"{name}, task {number} of {len(settings.tasks)}.")
+            model, results[name] = _train(name, settings, given, folder, report)
+            gc.collect()
+            if name == "MNLI":
+                metrics = folder.resolved("MNLI-mm")
+                if metrics is None:
+                    measured = evaluate(model=model, glue="MNLI-mm", data=settings.data)["glue"]
+                    metrics = folder.resolve("MNLI-mm", measured)
+                results["MNLI-mm"] = _of_glue(metrics)
+            if not settings.dev_only:
+                _predict(name, model, settings, folder, report)
+        return folder.finish(_summary(settings, folder, results))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Examined:
+    """What is known of a task's files: how many examples they have, and some to train on.
+
+    Attributes:
+        name: the task's.
+        train, dev: examples.
+        others: examples that are predicted once.
+        sample: examples from the whole training file, as a sequence that the task reads.
+    """
+
+    name: str
+    train: int
+    dev: int
+    others: int
+    sample: list
+
+
+def _files(name, settings):
+    """{(name of a task, "train", "dev" or "test"): path} of the files of a task."""
+    files = glue_files(name, with_tests=not settings.dev_only)
+    return {(each, which): GLUE[each].path(settings.data, which) for each, which in files}
+
+
+def _hash_of(files):
+    digest = hashlib.sha256()
+    for path in files.values():
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _examine(files, settings):
+    """Reads all files of all tasks, so that what is wrong with one is known before training."""
+    size = _BATCHES_MEASURED * max(settings.grid["batch_size"])
+    return [_examine_task(name, of_task, size) for name, of_task in files.items()]
+
+
+def _examine_task(name, files, size):
+    kind = task_class(GLUE[name].kind)
+    counts, sample = {"train": 0, "dev": 0, "others": 0}, []
+    for (each, which), path in files.items():
+        source = kind.read(path, glue=each, labelled=which != "test")
+        examples = list(source)
+        if not examples:
+            raise InputError(f"{source.name} contains no examples.")
+        counts[which if each == name and which != "test" else "others"] += len(examples)
+        if which == "train":
+            sample = _sample(examples, size)
+    return _Examined(name, **counts, sample=sample)
+
+
+def _sample(examples, size):
+    """About `size` examples from the whole list, all labels among them."""
+    chosen = examples[:: -(-len(examples) // size)]
+    if isinstance(examples[0].label, str):
+        chosen += {example.label: example for example in examples}.values()
+    return [(*example.texts, example.label) for example in chosen]
+
+
+def _expected_seconds(settings, examined):
+    """The seconds that the runs of a task will take, from a few steps of training."""
+    sweep_settings = settings.of_task(examined.name)
+    batch_size = max(settings.grid["batch_size"])
+    sample = examined.sample
+    values = {
+        **next(iter(sweep_settings.runs().values())),
+        **{"train": sample, "dev": sample, "batch_size": batch_size, "steps_per_execution": 1},
+    }
+    run = finetune_settings(sweep_settings.task).of(values)
+    with scope_of(settings.strategy, lambda line: None):
+        finetuning = Finetuning(run, lambda line: None, given={})
+        run = finetuning.resolved(run)
+        first, step = finetuning.measure(run, seconds=_SECONDS_MEASURED)
+    gc.collect()
+    example = step / min(batch_size, len(sample))
+    epoch = example * (examined.train + _FORWARD * examined.dev)
+    passes = settings.runs_per_task * fmean(settings.grid["epochs"])
+    if settings.freeze_encoder:  # whose outputs are computed once for each batch size
+        epoch = _FORWARD * example * (examined.train + examined.dev)
+        passes = len(settings.grid["batch_size"])
+    seconds = settings.runs_per_task * first + passes * epoch
+    return round(seconds + _FORWARD * example * examined.others, 1)
+
+
+def _report_expected(settings, folder, expected, report):
+    """Reports the expected time of the tasks that are not finished."""
+    kept = {name: _model_of(name, settings, folder) for name in settings.tasks}
+    left = [name for name, path in kept.items() if not (path / "metrics.json").is_file()]
+    total = sum(expected[name] for name in left)
+    report(
+        f"Expected time: about {duration(total)} for {counted(len(left), 'task')} with "
+        f"{counted(settings.runs_per_task, 'run')} each."
+    )
+    for name in left:
+        report(f"  {name}: about {duration(expected[name])}")
+
+
+def _model_of(name, settings, folder):
+    """The folder of the runs whose best model is kept."""
+    is_repeated = settings.is_sweep and settings.num_seeds > 1
+    return folder.runs / (f"{name}-seeds" if is_repeated else name)
+
+
+def _train(name, settings, given, folder, report):
+    """Trains a task, or reads the results; returns (the folder of the model, its results)."""
+    own = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
+    own |= {**glue_settings(name, settings.data), "report": report}
+    chosen, seconds = {setting: values[0] for setting, values in settings.grid.items()}, 0.0
+    if settings.is_sweep:
+        metrics = _once(sweep, folder.runs / name, **own, **settings.grid)
+        best = metrics["runs"][metrics["kept"]["run"]]
+        chosen = {setting: best[setting] for setting in _GRID}
+        seconds += sum(run["seconds"] for run in metrics["runs"].values())
+    model = _model_of(name, settings, folder)
+    if settings.num_seeds > 1 or not settings.is_sweep:
+        metrics = _once(finetune, model, **own, **chosen, num_seeds=settings.num_seeds)
+        seconds += metrics["seconds"]
+    results = {**_of_glue(glue_metrics(name, _measures(metrics))), **chosen}
+    results |= {"runs": settings.runs_per_task, "seconds": round(seconds, 3)}
+    if settings.num_seeds > 1:
+        of_seeds = [glue_metrics(name, _measures(run)) for run in metrics["runs"].values()]
+        scores = [of_seed["score"] for of_seed in of_seeds]
+        results |= {"seeds": scores, "mean": fmean(scores), "std": stdev(scores)}
+    return model, results
+
+
+def _once(function, output, /, **settings):
+    """The results of `sweep` or `finetune`, which is not called where it has finished."""
+    path = output / "metrics.json"
+    if path.is_file():
+        return read_metrics(path)
+    return function(**settings, output=str(output))
+
+
+def _measures(metrics):
+    """The official metrics on the dev data; NaN where they are undefined, as JSON has no NaN."""
+    return {name: math.nan if value is None else value for name, value in metrics["dev"].items()}
+
+
+def _of_glue(metrics):
+    metrics = {name: value for name, value in metrics.items() if name != "task"}
+    return {"score": metrics.pop("score"), "metrics": metrics}
+
+
+def _predict(name, model, settings, folder, report):
+    """Writes the submission files of a task that are not there yet."""
+    for each, which in glue_files(name):
+        path = folder.path / "submission" / GLUE[each].submission_file
+        if which == "test" and not path.exists():
+            predictions = predict(model=model, glue=each, data=settings.data)
+            write_submission(each, predictions, path.parent)
+            report(f"Wrote {path}.")
+
+
+def _summary(settings, folder, results):
+    """What metrics.json contains about all tasks."""
+    summary = {"tasks": results, "average": _averages(_lists(results)), "submission": None}
+    if settings.num_seeds > 1:
+        seeds = [
+            _averages({name: of["seeds"][k] for name, of in results.items() if "seeds" in of})
+            for k in range(settings.num_seeds)
+        ]
+        for what, combine in (("mean", fmean), ("std", stdev)):
+            summary[what] = {
+                which: None if value is None else combine([each[which] for each in seeds])
+                for which, value in seeds[0].items()
+            }
+    summary["missing"] = []
+    if not settings.dev_only:
+        path = folder.path / "submission.zip"
+        summary["missing"] = zip_submission(folder.path / "submission", path)
+        summary["submission"] = str(path)
+    seconds = sum(of.get("seconds", 0.0) for of in results.values())
+    return {**summary, "seconds": round(seconds, 3)}
+
+
+def _lists(results):
+    return {name: list(of["metrics"].values()) for name, of in results.items()}
+
+
+def _averages(metrics):
+    """GLUE's averages of {task: metrics}; None where a task is missing."""
+    averages = {}
+    for which, with_wnli in (("with_wnli", True), ("without_wnli", False)):
+        try:
+            averages[which] = glue_average(metrics, with_wnli=with_wnli)
+        except InputError:
+            averages[which] = None
+    return averages

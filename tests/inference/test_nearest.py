@@ -1,0 +1,166 @@
+"""Neighbours, analogies and rated pairs, on vectors whose answers are known."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import keras_bert as kb
+from keras_bert.base.errors import InputError
+from keras_bert.cli.main import main
+from keras_bert.inference.nearest import WordVectors
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+
+# Two features, royal and female, and one that tells the pairs apart.
+VECTORS = {
+    "king": (1, 0, 0.1),
+    "queen": (1, 1, 0.1),
+    "man": (0, 0, 0.5),
+    "woman": (0, 1, 0.5),
+    "boy": (0, 0, -0.5),
+    "girl": (0, 1, -0.5),
+    "##s": (0.3, -1, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    tokenizer = Tokenizer.from_vocab(WordPieceVocabulary([*SPECIAL_TOKENS, *VECTORS]))
+    table = np.concatenate([np.ones((5, 3)), list(VECTORS.values())])
+    return WordVectors(table, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def folder(vectors, tmp_path_factory):
+    size = len(vectors.tokenizer)
+    encoder = kb.StaticEncoder(kb.StaticConfig(vocab_size=size, hidden_size=3))
+    encoder.embedding.embeddings.assign(vectors.table)
+    path = tmp_path_factory.mktemp("vectors") / "model"
+    from keras_bert.checkpoints import save_folder
+
+    save_folder(encoder, vectors.tokenizer, path)
+    return path
+
+
+def cosine(one, other):
+    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+
+def test_neighbours_are_by_cosine_without_the_word_and_special_tokens(vectors):
+    found = vectors.nearest("king", top_k=99)
+    king = np.array(VECTORS["king"])
+    expected = {w: cosine(king, np.array(v)) for w, v in VECTORS.items() if w != "king"}
+    assert dict(found) == pytest.approx(expected, abs=1e-6)
+    assert [word for word, _ in found] == sorted(expected, key=expected.get, reverse=True)
+    assert vectors.nearest("KING", top_k=2) == found[:2]
+
+
+def test_a_word_of_several_tokens_has_their_mean(vectors):
+    mean = vectors.table[[5, 11]].mean(axis=0)
+    np.testing.assert_allclose(vectors.vector("kings"), mean / np.linalg.norm(mean), rtol=1e-6)
+    assert "king" not in dict(vectors.nearest("kings")) and "queen" in dict(
+        vectors.nearest("kings")
+    )
+
+
+def test_an_analogy_is_the_sum_of_unit_vectors(vectors):
+    word, similarity = vectors.analogy("king", "man", "woman", top_k=1)[0]
+    assert word == "queen"
+    target = vectors.vector("king") - vectors.vector("man") + vectors.vector("woman")
+    assert similarity == pytest.approx(cosine(target, vectors.vector("queen")), abs=1e-5)
+
+
+def test_accuracy_on_analogies_is_that_of_single_ones(vectors, tmp_path):
+    path = tmp_path / "questions.txt"
+    path.write_text(
+        ": gender\nman woman king queen\nMan woman boy girl\nman woman king boy\n"
+        "man woman uncle aunt\n: none\nuncle aunt man woman\n"
+    )
+    found = vectors.evaluate_analogies(path)
+    gender = {"accuracy": pytest.approx(2 / 3, abs=1e-6), "correct": 2, "questions": 3}
+    assert found["sections"]["gender"] == {**gender, "skipped": 1}
+    none = {"accuracy": None, "correct": 0, "questions": 0, "skipped": 1}
+    assert found["sections"]["none"] == none
+    assert {n: found[n] for n in gender} == gender and found["skipped"] == 2
+    best = [vectors.analogy(b, a, c, top_k=1)[0].word for a, b, c in (("man", "woman", "boy"),)]
+    assert best == ["girl"]
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", " "])
+def test_the_rank_correlation_is_scipys(separator, vectors, tmp_path):
+    path = tmp_path / "pairs"
+    pairs = [("king", "queen", 8.5), ("man", "boy", 7), ("king", "girl", 1.5), ("king", "s", 9)]
+    rows = [separator.join(map(str, pair)) for pair in pairs]
+    header = separator.join(("Word 1", "Word 2", "Human") if separator != " " else ("a", "b", "c"))
+    path.write_text(
+        "\n".join([header, "# a comment", *rows, separator.join("xyz") + separator + "3"])
+    )
+    found = vectors.evaluate_similarity(path)
+    known = pairs[:3]
+    cosines = [float(vectors.vector(a) @ vectors.vector(b)) for a, b, _ in known]
+    expected = spearmanr([rating for *_, rating in known], cosines)
+    assert found["spearman"] == pytest.approx(expected.statistic)
+    assert (found["pairs"], found["skipped"]) == (3, 2)
+
+
+def test_columns_between_words_and_rating_are_passed_over(vectors, tmp_path):
+    path = tmp_path / "simlex.txt"
+    path.write_text("word1\tword2\tPOS\tSimLex999\nking\tqueen\tN\t8.1\nman\tgirl\tN\t2\n")
+    assert vectors.evaluate_similarity(path)["pairs"] == 2
+
+
+BAD = [
+    ("analogies", "a b c\n", "line 1 has 3 words. Expected four, or"),
+    ("analogies", ": empty\n", "has no analogies. Expected lines of four words"),
+    ("analogies", b"\xff a b c\n", "line 1 is not UTF-8"),
+    ("pairs", "king queen 3\nman boy\n", "line 2 has no number after two words"),
+    ("pairs", "king queen 3\nx y 3\n", "has 1 rated pairs of words that the vocabulary has"),
+]
+
+
+@pytest.mark.parametrize(("kind", "content", "message"), BAD)
+def test_a_broken_file_is_one_sentence(kind, content, message, vectors, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=message):
+        kb.nearest(model=vectors, **{kind: path})
+
+
+ASKED = [
+    ({"word": "xyz"}, "The vocabulary does not have the word 'xyz'"),
+    ({"word": ""}, "does not have the word ''"),
+    ({}, "Give one of `word`, `analogy`, `analogies`, `pairs`. Received: none"),
+    ({"word": "king", "pairs": "x"}, "Received: `word` and `pairs`"),
+    ({"analogy": ["king", "man"]}, "`analogy` needs three words, as king man woman. Received: 2"),
+    ({"pairs": "/nothing"}, "/nothing cannot be read"),
+    ({"word": "king", "top_k": 0}, "`top_k` is 0"),
+]
+
+
+@pytest.mark.parametrize(("asked", "message"), ASKED)
+def test_a_question_without_an_answer_is_one_sentence(asked, message, vectors):
+    with pytest.raises(InputError, match=message):
+        kb.nearest(model=vectors, **asked)
+
+
+def test_the_command(folder, tmp_path, capsys):
+    assert main(["nearest", "--model", str(folder), "--analogy", "king", "man", "woman"]) == 0
+    assert capsys.readouterr().out.split("\n")[0].split()[1] == "queen"
+    assert main(["nearest", "--model", str(folder), "--word", "man", "--top-k", "1"]) == 0
+    assert "boy" not in capsys.readouterr().out.split("\n")[0]
+    path = tmp_path / "questions.txt"
+    path.write_text("man woman king queen\n")
+    assert main(["nearest", "--model", str(folder), "--analogies", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out[: out.rindex("}") + 1])["accuracy"] == 1.0
+    assert main(["nearest", "--model", str(folder), "--word", "xyz"]) == 2
+
+
+def test_any_token_embedding_can_be_asked():
+    from tests import small_model
+
+    tokenizer = small_model.make_tokenizer()
+    task = kb.FillMask(small_model.make_encoder(tokenizer), tokenizer)
+    assert len(kb.nearest(model=task, word="a", top_k=3)) == 3

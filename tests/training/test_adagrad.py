@@ -1,0 +1,79 @@
+"""AdaGrad on the rows of a batch, against PyTorch's."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+from keras_bert.training.optimizers.adagrad import Adagrad
+
+V, D, STEPS = 9, 4, 5
+
+
+@pytest.fixture(scope="module")
+def steps():
+    rng = np.random.default_rng(0)
+    return [
+        (rng.integers(0, V - 2, 6), rng.normal(size=(6, D)).astype("float32")) for _ in range(STEPS)
+    ]
+
+
+def test_it_is_pytorchs_and_leaves_other_rows_alone(steps):
+    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    sparse, dense = keras.Variable(table), keras.Variable(table)
+    theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
+    reference = torch.optim.Adagrad([theirs], lr=0.1)
+    optimizers = [Adagrad(0.1), Adagrad(0.1)]
+    for optimizer, variable in zip(optimizers, (sparse, dense), strict=True):
+        optimizer.build([variable])
+    for ids, values in steps:
+        slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([V, D]))
+        optimizers[0].apply([slices], [sparse])
+        optimizers[1].apply([tf.convert_to_tensor(slices)], [dense])
+        theirs.grad = torch.sparse_coo_tensor(
+            torch.from_numpy(ids)[None], torch.from_numpy(values), (V, D)
+        )
+        reference.step()
+    expected = theirs.detach().numpy()
+    np.testing.assert_allclose(sparse.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(sparse.numpy()[-2:], table[-2:])
+
+
+def test_gradients_are_clipped_by_the_norm_of_rows_that_are_added_up():
+    table = np.zeros((V, D), "float32")
+    one, other = keras.Variable(table), keras.Variable(table)
+    values = tf.ones((3, D))
+    slices = tf.IndexedSlices(values, tf.constant([2, 2, 2]), tf.constant([V, D]))
+    for variable, gradient in ((one, slices), (other, tf.convert_to_tensor(slices))):
+        # With an ε so large the step shows the size of the gradient.
+        optimizer = Adagrad(1.0, epsilon=1e3, global_clipnorm=1.0)
+        optimizer.build([variable])
+        optimizer.apply([gradient], [variable])
+    np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
+    assert one.numpy()[2, 0] == pytest.approx(-0.5e-3, rel=1e-2)
+
+
+def test_a_program_of_xla_and_collected_batches_have_the_same_step(steps):
+    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    plain, compiled, collected = (keras.Variable(table) for _ in range(3))
+    variables = (plain, compiled, collected)
+    optimizers = [Adagrad(0.1), Adagrad(0.1), Adagrad(0.1, gradient_accumulation_steps=2)]
+    for optimizer, variable in zip(optimizers, variables, strict=True):
+        optimizer.build([variable])
+
+    def slices(ids, values):
+        return tf.IndexedSlices(values, ids, tf.constant([V, D]))
+
+    @tf.function(jit_compile=True)
+    def step(ids, values):
+        optimizers[1].apply([slices(ids, values)], [compiled])
+
+    for ids, values in steps:
+        optimizers[0].apply([slices(tf.constant(ids), tf.constant(values))], [plain])
+        step(tf.constant(ids), tf.constant(values))
+        for _ in range(2):
+            optimizers[2].apply([slices(tf.constant(ids), tf.constant(values))], [collected])
+    np.testing.assert_allclose(compiled.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(collected.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
