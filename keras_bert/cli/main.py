@@ -87,6 +87,8 @@ GROUPS = {
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+        model_commands.follows,
+        model_commands.surprisal,
         model_commands.generate,
         model_commands.nearest,
     ),

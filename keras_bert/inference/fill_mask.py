@@ -35,8 +35,8 @@ def fill_mask(**settings) -> list[list[Candidate]]:
 
     `model` may also be a `FillMask` or a `Pretrainer`. With the head "span-boundary" of a
     `SpanPretrainer`, a run of [MASK] is one span, whose tokens are predicted from the two tokens
-    next to it and from their offsets in it (Joshi et al. 2020). [MASK] is the only special token that a text
-    may contain, and only here: for every other function it is seven characters of text.
+    next to it and from their offsets in it (Joshi et al. 2020). [MASK] is the only special token
+    that a text may contain, and only here: for every other function it is seven characters of text.
 
     Returns:
         One list of `Candidate` per [MASK], in the order of the text, the most probable first.
@@ -49,8 +49,9 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     task = masked_lm(settings.model)
     if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
         raise InputError(
-            f"{settings.model} contains a model of the task {task.KIND}, which has no span-boundary "
-            "head. Use a model that was pre-trained with the objective mlm-span-boundary."
+            f"{settings.model} contains a model of the task {task.KIND}, which has no "
+            "span-boundary head. Use a model that was pre-trained with the objective "
+            "mlm-span-boundary."
         )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     ids = _ids(settings.text, task.tokenizer)
@@ -107,20 +108,26 @@ def masked_lm(model):
 
     Raises InputError if it is another task, or has no mask token.
     """
-    task = as_task(model)
+    task = language_model(model)
     if isinstance(task, CausalLM):
         raise InputError(
             f"{model} contains a causal LM, which predicts the next token and cannot fill {MASK}. "
             "Use a model that was pre-trained with masked tokens."
         )
-    if not isinstance(task, FillMask | Pretrainer):
+    return task
+
+
+def language_model(model):
+    """As `masked_lm`, or a `CausalLM`."""
+    task = as_task(model)
+    if not isinstance(task, FillMask | Pretrainer | CausalLM):
         raise InputError(
             f"{model} contains a model of the task {task.KIND}, which has no masked-LM head. Use a "
             "model that was pre-trained and not fine-tuned."
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
-    if task.tokenizer.vocabulary.mask_id is None:
+    if not isinstance(task, CausalLM) and task.tokenizer.vocabulary.mask_id is None:
         raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} has no meaning.")
     return task
 

@@ -25,7 +25,7 @@ class FollowingText(NamedTuple):
 
 @takes(FollowsSettings)
 def follows(**settings) -> list[FollowingText]:
-    """Returns the probabilities that texts follow others, from pre-training's second head.
+    """Returns the probabilities that texts follow others, by the second head of pre-training.
 
     A model that was pre-trained on next sentences was shown second texts of other documents (Devlin
     et al. 2018, section 3.1); one that was pre-trained on the order of sentences, the same two

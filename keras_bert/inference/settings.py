@@ -1,4 +1,4 @@
-"""Settings of evaluation, prediction, questions to a pre-trained model, generation and embedding."""
+"""Settings of evaluation, prediction, a pre-trained model's heads, generation and embedding."""
 
 import dataclasses
 import functools
@@ -351,13 +351,15 @@ class EmbedSettings(EmbedderSettings, TextsOrFileSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(TextsOrFileSettings):
-    """Settings of `keras_bert.surprisal`."""
+    """Settings of `keras_bert.surprisal` and `keras_bert.pseudo_perplexity`."""
 
-    model: object = _masked_lm_setting()
+    model: object = _model_setting(
+        "a model folder with a masked-LM head or a causal LM, the output of pretrain"
+    )
     within_word_l2r: bool = setting(
         False,
         help="also mask the tokens that follow in the same word, so that the end of a rare word "
-        "does not give away its beginning (Kauf and Ivanova 2023)",
+        "does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only",
     )
 
 
@@ -372,9 +374,14 @@ class SurprisalCommandSettings(SurprisalSettings):
         default_help="no picture",
         is_path=True,
     )
+    perplexity: bool = setting(
+        False, help="show only the pseudo-perplexity of all texts together, as JSON"
+    )
 
     def check(self):
         super().check()
+        if self.picture is not None and self.perplexity:
+            raise InputError("Pass either `picture` or `perplexity`, not both.")
         if self.picture is not None and (self.text is None or len(self.text) > 1):
             raise InputError("`picture` is for a single text. Pass one `text`.")
 

@@ -18,27 +18,28 @@ def draw_surprisal(
     text: str | None = None,
     found: TextSurprisal | None = None,
 ) -> Path:
-    """Draws how surprising each token of a text is to a masked language model.
+    """Draws how surprising each token of a text is to a language model.
 
-    Under each bar is a token, and its height is the loss of pre-training when this token is masked:
-    -log p of the token, in nats. The dashed line is the mean, whose exp is the pseudo-perplexity.
+    Under each bar is a token, and its height is -log p of the token in nats: the loss of
+    pre-training when this token is masked or, of a causal model, the next one. The dashed line is
+    the mean, whose exp is the (pseudo-)perplexity.
 
     Args:
         output: the PNG file to write.
-        model: a model folder with a masked-LM head, a `FillMask` or a `Pretrainer`.
+        model: what `surprisal` takes, such as a model folder.
         text: a text of up to 60 tokens.
         found: in place of both, what `kb.surprisal` yielded for a text.
 
     Returns the `Path` of the file.
 
     Raises:
-        InputError: the text has no tokens or too many, the model has no masked-LM head, or see
-            `save_picture`.
+        InputError: the text has no tokens or too many, the model has no language-model head, the
+            name does not end in .png, or matplotlib is not installed.
     """
     if (found is None) == (model is None) or (model is None) != (text is None):
         raise InputError("Pass either `model` and `text`, or `found`.")
     if found is None:
-        (found,) = surprisal(model=model, text=[text])
+        (found,) = surprisal(model=model, text=text)
     count = len(found.tokens)
     if not 1 <= count <= _MOST_TOKENS:
         raise InputError(
@@ -68,7 +69,7 @@ def _draw(figure, found):
     axis.margins(y=0.15)
     axis.set_ylabel("-log p (nats)")
     axis.set_title(
-        f"Loss of each token, masked: pseudo-perplexity {found.pseudo_perplexity:,.1f}",
+        f"Loss of each token (perplexity {found.perplexity:,.1f})",
         loc="left",
         fontsize=11,
     )
