@@ -37,7 +37,8 @@ API = {
     "use": (
         "Using a model",
         """predict show_predictions embed embed_to_file fill_mask follows surprisal
-        pseudo_perplexity generate next_tokens log_probability senses nearest WordVectors""",
+        pseudo_perplexity generate next_tokens log_probability senses
+        SenseVectors word_similarity nearest WordVectors""",
     ),
     "pictures": (
         "Pictures",

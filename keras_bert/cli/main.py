@@ -90,6 +90,7 @@ GROUPS = {
         model_commands.follows,
         model_commands.surprisal,
         model_commands.generate,
+        model_commands.senses,
         model_commands.nearest,
     ),
     "serve": (

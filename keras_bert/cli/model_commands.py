@@ -16,6 +16,7 @@ from keras_bert.inference.settings import (
     FollowsSettings,
     GenerateCommandSettings,
     NearestSettings,
+    SensesCommandSettings,
     SurprisalCommandSettings,
     evaluate_settings,
     predict_settings,
@@ -299,6 +300,58 @@ def generate(settings, arguments):
         for found in generate(**settings):
             print(found.prompt + found.text)
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+@command(
+    "senses",
+    "tell the senses of words apart by their vectors",
+    settings=SensesCommandSettings,
+    backends=_TENSORFLOW,
+)
+def senses(settings, arguments):
+    """Learn the vectors of word senses, predict senses, and compare two words in context.
+
+    keras-bert senses --model FOLDER --train senses.tsv --output senses.safetensors
+    keras-bert senses --model FOLDER --predict senses.safetensors --text "a **bank** lends"
+    keras-bert senses --model FOLDER --pairs cosimlex_en.tsv --layers layer-8
+
+    A line of --train is a text with a marked word, as in the last example but one, and its sense,
+    such as bank%river. The accuracy is that of the nearest mean vector, by layer; without --dev,
+    each example is predicted from the others. Predictions are JSON Lines, metrics of pairs JSON.
+    """
+    import json
+
+    from keras_bert.inference.senses import SenseVectors, senses, word_similarity
+
+    model = shlex.quote(settings["model"])
+    if settings.get("predict") is not None:
+        vectors = SenseVectors.load(settings["predict"], model=settings["model"])
+        names = ("text", "data", "text_column", "header")
+        given = {name: settings[name] for name in names if settings.get(name) is not None}
+        for found in vectors.predict(**given, report=report):
+            print(json.dumps(found._asdict(), ensure_ascii=False), flush=True)
+    elif settings.get("pairs") is not None:
+        layers = settings.get("layers") or ["last"]
+        for each in [layers] if isinstance(layers, str) else layers:
+            metrics = word_similarity(
+                model=settings["model"], pairs=settings["pairs"], layers=each, report=report
+            )
+            print(json.dumps({"layers": each, **metrics}, allow_nan=False))
+    else:
+        metrics = senses(**settings, report=report).metrics
+        for layers, accuracy in metrics["accuracy"].items():
+            print(f"  {accuracy:8.4f}  {layers}")
+        print(f"  {metrics['most_frequent_sense']:8.4f}  (the most frequent sense of each word)")
+        print(
+            f"Accuracy on {counted(metrics['examples'], 'example')}: "
+            f"{counted(metrics['senses'], 'sense')} of {counted(metrics['words'], 'word')}."
+        )
+        output = settings.get("output")
+        if output is None:
+            return f"the same with --layers {metrics['layers']} --output NAME.safetensors"
+        print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
+        return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
+    return f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
 
 
 @command(

@@ -50,8 +50,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
         raise InputError(
             f"{settings.model} contains a model of the task {task.KIND}, which has no "
-            "span-boundary head. Use a model that was pre-trained with the objective "
-            "mlm-span-boundary."
+            "span-boundary head. Use a model that was pre-trained with the objective span."
         )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     ids = _ids(settings.text, task.tokenizer)

@@ -6,7 +6,7 @@ import functools
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, reading, setting, together
 from keras_bert.heads.layer_choice import LAYERS, check_layers
-from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers.settings import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
@@ -145,6 +145,127 @@ class LogProbabilitySettings(Settings):
 
     model: object = _causal_lm_setting()
     text: list[str] = setting(help="the texts", unit="TEXT")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SensesSettings(TextFileSettings):
+    """Settings of `keras_bert.senses`."""
+
+    model: object = _model_setting("a model folder, the output of a run")
+    train: object = setting(
+        help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
+        "or JSON Lines",
+        unit="FILE",
+        is_path=True,
+    )
+    dev: object = setting(
+        None,
+        help="more of them, which the accuracy is measured on",
+        unit="FILE",
+        default_help="each of `train`, without its own vector",
+        is_path=True,
+    )
+    layers: str | None = setting(
+        None,
+        help="the layers that make a vector, or several of these to compare, as in `embed`",
+        unit="LAYERS",
+        default_help="compare all layers",
+        several=True,
+    )
+    output: object = setting(
+        None,
+        help="NAME.safetensors, which gets the sense vectors of the most accurate layers",
+        unit="FILE",
+        default_help="not saved",
+        is_path=True,
+        recorded=False,
+    )
+    label_column: str | None = column_setting("sense")
+
+    def check(self):
+        super().check()
+        for layers in self.all_layers or ():
+            check_layers(layers)
+
+    @property
+    def all_layers(self):
+        """`layers` as a list; None where all are compared."""
+        return [self.layers] if isinstance(self.layers, str) else self.layers
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SensesCommandSettings(SensesSettings):
+    """Settings of the command `senses`."""
+
+    train: object = setting(
+        None,
+        help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
+        "or JSON Lines",
+        unit="FILE",
+        default_help="pass `predict` or `pairs`",
+        is_path=True,
+    )
+    predict: str | None = setting(
+        None,
+        help="predict senses with this `output` of an earlier run",
+        unit="FILE",
+        default_help="no prediction",
+        is_path=True,
+    )
+    data: str | None = setting(
+        None,
+        help="with `predict`: texts with a marked word; - is standard input",
+        unit="FILE",
+        default_help="pass `text`",
+        is_path=True,
+    )
+    text: list[str] | None = setting(
+        None, help="with `predict`: a text with a marked word", default_help="pass `data`"
+    )
+    pairs: str | None = setting(
+        None,
+        help="compare two words in context with their rated similarity, in the layout of CoSimLex "
+        "or WiC, or as two texts and a score",
+        unit="FILE",
+        default_help="no comparison",
+        is_path=True,
+    )
+
+    def check(self):
+        super().check()
+        names = ("train", "predict", "pairs")
+        given = [f"`{name}`" for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(
+                "Pass one of `train`, `predict` and `pairs`. Received: "
+                f"{' and '.join(given) or 'none'}."
+            )
+        if (self.predict is not None) != (self.data is not None or self.text is not None):
+            raise InputError("Pass `data` or `text` with `predict`, and not without it.")
+        if self.data is not None and self.text is not None:
+            raise InputError("Pass either `data` or `text`, not both.")
+        if self.train is None and (self.dev is not None or self.output is not None):
+            raise InputError("`dev` and `output` are for `train`. Leave them out.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordSimilaritySettings(Settings):
+    """Settings of `keras_bert.word_similarity`."""
+
+    model: object = _model_setting("a model folder, the output of a run")
+    pairs: object = setting(
+        help="a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a "
+        "score; or a list of two texts each. A word is marked in each text",
+        unit="FILE",
+        is_path=True,
+    )
+    layers: str = setting(
+        "last", help="the layers that make a vector, as in `embed`", unit="LAYERS"
+    )
+
+    def check(self):
+        super().check()
+        check_layers(self.layers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
