@@ -22,10 +22,12 @@ from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.inference.follows import FollowingText
 from keras_bert.inference.generate import GeneratedText, TextProbability
 from keras_bert.inference.nearest import Neighbour
 from keras_bert.inference.nearest import WordVectors as WordVectors
 from keras_bert.inference.senses import SenseVectors as SenseVectors
+from keras_bert.inference.surprisal import TextSurprisal
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -1460,7 +1462,7 @@ def pseudo_perplexity(
     model: object,
     data: object = ...,
     text: str | Sequence[str] | None = ...,
-    within_word_l2r: bool = ...,
+    mask_rest_of_word: bool = ...,
     report: Callable[[str], None] | None = ...,
 ) -> float:
     """Returns the pseudo-perplexity of texts: exp of the mean surprisal of all their tokens.
@@ -1478,7 +1480,7 @@ def pseudo_perplexity(
         data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
             input (None: pass `text`).
         text: the texts (None: pass `data`).
-        within_word_l2r: also mask the tokens that follow in the same word, so that the end of a rare
+        mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
             word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
         report: see `surprisal`.
 
@@ -1669,7 +1671,7 @@ def surprisal(
     model: object,
     data: object = ...,
     text: str | Sequence[str] | None = ...,
-    within_word_l2r: bool = ...,
+    mask_rest_of_word: bool = ...,
     report: Callable[[str], None] | None = ...,
 ) -> Iterator[TextSurprisal]:
     """Yields one `TextSurprisal` per text, in order: -log p of each of its tokens.
@@ -1692,7 +1694,7 @@ def surprisal(
         data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
             input (None: pass `text`).
         text: the texts (None: pass `data`).
-        within_word_l2r: also mask the tokens that follow in the same word, so that the end of a rare
+        mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
             word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the text.
@@ -1700,7 +1702,7 @@ def surprisal(
     `model` may also be a `FillMask`, a `Pretrainer` or a `CausalLM`, and `text` a single string.
 
     Raises:
-        InputError: the model has no language-model head, `within_word_l2r` is given to a causal
+        InputError: the model has no language-model head, `mask_rest_of_word` is given to a causal
             one, or on bad input, at the latest when its line is reached.
     """
 

@@ -481,7 +481,7 @@ class SurprisalSettings(TextsOrFileSettings):
     model: object = _model_setting(
         "a model folder with a masked-LM head or a causal LM, the output of pretrain"
     )
-    within_word_l2r: bool = setting(
+    mask_rest_of_word: bool = setting(
         False,
         help="also mask the tokens that follow in the same word, so that the end of a rare word "
         "does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only",

@@ -85,19 +85,19 @@ def surprisal(
     `model` may also be a `FillMask`, a `Pretrainer` or a `CausalLM`, and `text` a single string.
 
     Raises:
-        InputError: the model has no language-model head, `within_word_l2r` is given to a causal
+        InputError: the model has no language-model head, `mask_rest_of_word` is given to a causal
             one, or on bad input, at the latest when its line is reached.
     """
     settings = SurprisalSettings.of(settings)
     task = language_model(settings.model)
-    if settings.within_word_l2r and isinstance(task, CausalLM):
+    if settings.mask_rest_of_word and isinstance(task, CausalLM):
         raise InputError(
-            "`within_word_l2r` is for masked language models. A causal one never sees the tokens "
+            "`mask_rest_of_word` is for masked language models. A causal one never sees the tokens "
             "that follow: leave it out."
         )
     data = settings.text if settings.data is None else settings.data
     texts = open_texts(data, settings, report=report)
-    return _surprisals(task, texts, within_word_l2r=settings.within_word_l2r, report=report)
+    return _surprisals(task, texts, mask_rest_of_word=settings.mask_rest_of_word, report=report)
 
 
 @takes(SurprisalSettings)
@@ -132,7 +132,7 @@ def _perplexity(texts):
     return float(np.exp(nats / tokens)) if tokens else float("nan")
 
 
-def _surprisals(task, texts, *, within_word_l2r, report):
+def _surprisals(task, texts, *, mask_rest_of_word, report):
     vocabulary, unknown, count = task.tokenizer.vocabulary, 0, 0
     is_causal = isinstance(task, CausalLM)
     nats_of = _left_to_right(task) if is_causal else _masked(task)
@@ -146,7 +146,7 @@ def _surprisals(task, texts, *, within_word_l2r, report):
         ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
         firsts = np.minimum(splits[:-1] + given, splits[1:])
         masked = np.ones_like(ids)
-        if within_word_l2r:
+        if mask_rest_of_word:
             masked = _left_in_word(tokens.word_starts.values.numpy())
         nats = np.empty(len(ids), np.float32)
         for batch in sorted_batches(np.diff(splits), batch_size=_TEXTS_OF_A_BATCH):

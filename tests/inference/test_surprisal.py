@@ -93,7 +93,7 @@ def test_each_token_is_masked_alone_as_in_a_plain_loop(task, theirs):
 
 
 def test_the_rest_of_a_word_is_masked_too(task, theirs):
-    (found,) = kb.surprisal(model=task, text=TEXTS[0], within_word_l2r=True)
+    (found,) = kb.surprisal(model=task, text=TEXTS[0], mask_rest_of_word=True)
     ids = ids_of(TEXTS[0])
     masked = [n + 1 for n in range(len(ids))]
     masked[4:6] = [7, 7]  # un ##happi ##ly
@@ -258,8 +258,8 @@ def test_a_model_without_a_head_is_one_sentence(task, tmp_path, capsys):
     classifier = kb.Classifier(task.encoder, TOKENIZER, labels=["a", "b"])
     with pytest.raises(kb.InputError, match="the task classifier, which has no masked-LM head"):
         kb.surprisal(model=classifier, text="a")
-    with pytest.raises(kb.InputError, match="`within_word_l2r` is for masked language models"):
-        kb.surprisal(model=causal_lm("bert"), text="a", within_word_l2r=True)
+    with pytest.raises(kb.InputError, match="`mask_rest_of_word` is for masked language models"):
+        kb.surprisal(model=causal_lm("bert"), text="a", mask_rest_of_word=True)
     command = ["surprisal", "--model", "x", "--text", "a", "--text", "b", "--picture", "a.png"]
     assert main(command) == 2
     assert "--picture is for a single text. Pass one --text." in capsys.readouterr().err
