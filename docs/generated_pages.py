@@ -40,12 +40,13 @@ API = {
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict show_predictions embed embed_to_file fill_mask generate next_tokens
-         log_probability nearest WordVectors""",
+        """predict show_predictions embed embed_to_file fill_mask follows surprisal
+        pseudo_perplexity generate next_tokens log_probability senses
+        SenseVectors word_similarity nearest WordVectors""",
     ),
     "pictures": (
         "Pictures",
-        "draw_run draw_attention draw_contexts draw_similarity",
+        "draw_run draw_attention draw_contexts draw_similarity draw_surprisal",
     ),
     "serving": (
         "Serving and conversion",

@@ -22,9 +22,12 @@ from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate
+from keras_bert.inference.follows import FollowingText
 from keras_bert.inference.generate import GeneratedText, TextProbability
 from keras_bert.inference.nearest import Neighbour
 from keras_bert.inference.nearest import WordVectors as WordVectors
+from keras_bert.inference.senses import SenseVectors as SenseVectors
+from keras_bert.inference.surprisal import TextSurprisal
 from keras_bert.records.folder import DatasetCard
 from keras_bert.records.inspection import Instance
 from keras_bert.samples.quickstart import QuickstartSizes
@@ -89,6 +92,7 @@ __all__ = [
     "Regressor",
     "RelationClassifier",
     "ScalarMix",
+    "SenseVectors",
     "SentenceOrderPretrainer",
     "SkipGram",
     "SpanClassifier",
@@ -107,12 +111,14 @@ __all__ = [
     "draw_contexts",
     "draw_run",
     "draw_similarity",
+    "draw_surprisal",
     "embed",
     "embed_to_file",
     "evaluate",
     "export",
     "fill_mask",
     "finetune",
+    "follows",
     "generate",
     "glue",
     "inspect",
@@ -126,12 +132,16 @@ __all__ = [
     "predict",
     "pretrain",
     "pretraining_data",
+    "pseudo_perplexity",
     "push",
     "quickstart",
+    "senses",
     "serve",
     "show_predictions",
+    "surprisal",
     "sweep",
     "with_task_tokens",
+    "word_similarity",
 ]
 
 def ask(
@@ -318,17 +328,43 @@ def draw_similarity(
         InputError: a text lacks its word, or see `save_picture`.
     """
 
+def draw_surprisal(
+    *,
+    output: str | PathLike[str],
+    model: object = ...,
+    text: str | None = ...,
+    found: TextSurprisal | None = ...,
+) -> Path:
+    """Draws how surprising each token of a text is to a language model.
+
+    Under each bar is a token, and its height is -log p of the token in nats: the loss of
+    pre-training when this token is masked or, of a causal model, the next one. The dashed line is
+    the mean, whose exp is the (pseudo-)perplexity.
+
+    Args:
+        output: the PNG file to write.
+        model: what `surprisal` takes, such as a model folder.
+        text: a text of up to 60 tokens.
+        found: in place of both, what `kb.surprisal` yielded for a text.
+
+    Returns the `Path` of the file.
+
+    Raises:
+        InputError: the text has no tokens or too many, the model has no language-model head, the
+            name does not end in .png, or matplotlib is not installed.
+    """
+
 def embed(
     *,
     text_column: str | None = ...,
     header: bool | None = ...,
     model: object,
     data: object = ...,
+    text: str | Sequence[str] | None = ...,
     layers: str = ...,
     tokens: str = ...,
     max_length: int | None = ...,
     batch_size: int = ...,
-    text: str | Sequence[str] | None = ...,
     report: Callable[[str], None] | None = ...,
 ) -> Iterator[TextEmbedding]:
     """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
@@ -342,6 +378,7 @@ def embed(
         model: a model folder, the output of a run, or hf://owner/name.
         data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
             input (None: pass `text`).
+        text: the texts (None: pass `data`).
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
             above it.
@@ -350,7 +387,6 @@ def embed(
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
             overlapping windows (None: all positions of the model).
         batch_size: maximum number of sequences per batch.
-        text: the texts (None: pass `data`).
         report: a function that is called with a line on how the file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.
@@ -503,7 +539,9 @@ def export(
             has no export, or a setting does not apply to the model.
     """
 
-def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candidate]]:
+def fill_mask(
+    *, model: object, text: str, top_k: int = ..., head: str = ...
+) -> list[list[Candidate]]:
     """Returns the most probable tokens at each [MASK] of a text.
 
     Several masks are predicted independently of one another. A token that begins with ## continues
@@ -513,15 +551,20 @@ def fill_mask(*, model: object, text: str, top_k: int = ...) -> list[list[Candid
         model: a model folder with a masked-LM head, the output of pretrain, or hf://owner/name.
         text: a text with one or more [MASK].
         top_k: candidates per [MASK].
+        head: the head that predicts: from the vector of each [MASK], or, of a model that was pre-
+            trained on spans, from the tokens next to each run of [MASK].
 
-    `model` may also be a `FillMask` or a `Pretrainer`. [MASK] is the only special token that a text
-    may contain, and only here: for every other function it is seven characters of text.
+    `model` may also be a `FillMask` or a `Pretrainer`. With the head "span-boundary" of a
+    `SpanPretrainer`, a run of [MASK] is one span, whose tokens are predicted from the two tokens
+    next to it and from their offsets in it (Joshi et al. 2020). [MASK] is the only special token
+    that a text may contain, and only here: for every other function it is seven characters of text.
 
     Returns:
         One list of `Candidate` per [MASK], in the order of the text, the most probable first.
 
     Raises:
-        InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
+        InputError: the model does not have the head, the text has no [MASK] or is too long, or a
+            span is longer than those that the span-boundary head was made for.
     """
 
 def finetune(
@@ -707,6 +750,32 @@ def finetune(
     Raises:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
+    """
+
+def follows(
+    *, model: object, text_a: str | Sequence[str], text_b: str | Sequence[str]
+) -> list[FollowingText]:
+    """Returns the probabilities that texts follow others, by the second head of pre-training.
+
+    A model that was pre-trained on next sentences was shown second texts of other documents (Devlin
+    et al. 2018, section 3.1); one that was pre-trained on the order of sentences, the same two
+    texts swapped (Lan et al. 2020), so that its probability is that of their order. The loss of a
+    pair that is in order is the negative logarithm of its probability.
+
+    Args:
+        model: a model folder with a next-sentence or sentence-order head, the output of pretrain, or
+            hf://owner/name.
+        text_a: the first text, or several.
+        text_b: the second text, or as many as first ones.
+
+    `model` may also be a `Pretrainer`. Of a pair that is too long for the model, the longer text is
+    cut at its end, as in pre-training.
+
+    Returns:
+        One `FollowingText` per pair, in order.
+
+    Raises:
+        InputError: the model has neither head, or there are not as many second texts as first ones.
     """
 
 def generate(
@@ -1015,8 +1084,8 @@ def log_probability(*, model: object, text: str | Sequence[str]) -> list[TextPro
     """Returns how probable texts are to a causal language model.
 
     It is the sum of the log-probabilities of a text's tokens, each after those before it, without
-    that of the text's end. If the model's sequences begin with no special token, the first token of
-    a text counts as given.
+    that of the text's end. `surprisal` has those of the single tokens, and says how long texts are
+    read and when the first token counts as given.
 
     Args:
         model: a model folder with a causal LM, the output of pretrain, or hf://owner/name.
@@ -1029,7 +1098,7 @@ def log_probability(*, model: object, text: str | Sequence[str]) -> list[TextPro
         `perplexity`.
 
     Raises:
-        InputError: as for `generate`.
+        InputError: the model is not a causal language model.
     """
 
 def nearest(
@@ -1386,6 +1455,44 @@ def pretraining_data(
         KeyboardInterrupt: it was interrupted; the message has the number of shards written.
     """
 
+def pseudo_perplexity(
+    *,
+    text_column: str | None = ...,
+    header: bool | None = ...,
+    model: object,
+    data: object = ...,
+    text: str | Sequence[str] | None = ...,
+    mask_rest_of_word: bool = ...,
+    report: Callable[[str], None] | None = ...,
+) -> float:
+    """Returns the pseudo-perplexity of texts: exp of the mean surprisal of all their tokens.
+
+        kb.pseudo_perplexity(model="folder", data="texts.txt")
+
+    By a causal model it is the perplexity. It depends on the vocabulary: only models with the same
+    one can be compared (Salazar et al. 2020, section 2.3).
+
+    Args:
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        model: a model folder with a masked-LM head or a causal LM, the output of pretrain, or
+            hf://owner/name.
+        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
+            input (None: pass `text`).
+        text: the texts (None: pass `data`).
+        mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
+            word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
+        report: see `surprisal`.
+
+    `model` and `text` may also be what `surprisal` takes.
+
+    Returns:
+        A number, 1 or more; NaN if the texts have no tokens.
+
+    Raises:
+        InputError: as for `surprisal`.
+    """
+
 def push(
     *,
     model: str | PathLike[str],
@@ -1449,6 +1556,59 @@ def quickstart(
     Raises InputError for an output folder that holds something else, or is in use.
     """
 
+def senses(
+    *,
+    text_column: str | None = ...,
+    header: bool | None = ...,
+    model: object,
+    train: object,
+    dev: object = ...,
+    layers: str | Sequence[str] | None = ...,
+    output: object = ...,
+    label_column: str | None = ...,
+    report: Callable[[str], None] | None = ...,
+) -> SenseVectors:
+    """Learns the vectors of word senses, and measures how well they tell senses apart.
+
+    A word's vector is the mean of those of its subword tokens, and a sense's the mean of those of
+    its words. The sense of a word in a new text is that with the nearest vector, by the cosine,
+    among the senses of the word (Jurafsky and Martin, Speech and Language Processing, section on
+    contextual embeddings and word sense). Senses such as "bank%river" name their word, as the sense
+    keys of WordNet do; of others, it is the marked word as it is, in lower case.
+
+        found = kb.senses(model="folder", train="senses.tsv", output="senses.safetensors")
+        found.metrics, list(found.predict("They sat on the **bank** and fished."))
+
+    Args:
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        model: a model folder, the output of a run, or hf://owner/name.
+        train: texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV or
+            JSON Lines.
+        dev: more of them, which the accuracy is measured on (None: each of `train`, without its own
+            vector).
+        layers: the layers that make a vector, or several of these to compare, as in `embed` (None:
+            compare all layers).
+        output: NAME.safetensors, which gets the sense vectors of the most accurate layers (None: not
+            saved).
+        label_column: the column (from 1) or key of the sense (None: detected from names and content).
+        report: called with a line on how each file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `train` and `dev` lists of
+    (text, sense).
+
+    Returns:
+        A `SenseVectors` of the most accurate layers (of several, the lowest). Its `metrics` are
+        `accuracy`, a dictionary with the accuracy by layers; `most_frequent_sense`, that of always
+        predicting the sense with most training examples; `layers`; and the numbers `examples`, that
+        were predicted, `words` and `senses`. Without `dev`, each example of `train` is predicted
+        from the others; the most frequent sense is that of all of them.
+
+    Raises:
+        InputError: a text does not have one marked word, a file is invalid, or the model has too
+            few layers.
+    """
+
 def serve(
     *,
     models: str | Sequence[str],
@@ -1502,6 +1662,48 @@ def show_predictions(
 
     Returns:
         The predictions as a list, which a notebook shows as HTML.
+    """
+
+def surprisal(
+    *,
+    text_column: str | None = ...,
+    header: bool | None = ...,
+    model: object,
+    data: object = ...,
+    text: str | Sequence[str] | None = ...,
+    mask_rest_of_word: bool = ...,
+    report: Callable[[str], None] | None = ...,
+) -> Iterator[TextSurprisal]:
+    """Yields one `TextSurprisal` per text, in order: -log p of each of its tokens.
+
+    A masked language model predicts each token from all others: it is replaced by [MASK] in a copy
+    of the text (Salazar et al. 2020), so that a text of T tokens takes T sequences. A causal model
+    predicts it from those before it, all of a text in one sequence; if its sequences begin with no
+    special token, the first token of a text is given and left out. A text longer than the model's
+    positions is split into overlapping windows, and each token is read in the one in which it has
+    most context.
+
+        for found in kb.surprisal(model="folder", text=["The bank of the river."]):
+            found.tokens, found.surprisals, found.log_probability, found.perplexity
+
+    Args:
+        text_column: the column (from 1) or key of the text (None: detected from names and content).
+        header: whether the first line of a TSV names its columns (None: detected from the content).
+        model: a model folder with a masked-LM head or a causal LM, the output of pretrain, or
+            hf://owner/name.
+        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
+            input (None: pass `text`).
+        text: the texts (None: pass `data`).
+        mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
+            word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
+        report: a function that is called with a line on how the file was read, and at the end with
+            another one if the vocabulary does not fit the text.
+
+    `model` may also be a `FillMask`, a `Pretrainer` or a `CausalLM`, and `text` a single string.
+
+    Raises:
+        InputError: the model has no language-model head, `mask_rest_of_word` is given to a causal
+            one, or on bad input, at the latest when its line is reached.
     """
 
 def sweep(
@@ -1684,4 +1886,36 @@ def with_task_tokens(encoder: Encoder, tokenizer: Tokenizer) -> tuple[Encoder, T
 
     Returns:
         (encoder, tokenizer): the same two, where nothing is missing or the encoder is not causal.
+    """
+
+def word_similarity(
+    *, model: object, pairs: object, layers: str = ..., report: Callable[[str], None] | None = ...
+) -> list[float] | dict[str, Any]:
+    """Compares two words in context: the cosine of their vectors.
+
+        kb.word_similarity(
+            model="folder", pairs=[("the **bank** of a river", "a **bank** lends money")]
+        )
+        kb.word_similarity(model="folder", pairs="cosimlex_en.tsv", layers="layer-8")
+
+    Args:
+        model: a model folder, the output of a run, or hf://owner/name.
+        pairs: a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a score;
+            or a list of two texts each. A word is marked in each text.
+        layers: the layers that make a vector, as in `embed`.
+        report: called with a line on how the file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer. Two words in one text are marked
+    both, and the text is given twice.
+
+    Returns:
+        For a list, one cosine per pair. For a file a dictionary: `spearman` and `pearson`, the
+        correlations of cosines and ratings (None if one side is constant), and `pairs`, their
+        number. Of CoSimLex also `change`, the uncentered Pearson correlation of the change of the
+        similarity from the first context to the second, as SemEval 2020 had it (task 3, subtask 1).
+        Of WiC also `accuracy`, of cosines above a `threshold` being of the same sense: the
+        threshold is the best for these pairs, so that the accuracy is an upper bound.
+
+    Raises:
+        InputError: the file is invalid, its pairs are not rated, or there are fewer than two.
     """

@@ -87,7 +87,10 @@ GROUPS = {
         model_commands.predict,
         model_commands.embed,
         model_commands.fill_mask,
+        model_commands.follows,
+        model_commands.surprisal,
         model_commands.generate,
+        model_commands.senses,
         model_commands.nearest,
     ),
     "serve": (

@@ -1,4 +1,6 @@
-"""The commands that use a trained model: evaluate, predict, embed, fill-mask, generate, nearest."""
+"""The commands that use a trained model: evaluate, predict, embed, those of pre-training's heads,
+generate and nearest.
+"""
 
 import re
 import shlex
@@ -11,8 +13,11 @@ from keras_bert.inference.settings import (
     EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
+    FollowsSettings,
     GenerateCommandSettings,
     NearestSettings,
+    SensesCommandSettings,
+    SurprisalCommandSettings,
     evaluate_settings,
     predict_settings,
 )
@@ -156,6 +161,7 @@ def fill_mask(settings, arguments):
 
     keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
     keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top-k 3
+    keras-bert fill-mask --model FOLDER --text "She saw [MASK] [MASK] of it." --head span-boundary
     """
     from keras_bert.inference.fill_mask import fill_mask
 
@@ -172,6 +178,78 @@ def fill_mask(settings, arguments):
 def _print_candidates(candidates):
     for token, probability in candidates:
         print(f"  {probability:8.4f}  {token}")
+
+
+@command(
+    "follows",
+    "say whether a text follows another",
+    settings=FollowsSettings,
+    backends=_TENSORFLOW,
+)
+def follows(settings, arguments):
+    """Give the probability that a text follows another, by the second head of pre-training.
+
+    keras-bert follows --model FOLDER --text-a "She opened the door." --text-b "It was raining."
+
+    That is the next-sentence head of the objective mlm-nsp, or the sentence-order head of mlm-sop:
+    then it is the probability that the two texts are in order.
+    """
+    from keras_bert.inference.follows import follows
+
+    for text_a, text_b, probability in follows(**settings):
+        print(f"  {probability:8.4f}  {text_a} | {text_b}")
+    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+
+
+@command(
+    "surprisal",
+    "show how surprising each token of a text is",
+    settings=SurprisalCommandSettings,
+    backends=_TENSORFLOW,
+)
+def surprisal(settings, arguments):
+    """Show -log p of each token of a text, in nats, and the (pseudo-)perplexity.
+
+    keras-bert surprisal --model FOLDER --text "She paid it into the bank." --picture bank.png
+    keras-bert surprisal --model FOLDER --data texts.txt > surprisals.jsonl
+    keras-bert surprisal --model FOLDER --data texts.txt --perplexity
+
+    A masked LM predicts each token from all others, with a [MASK] in its place; a causal LM from
+    those before it. Of a file, one JSON object per line and text is written, in order.
+    """
+    import json
+
+    from keras_bert.inference.surprisal import pseudo_perplexity, surprisal
+
+    picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
+    if only_perplexity:
+        number = pseudo_perplexity(**settings, report=report)
+        print(json.dumps({"pseudo_perplexity": _finite(number)}))
+    elif settings.get("data") is not None:
+        for found in surprisal(**settings, report=report):
+            line = {"line": found.line, "text": found.text, "tokens": found.tokens}
+            line["surprisals"] = [round(nats, 6) for nats in found.surprisals.tolist()]
+            line["log_probability"] = round(found.log_probability, 6)
+            line["perplexity"] = _finite(found.perplexity)
+            print(json.dumps(line, ensure_ascii=False, allow_nan=False), flush=True)
+    else:
+        for found in surprisal(**settings):
+            print(found.text)
+            _print_candidates(zip(found.tokens, found.surprisals, strict=True))
+            print(
+                f"{found.log_probability:10.4f} nats, {counted(len(found.tokens), 'token')}, "
+                f"perplexity {found.perplexity:.2f}"
+            )
+            if picture is not None:
+                from keras_bert.pictures.surprisal import draw_surprisal
+
+                print(f"Wrote {draw_surprisal(found=found, output=picture)}")
+    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+
+
+def _finite(number):
+    """A perplexity as JSON holds it: None for that of no tokens."""
+    return round(number, 6) if number == number else None
 
 
 @command(
@@ -222,6 +300,58 @@ def generate(settings, arguments):
         for found in generate(**settings):
             print(found.prompt + found.text)
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+@command(
+    "senses",
+    "tell the senses of words apart by their vectors",
+    settings=SensesCommandSettings,
+    backends=_TENSORFLOW,
+)
+def senses(settings, arguments):
+    """Learn the vectors of word senses, predict senses, and compare two words in context.
+
+    keras-bert senses --model FOLDER --train senses.tsv --output senses.safetensors
+    keras-bert senses --model FOLDER --predict senses.safetensors --text "a **bank** lends"
+    keras-bert senses --model FOLDER --pairs cosimlex_en.tsv --layers layer-8
+
+    A line of --train is a text with a marked word, as in the last example but one, and its sense,
+    such as bank%river. The accuracy is that of the nearest mean vector, by layer; without --dev,
+    each example is predicted from the others. Predictions are JSON Lines, metrics of pairs JSON.
+    """
+    import json
+
+    from keras_bert.inference.senses import SenseVectors, senses, word_similarity
+
+    model = shlex.quote(settings["model"])
+    if settings.get("predict") is not None:
+        vectors = SenseVectors.load(settings["predict"], model=settings["model"])
+        names = ("text", "data", "text_column", "header")
+        given = {name: settings[name] for name in names if settings.get(name) is not None}
+        for found in vectors.predict(**given, report=report):
+            print(json.dumps(found._asdict(), ensure_ascii=False), flush=True)
+    elif settings.get("pairs") is not None:
+        layers = settings.get("layers") or ["last"]
+        for each in [layers] if isinstance(layers, str) else layers:
+            metrics = word_similarity(
+                model=settings["model"], pairs=settings["pairs"], layers=each, report=report
+            )
+            print(json.dumps({"layers": each, **metrics}, allow_nan=False))
+    else:
+        metrics = senses(**settings, report=report).metrics
+        for layers, accuracy in metrics["accuracy"].items():
+            print(f"  {accuracy:8.4f}  {layers}")
+        print(f"  {metrics['most_frequent_sense']:8.4f}  (the most frequent sense of each word)")
+        print(
+            f"Accuracy on {counted(metrics['examples'], 'example')}: "
+            f"{counted(metrics['senses'], 'sense')} of {counted(metrics['words'], 'word')}."
+        )
+        output = settings.get("output")
+        if output is None:
+            return f"the same with --layers {metrics['layers']} --output NAME.safetensors"
+        print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
+        return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
+    return f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
 
 
 @command(

@@ -12,7 +12,7 @@ from keras_bert.inference.predict import as_task, check_finite
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.inputs.framing import frame
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
-from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
+from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer, SpanPretrainer
 from keras_bert.text.vocabulary import MASK
 
 
@@ -33,17 +33,25 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     Args:
         {settings}
 
-    `model` may also be a `FillMask` or a `Pretrainer`. [MASK] is the only special token that a text
-    may contain, and only here: for every other function it is seven characters of text.
+    `model` may also be a `FillMask` or a `Pretrainer`. With the head "span-boundary" of a
+    `SpanPretrainer`, a run of [MASK] is one span, whose tokens are predicted from the two tokens
+    next to it and from their offsets in it (Joshi et al. 2020). [MASK] is the only special token
+    that a text may contain, and only here: for every other function it is seven characters of text.
 
     Returns:
         One list of `Candidate` per [MASK], in the order of the text, the most probable first.
 
     Raises:
-        InputError: the model has no masked-LM head, or the text has no [MASK] or is too long.
+        InputError: the model does not have the head, the text has no [MASK] or is too long, or a
+            span is longer than those that the span-boundary head was made for.
     """
     settings = FillMaskSettings.of(settings)
-    task = _masked_lm(settings.model)
+    task = masked_lm(settings.model)
+    if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
+        raise InputError(
+            f"{settings.model} contains a model of the task {task.KIND}, which has no "
+            "span-boundary head. Use a model that was pre-trained with the objective span."
+        )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
     ids = _ids(settings.text, task.tokenizer)
     max_length = task.encoder.default_max_length(len(ids) + template.num_special(1))
@@ -66,28 +74,59 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     inputs = {name: x.numpy() for name, x in inputs.items()}
     # Encoder and head instead of the whole task: a `SpanPretrainer` would need spans as well.
     hidden = task.encoded(inputs, training=False)["sequence_output"]
-    logits = task.lm_head(hidden, positions.astype(np.int32), training=False)
+    positions = positions.astype(np.int32)
+    if settings.head == "span-boundary":
+        spans = _span_boundaries(positions[0], longest=task.max_span_length)
+        logits = task.span_boundary(hidden, *(each[None] for each in spans), training=False)
+    else:
+        logits = task.lm_head(hidden, positions, training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_finite({"masked_lm": logits})
     return [most_probable(each, vocabulary, settings.top_k) for each in logits]
 
 
-def _masked_lm(model):
-    """The `FillMask` or `Pretrainer` of a folder, or the given one, which has a tokenizer."""
-    task = as_task(model)
+def _span_boundaries(positions, *, longest):
+    """The tokens next to the span of each masked position, and its offset in the span, from 1.
+
+    Shapes: positions int32 (P,), rising -> left, right, offset, int32 (P,) each.
+    """
+    is_first = np.diff(positions, prepend=-1) != 1
+    first = np.flatnonzero(is_first)
+    sizes = np.diff(first, append=len(positions))
+    if sizes.max() > longest:
+        raise InputError(
+            f"The text has a span of {sizes.max()} {MASK}. The span-boundary head of the model was "
+            f"made for at most {longest}. Write fewer of them in a row."
+        )
+    start = np.repeat(positions[first], sizes)
+    return start - 1, start + np.repeat(sizes, sizes).astype(np.int32), positions - start + 1
+
+
+def masked_lm(model):
+    """The `FillMask` or `Pretrainer` of a folder, or the given one, which has a tokenizer.
+
+    Raises InputError if it is another task, or has no mask token.
+    """
+    task = language_model(model)
     if isinstance(task, CausalLM):
         raise InputError(
             f"{model} contains a causal LM, which predicts the next token and cannot fill {MASK}. "
             "Use a model that was pre-trained with masked tokens."
         )
-    if not isinstance(task, FillMask | Pretrainer):
+    return task
+
+
+def language_model(model):
+    """As `masked_lm`, or a `CausalLM`."""
+    task = as_task(model)
+    if not isinstance(task, FillMask | Pretrainer | CausalLM):
         raise InputError(
             f"{model} contains a model of the task {task.KIND}, which has no masked-LM head. Use a "
             "model that was pre-trained and not fine-tuned."
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
-    if task.tokenizer.vocabulary.mask_id is None:
+    if not isinstance(task, CausalLM) and task.tokenizer.vocabulary.mask_id is None:
         raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} has no meaning.")
     return task
 

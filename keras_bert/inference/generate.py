@@ -15,6 +15,7 @@ from keras_bert.inference.settings import (
     LogProbabilitySettings,
     NextTokensSettings,
 )
+from keras_bert.inference.surprisal import surprisal
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
@@ -22,7 +23,6 @@ from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 # Sequences that are read at once, and new tokens between two calls of a stream's function.
 _SEQUENCES_TOGETHER = 8
 _STREAMED_TOKENS = 8
-_USUAL_LENGTH = 1024  # the longest sequence of a model that has no positions
 
 
 class GeneratedText(NamedTuple):
@@ -144,7 +144,9 @@ def next_tokens(**settings) -> list[Candidate]:
     """
     settings = NextTokensSettings.of(settings)
     task = causal_lm(settings.model)
-    prompts = _read(task, [settings.prompt])
+    inputs = _inputs(task, [settings.prompt])
+    # A cache that has no room for more.
+    prompts = task.generator.read(inputs, tf.shape(inputs["input_ids"])[1])
     logits = task.generator.logits(prompts.last).numpy()
     check_finite({"causal_lm": logits})
     return most_probable(logits[0], task.tokenizer.vocabulary, settings.top_k)
@@ -155,8 +157,8 @@ def log_probability(**settings) -> list[TextProbability]:
     """Returns how probable texts are to a causal language model.
 
     It is the sum of the log-probabilities of a text's tokens, each after those before it, without
-    that of the text's end. If the model's sequences begin with no special token, the first token of
-    a text counts as given.
+    that of the text's end. `surprisal` has those of the single tokens, and says how long texts are
+    read and when the first token counts as given.
 
     Args:
         {settings}
@@ -168,16 +170,14 @@ def log_probability(**settings) -> list[TextProbability]:
         `perplexity`.
 
     Raises:
-        InputError: as for `generate`.
+        InputError: the model is not a causal language model.
     """
     settings = LogProbabilitySettings.of(settings)
-    task, found = causal_lm(settings.model), []
-    for first in range(0, len(settings.text), _SEQUENCES_TOGETHER):
-        prompts = _read(task, settings.text[first : first + _SEQUENCES_TOGETHER], what="text")
-        nats = prompts.log_probability.numpy()
-        check_finite({"causal_lm": nats})
-        found += map(TextProbability, nats.tolist(), prompts.predictions.numpy().tolist())
-    return found
+    task = causal_lm(settings.model)
+    return [
+        TextProbability(found.log_probability, len(found.tokens))
+        for found in surprisal(model=task, text=settings.text)
+    ]
 
 
 def causal_lm(model):
@@ -201,26 +201,18 @@ def causal_lm(model):
     return task
 
 
-def _read(task, texts, *, what="prompt"):
-    """The `Prompts` of texts, with a cache that has no room for more."""
-    inputs = _inputs(task, texts, what=what)
-    return task.generator.read(inputs, tf.shape(inputs["input_ids"])[1])
-
-
-def _inputs(task, texts, *, what="prompt"):
-    """The encoder's inputs for texts; InputError for an empty or too long one."""
-    inputs = prompt_inputs(task.tokenizer.tokenize(texts), task=task)
+def _inputs(task, prompts):
+    """The encoder's inputs for prompts; InputError for an empty or too long one."""
+    inputs = prompt_inputs(task.tokenizer.tokenize(prompts), task=task)
     longest = task.config.max_length
-    # A text needs no position for a token after it.
-    room = None if longest is None else longest - (what == "prompt")
-    for text, length in zip(texts, inputs["input_mask"].numpy().sum(axis=1), strict=True):
-        if room is not None and length > room:
+    for prompt, length in zip(prompts, inputs["input_mask"].numpy().sum(axis=1), strict=True):
+        if longest is not None and length >= longest:
             raise InputError(
-                f"The {what} that begins with {text[:20]!r} has {length} tokens, and the model has "
-                f"positions for {room}. Pass a shorter {what}."
+                f"The prompt that begins with {prompt[:20]!r} has {length} tokens, and the model "
+                f"has positions for {longest - 1}. Pass a shorter prompt."
             )
         if not length:
-            raise InputError(f"The {what} has no token. Pass at least one word.")
+            raise InputError("The prompt has no token. Pass at least one word.")
     return inputs
 
 

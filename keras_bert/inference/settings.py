@@ -1,4 +1,4 @@
-"""Settings of evaluation, prediction, fill-mask, generation and embedding."""
+"""Settings of evaluation, prediction, a pre-trained model's heads, generation and embedding."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import functools
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, reading, setting, together
 from keras_bert.heads.layer_choice import LAYERS, check_layers
-from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers.settings import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
@@ -49,6 +49,30 @@ class FillMaskSettings(Settings):
     model: object = _masked_lm_setting()
     text: str = setting(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1)
+    head: str = setting(
+        "masked-lm",
+        help="the head that predicts: from the vector of each [MASK], or, of a model that was "
+        "pre-trained on spans, from the tokens next to each run of [MASK]",
+        choices=("masked-lm", "span-boundary"),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FollowsSettings(Settings):
+    """Settings of `keras_bert.follows`."""
+
+    model: object = _model_setting(
+        "a model folder with a next-sentence or sentence-order head, the output of pretrain"
+    )
+    text_a: list[str] = setting(help="the first text, or several", unit="TEXT")
+    text_b: list[str] = setting(help="the second text, or as many as first ones", unit="TEXT")
+
+    def check(self):
+        if len(self.text_a) != len(self.text_b):
+            raise InputError(
+                "`text_a` and `text_b` must have the same length. Received: "
+                f"{len(self.text_a)} and {len(self.text_b)}."
+            )
 
 
 def _causal_lm_setting():
@@ -125,6 +149,127 @@ class LogProbabilitySettings(Settings):
 
     model: object = _causal_lm_setting()
     text: list[str] = setting(help="the texts", unit="TEXT")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SensesSettings(TextFileSettings):
+    """Settings of `keras_bert.senses`."""
+
+    model: object = _model_setting("a model folder, the output of a run")
+    train: object = setting(
+        help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
+        "or JSON Lines",
+        unit="FILE",
+        is_path=True,
+    )
+    dev: object = setting(
+        None,
+        help="more of them, which the accuracy is measured on",
+        unit="FILE",
+        default_help="each of `train`, without its own vector",
+        is_path=True,
+    )
+    layers: str | None = setting(
+        None,
+        help="the layers that make a vector, or several of these to compare, as in `embed`",
+        unit="LAYERS",
+        default_help="compare all layers",
+        several=True,
+    )
+    output: object = setting(
+        None,
+        help="NAME.safetensors, which gets the sense vectors of the most accurate layers",
+        unit="FILE",
+        default_help="not saved",
+        is_path=True,
+        recorded=False,
+    )
+    label_column: str | None = column_setting("sense")
+
+    def check(self):
+        super().check()
+        for layers in self.all_layers or ():
+            check_layers(layers)
+
+    @property
+    def all_layers(self):
+        """`layers` as a list; None where all are compared."""
+        return [self.layers] if isinstance(self.layers, str) else self.layers
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SensesCommandSettings(SensesSettings):
+    """Settings of the command `senses`."""
+
+    train: object = setting(
+        None,
+        help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
+        "or JSON Lines",
+        unit="FILE",
+        default_help="pass `predict` or `pairs`",
+        is_path=True,
+    )
+    predict: str | None = setting(
+        None,
+        help="predict senses with this `output` of an earlier run",
+        unit="FILE",
+        default_help="no prediction",
+        is_path=True,
+    )
+    data: str | None = setting(
+        None,
+        help="with `predict`: texts with a marked word; - is standard input",
+        unit="FILE",
+        default_help="pass `text`",
+        is_path=True,
+    )
+    text: list[str] | None = setting(
+        None, help="with `predict`: a text with a marked word", default_help="pass `data`"
+    )
+    pairs: str | None = setting(
+        None,
+        help="compare two words in context with their rated similarity, in the layout of CoSimLex "
+        "or WiC, or as two texts and a score",
+        unit="FILE",
+        default_help="no comparison",
+        is_path=True,
+    )
+
+    def check(self):
+        super().check()
+        names = ("train", "predict", "pairs")
+        given = [f"`{name}`" for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(
+                "Pass one of `train`, `predict` and `pairs`. Received: "
+                f"{' and '.join(given) or 'none'}."
+            )
+        if (self.predict is not None) != (self.data is not None or self.text is not None):
+            raise InputError("Pass `data` or `text` with `predict`, and not without it.")
+        if self.data is not None and self.text is not None:
+            raise InputError("Pass either `data` or `text`, not both.")
+        if self.train is None and (self.dev is not None or self.output is not None):
+            raise InputError("`dev` and `output` are for `train`. Leave them out.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordSimilaritySettings(Settings):
+    """Settings of `keras_bert.word_similarity`."""
+
+    model: object = _model_setting("a model folder, the output of a run")
+    pairs: object = setting(
+        help="a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a "
+        "score; or a list of two texts each. A word is marked in each text",
+        unit="FILE",
+        is_path=True,
+    )
+    layers: str = setting(
+        "last", help="the layers that make a vector, as in `embed`", unit="LAYERS"
+    )
+
+    def check(self):
+        super().check()
+        check_layers(self.layers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -306,8 +451,8 @@ class TextsSettings(TextFileSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedSettings(EmbedderSettings, TextsSettings):
-    """Settings of `keras_bert.embed`."""
+class TextsOrFileSettings(TextsSettings):
+    """Texts, either of a file or given themselves."""
 
     data: object = setting(
         None,
@@ -322,6 +467,48 @@ class EmbedSettings(EmbedderSettings, TextsSettings):
         super().check()
         if (self.data is None) == (self.text is None):
             raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedSettings(EmbedderSettings, TextsOrFileSettings):
+    """Settings of `keras_bert.embed`."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurprisalSettings(TextsOrFileSettings):
+    """Settings of `keras_bert.surprisal` and `keras_bert.pseudo_perplexity`."""
+
+    model: object = _model_setting(
+        "a model folder with a masked-LM head or a causal LM, the output of pretrain"
+    )
+    mask_rest_of_word: bool = setting(
+        False,
+        help="also mask the tokens that follow in the same word, so that the end of a rare word "
+        "does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurprisalCommandSettings(SurprisalSettings):
+    """Settings of the command `surprisal`."""
+
+    picture: str | None = setting(
+        None,
+        help="draw the surprisal of each token of a text as a bar",
+        unit="FILE.png",
+        default_help="no picture",
+        is_path=True,
+    )
+    perplexity: bool = setting(
+        False, help="show only the pseudo-perplexity of all texts together, as JSON"
+    )
+
+    def check(self):
+        super().check()
+        if self.picture is not None and self.perplexity:
+            raise InputError("Pass either `picture` or `perplexity`, not both.")
+        if self.picture is not None and (self.text is None or len(self.text) > 1):
+            raise InputError("`picture` is for a single text. Pass one `text`.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

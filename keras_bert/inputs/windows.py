@@ -54,7 +54,8 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
         cores: where the cores of two neighbours meet: "middle" of their overlap, or "bert" as in
             google-research/bert for SQuAD: the context of a token is the smaller of its left and
             right context, plus a hundredth of the window's size, and of equal windows the first
-            counts.
+            counts; or "first": a position is in the core of the first window that has it, where it
+            has most context on its left.
     """
     room = room + tf.zeros_like(lengths)  # (B,)
     stride = tf.minimum(tf.cast(stride, lengths.dtype), room)
@@ -78,6 +79,8 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
     before_end = tf.concat([tf.zeros_like(starts[:1]), starts[:-1]], axis=0) + room
     if cores == "middle":
         edges = (starts + before_end) // 2
+    elif cores == "first":
+        edges = before_end
     else:
         # The first position p for which (before_end - 1 - p) + room / 100 is less than
         # (p - start) + size / 100, in hundredths; or the end of the window before, if the last

@@ -9,7 +9,7 @@ from keras_bert.base.formatting import counted, listed, quoted
 from keras_bert.readers.labels import parsed_number
 
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
-LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels")
+LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels", "sense")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
 # A part of an example -> the kind of task that has it.
 _KINDS_WITH = {

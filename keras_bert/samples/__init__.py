@@ -18,3 +18,6 @@ NAMES = {split: _HERE / "sentences" / f"{split}.jsonl" for split in ("train", "t
 
 # SQuAD 2.0 for each of train and test.
 QUESTIONS = {split: _HERE / "questions" / f"{split}.json" for split in ("train", "test")}
+
+# A TSV with a header: `text`, with a word marked as in **bank**, and `sense`, such as bank%river.
+SENSES = _HERE / "senses" / "senses.tsv"

@@ -12,10 +12,14 @@ def write_page_models(folder):
     write_echo(folder / "echo", 1)
     for name, (function, inputs) in _MODELS.items():
         module = tf.Module()
-        module.function = tf.function(function, input_signature=inputs)
-        tf.saved_model.save(
-            module, str(folder / name / "1"), signatures={"serving_default": module.function}
-        )
+        module.functions = {
+            signature: tf.function(function, input_signature=inputs)
+            for signature, (function, inputs) in {
+                "serving_default": (function, inputs),
+                **_FURTHER.get(name, {}),
+            }.items()
+        }
+        tf.saved_model.save(module, str(folder / name / "1"), signatures=dict(module.functions))
 
 
 def page_signatures():
@@ -81,6 +85,26 @@ def _encode(text):
     return {"sentence": counts, "embeddings": counts[:, None]}
 
 
+def _surprisal(text):
+    """The words between single spaces, and as many nats as each has letters."""
+    words = tf.strings.split(text, " ")
+    ends = words.with_values(tf.cumsum(tf.strings.length(words.values)))
+    return {
+        "pieces": words.to_tensor(),
+        "starts": tf.zeros_like(ends).to_tensor(),
+        "ends": ends.to_tensor(),
+        "surprisals": tf.cast(
+            words.with_values(tf.strings.length(words.values)).to_tensor(), tf.float32
+        ),
+        "lengths": tf.cast(words.row_lengths(), tf.int32),
+    }
+
+
+def _follows(text_a, text_b):
+    """0.75 for different texts, 0.25 for equal ones."""
+    return {"probability": tf.where(text_a == text_b, 0.25, 0.75)}
+
+
 _MODELS = {
     "fill": (_fill, [_TEXT]),
     "names": (_tag, [_TEXT]),
@@ -89,4 +113,14 @@ _MODELS = {
         [tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context")],
     ),
     "encoder": (_encode, [_TEXT]),
+}
+# Signatures in addition to the default one.
+_FURTHER = {
+    "fill": {
+        "surprisal": (_surprisal, [_TEXT]),
+        "next_sentence": (
+            _follows,
+            [tf.TensorSpec([None], tf.string, name=name) for name in ("text_a", "text_b")],
+        ),
+    },
 }

@@ -81,6 +81,23 @@ def test_words_for_each_mask(page):
     assert "has no [MASK]" in page.locator("#panel-fill-mask [role=alert]").inner_text()
 
 
+def test_the_surprisal_of_each_token(page):
+    answer = ask(page, "surprisal", text="ada of rome")
+    rows = [row.inner_text().split() for row in answer.locator("tr").all()]
+    assert rows == [["ada", "3.0000"], ["of", "2.0000"], ["rome", "4.0000"]]
+    assert "mean 3.0000, perplexity 20.0855" in answer.locator("h2").inner_text()
+    widths = [bar.get_attribute("style") for bar in answer.locator("div.bar").all()]
+    assert widths == ["width: 75%;", "width: 50%;", "width: 100%;"]
+
+
+def test_whether_a_text_follows(page):
+    answer = ask(page, "follows", text_a="one", text_b="two")
+    assert answer.locator("tr").inner_text().split()[-1] == "0.7500"
+    page.fill("#follows-text_b", "one")
+    page.click("#panel-follows button.ask")
+    page.locator("#panel-follows tr", has_text="0.2500").wait_for()
+
+
 def test_a_label(page):
     answer = ask(page, "classify", text="<b>win</b>")
     assert answer.locator("h2").inner_text().startswith("1:<b>win</b>")
@@ -167,7 +184,9 @@ def test_the_keyboard_is_enough(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-fill-mask"
     places = tab_places(page)
-    for key, tab in (("ArrowLeft", "nearest"), ("Home", "fill-mask"), ("ArrowRight", "classify")):
+    steps = [("ArrowLeft", "nearest"), ("Home", "fill-mask")]
+    steps += [("ArrowRight", tab) for tab in ("surprisal", "follows", "classify")]
+    for key, tab in steps:
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.id") == f"tab-{tab}"
         assert page.locator("[role=tabpanel]:visible").get_attribute("id") == f"panel-{tab}"

@@ -1,7 +1,8 @@
 // The page: a tab for each kind of task, with the models of the server.
 //
-// The task of a model is detected from its signature in /v1/models/NAME/metadata. The page uses the
-// REST interface as any client does. `show.js` draws the answers.
+// The task of a model is detected from its signatures in /v1/models/NAME/metadata: `serving_default`,
+// or those that a tab names. The page uses the REST interface as any client does. `show.js` draws the
+// answers.
 
 import { readMetadata, ask, post, get } from "./rest.js";
 import { element, fixed, bars, marked, attentionTable, nearestList } from "./show.js";
@@ -12,9 +13,31 @@ const TASKS = [
     id: "fill-mask",
     title: "Fill in",
     needs: "a masked language model",
+    signatures: ["serving_default", "span_boundary"],
     fits: (m) => m.takes("text") && m.gives("pieces", "probabilities"),
     fields: [{ name: "text", label: "Text with [MASK]", value: "The capital of France is [MASK]." }],
     show: showFilled,
+  },
+  {
+    id: "surprisal",
+    title: "Surprisal",
+    needs: "a language model",
+    signatures: ["surprisal"],
+    fits: (m) => m.takes("text") && m.gives("pieces", "surprisals", "lengths"),
+    fields: [{ name: "text", label: "Text", value: "The capital of France is Paris." }],
+    show: showSurprisal,
+  },
+  {
+    id: "follows",
+    title: "Follows",
+    needs: "a model with a next-sentence or sentence-order head",
+    signatures: ["next_sentence", "sentence_order"],
+    fits: (m) => m.takes("text_a", "text_b") && m.gives("probability"),
+    fields: [
+      { name: "text_a", label: "First text", value: "She opened the door." },
+      { name: "text_b", label: "Second text", value: "It was raining outside." },
+    ],
+    show: showFollows,
   },
   {
     id: "classify",
@@ -75,7 +98,7 @@ const settings = await get("/try/models");
 const models = [];
 for (const name of settings.models) {
   try {
-    models.push(await readMetadata(name));
+    models.push(...(await readMetadata(name)));
   } catch {
     // A model without a version that loads is none to try.
   }
@@ -86,7 +109,9 @@ function build() {
   const tabs = document.getElementById("tabs");
   const panels = document.getElementById("panels");
   const pairs = TASKS.map((task) => {
-    const fitting = task.fits ? models.filter(task.fits) : [];
+    const signatures = task.signatures ?? ["serving_default"];
+    const mayFit = models.filter((model) => signatures.includes(model.signature));
+    const fitting = task.fits ? mayFit.filter(task.fits) : [];
     const tab = element("button", { role: "tab", id: `tab-${task.id}`, type: "button" }, task.title);
     tab.setAttribute("aria-controls", `panel-${task.id}`);
     tab.dataset.title = task.title;
@@ -183,7 +208,8 @@ function fillPanel(panel, task, fitting) {
 function choice(task, fitting) {
   if (fitting.length < 2) return null;
   const select = element("select", { id: `${task.id}-model` });
-  select.append(...fitting.map((model) => element("option", {}, model.name)));
+  const title = ({ name, signature }) => (signature === "span_boundary" ? `${name}, span` : name);
+  select.append(...fitting.map((model) => element("option", {}, title(model))));
   return { select, label: element("label", { htmlFor: select.id }, "Model") };
 }
 
@@ -195,6 +221,21 @@ async function showFilled(model, given) {
     const rows = row.map((token, rank) => [token, probabilities[position][rank]]);
     return [element("h2", {}, title), bars(rows)];
   });
+}
+
+async function showSurprisal(model, given) {
+  const { pieces, surprisals, lengths } = await ask(model, given);
+  const nats = surprisals.slice(0, lengths);
+  if (lengths === 0) throw new Error("The text has no tokens.");
+  const mean = nats.reduce((sum, x) => sum + x, 0) / lengths;
+  const title = element("h2", {}, "-log p of each token ");
+  title.append(element("small", {}, `mean ${fixed(mean)}, perplexity ${fixed(Math.exp(mean))}`));
+  return [title, bars(nats.map((x, token) => [pieces[token], x]), Math.max(...nats))];
+}
+
+async function showFollows(model, given) {
+  const probability = await ask(model, given);
+  return [bars([["The second text follows", probability]])];
 }
 
 async function showClass(model, given) {

@@ -29,23 +29,26 @@ export async function post(path, value) {
   return read(await reach(path, { method: "POST", headers, body: JSON.stringify(value) }));
 }
 
-// The inputs and outputs of a model's default signature.
+// The inputs and outputs of each signature of a model.
 export async function readMetadata(name) {
   const { metadata } = await get(`/v1/models/${encodeURIComponent(name)}/metadata`);
-  const signature = metadata.signature_def.signature_def.serving_default;
-  const inputs = Object.keys(signature.inputs);
-  const outputs = Object.keys(signature.outputs);
-  return {
-    name,
-    takes: (...names) => names.length === inputs.length && names.every((n) => inputs.includes(n)),
-    takesAlso: (n) => inputs.includes(n),
-    gives: (...names) => names.every((n) => outputs.includes(n)),
-  };
+  return Object.entries(metadata.signature_def.signature_def).map(([signature, tensors]) => {
+    const inputs = Object.keys(tensors.inputs);
+    const outputs = Object.keys(tensors.outputs);
+    return {
+      name,
+      signature,
+      takes: (...names) => names.length === inputs.length && names.every((n) => inputs.includes(n)),
+      takesAlso: (n) => inputs.includes(n),
+      gives: (...names) => names.every((n) => outputs.includes(n)),
+    };
+  });
 }
 
 // The prediction for one example: {output: value}.
 export async function ask(model, example) {
   const path = `/v1/models/${encodeURIComponent(model.name)}:predict`;
-  const { predictions } = await post(path, { instances: [example] });
+  const request = { instances: [example], signature_name: model.signature };
+  const { predictions } = await post(path, request);
   return predictions[0];
 }

@@ -13,18 +13,18 @@ export function fixed(number) {
   return number === null ? "not finite" : number.toFixed(4);
 }
 
-// rows: [name, fraction from 0 to 1].
-export function bars(rows) {
+// rows: [name, number from 0 to most].
+export function bars(rows, most = 1) {
   const table = element("table", { className: "bars" });
-  for (const [name, fraction] of rows) {
+  for (const [name, value] of rows) {
     const row = table.insertRow();
     row.append(element("th", { scope: "row" }, name));
     const bar = element("div", { className: "bar" });
-    bar.style.width = `${100 * fraction}%`;
+    bar.style.width = `${most > 0 ? (100 * value) / most : 0}%`;
     row.insertCell().append(bar);
     const number = row.insertCell();
     number.className = "number";
-    number.textContent = fixed(fraction);
+    number.textContent = fixed(value);
   }
   return table;
 }

@@ -59,7 +59,6 @@ class Prompts(NamedTuple):
     """
 
     log_probability: Any  # float32 (B,), nats
-    predictions: Any  # int32 (B,): the number of tokens that it is of
     last: Any  # (B, D): the vectors of the last tokens
     lengths: Any  # int32 (B,)
     max_length: Any  # int32 (): M
@@ -99,8 +98,6 @@ class Generator:
             )
         self.task = task
         self.end_id = NO_TOKEN if task.tokenizer is None else _end_id(task.tokenizer)
-        # An embedding may have more rows than the vocabulary has tokens.
-        self._known = task.config.vocab_size if task.tokenizer is None else len(task.tokenizer)
         if compiled:
             self._compile()
 
@@ -130,7 +127,7 @@ class Generator:
         hidden, cache = self.task.encoder.prefill(inputs, max_length)
         lengths = tf.reduce_sum(inputs["input_mask"], axis=1)
         last = tf.gather(hidden, lengths - 1, batch_dims=1)
-        return Prompts(*self._log_probability(hidden, inputs), last, lengths, max_length, cache)
+        return Prompts(self._log_probability(hidden, inputs), last, lengths, max_length, cache)
 
     def begin(self, prompts, sampling):
         """The `State` with the first new token, chosen by a `Sampling`."""
@@ -206,33 +203,48 @@ class Generator:
 
     def logits(self, hidden):
         """Vectors (N, D) -> the float32 logits of the tokens that come next, (N, V)."""
-        logits = self.task.lm_head(hidden[:, None], tf.zeros([tf.shape(hidden)[0], 1], tf.int32))
-        return tf.cast(logits[:, 0, : self._known], tf.float32)
+        return _logits(self.task, hidden)
 
     def _log_probability(self, hidden, inputs):
-        """`log_probability` and `predictions` of `Prompts`, from vectors (B, S, D)."""
+        """The `log_probability` of `Prompts`, from vectors (B, S, D)."""
         ids, mask = inputs["input_ids"], inputs["input_mask"]
         special = 0 if self.task.tokenizer is None else len(special_before(self.task.tokenizer))
         positions = tf.range(1, tf.shape(ids)[1])
         counts = (mask[:, 1:] > 0) & (positions >= special)  # (B, S - 1)
-
-        def of_tokens(some):
-            logits = self.logits(some["hidden"])
-            chosen = tf.gather(logits, some["ids"], batch_dims=1)
-            return {"nats": tf.reduce_logsumexp(logits, axis=-1) - chosen}
-
-        nats = in_chunks(
-            of_tokens,
-            {
-                "hidden": tf.boolean_mask(hidden[:, :-1], counts),
-                "ids": tf.boolean_mask(ids[:, 1:], counts),
-            },
-            size=_PREDICTIONS_TOGETHER,
-            specs={"nats": tf.TensorSpec([None])},
-        )["nats"]
+        nats = next_token_nats(self.task, hidden, ids, counts)
         rows = tf.where(counts)[:, 0]
-        total = tf.math.unsorted_segment_sum(nats, rows, tf.shape(ids)[0])
-        return -total, tf.reduce_sum(tf.cast(counts, tf.int32), axis=1)
+        return -tf.math.unsorted_segment_sum(nats, rows, tf.shape(ids)[0])
+
+
+def next_token_nats(task, hidden, ids, counts):
+    """The surprisals of tokens, in nats, each from the vector of the token before it.
+
+    Shapes: hidden (B, S, D); ids int32 (B, S); counts bool (B, S - 1), which of the tokens from the
+    second one on are wanted -> float32 (T,), those tokens in order.
+    """
+
+    def of_tokens(some):
+        logits = _logits(task, some["hidden"])
+        chosen = tf.gather(logits, some["ids"], batch_dims=1)
+        return {"nats": tf.reduce_logsumexp(logits, axis=-1) - chosen}
+
+    return in_chunks(
+        of_tokens,
+        {
+            "hidden": tf.boolean_mask(hidden[:, :-1], counts),
+            "ids": tf.boolean_mask(ids[:, 1:], counts),
+        },
+        size=_PREDICTIONS_TOGETHER,
+        specs={"nats": tf.TensorSpec([None])},
+    )["nats"]
+
+
+def _logits(task, hidden):
+    """Vectors (N, D) -> the float32 logits of the tokens that come next, (N, V)."""
+    logits = task.lm_head(hidden[:, None], tf.zeros([tf.shape(hidden)[0], 1], tf.int32))
+    # An embedding may have more rows than the vocabulary has tokens.
+    known = task.config.vocab_size if task.tokenizer is None else len(task.tokenizer)
+    return tf.cast(logits[:, 0, :known], tf.float32)
 
 
 def _specs(structure):

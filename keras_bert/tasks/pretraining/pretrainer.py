@@ -103,7 +103,7 @@ class PretrainingTask(Task):
         return pretraining_dataset(data, split=split, **options)
 
     def signatures(self, *, max_length=None, top_k=5):
-        """The masked-LM head alone, with `top_k` candidates per [MASK]."""
+        """Those of the masked-LM head, with `top_k` candidates per [MASK]."""
         from keras_bert.tasks.pretraining.signatures import fill_mask_signatures
 
         return fill_mask_signatures(
@@ -214,6 +214,16 @@ class Pretrainer(PretrainingTask):
             "masked_lm": self.lm_head(encoded["sequence_output"], positions),
             self.SENTENCES: self.next_sentence_head(first),
         }
+
+    def signatures(self, *, max_length=None, top_k=5):
+        """Those of the masked-LM head, and one named `SENTENCES` where two texts have room."""
+        from keras_bert.tasks.pretraining.signatures import sentence_signature
+
+        signatures = super().signatures(max_length=max_length, top_k=top_k)
+        max_length = max_length or self.config.max_length
+        if self.tokenizer.template.room(max_length, texts=2) >= 2:
+            signatures[self.SENTENCES] = sentence_signature(self, max_length=max_length)
+        return signatures
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

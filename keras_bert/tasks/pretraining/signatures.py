@@ -1,9 +1,10 @@
 """Signatures of exported language models.
 
-A masked one takes texts with [MASK] and gives words for it, a causal one continues texts.
+A masked one takes texts with [MASK] and gives words for it; a causal one continues texts. Both give
+the surprisal of each token of a text; a pre-trained pair of heads, whether a text follows another.
 
-Shapes: B texts, R windows of all texts, M masks of all texts, D hidden size, V vocabulary, K
-candidates.
+Shapes: B texts, R windows of all texts, S tokens of a window, M masks of all texts, T tokens of all
+texts, D hidden size, V vocabulary, K candidates.
 """
 
 import functools
@@ -17,7 +18,9 @@ from keras_bert.tasks.pretraining.generation import (
     SAMPLING_SPECS,
     Generator,
     Sampling,
+    next_token_nats,
     prompt_inputs,
+    special_before,
 )
 from keras_bert.tasks.signatures import (
     Signature,
@@ -42,23 +45,27 @@ def fill_mask_signatures(task, *, max_length, top_k):
       overlapping windows, and each mask is predicted in the one in which it has most context.
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `text`.
+    * `span_boundary`: `text` as above. A run of [MASK] is one span, whose tokens are predicted from
+      the tokens next to it; only of a `SpanPretrainer`. One longer than its `max_span_length` is an
+      error.
+    * `surprisal`: see `surprisal_signature`.
 
-    Each returns for up to n masks per text `pieces`, string (B, n, K), the names of tokens (see
-    `Vocabulary.token_name`), the most probable first; `probabilities`, float32 (B, n, K); and
-    `lengths`, int32 (B,), the numbers of masks. Padding is "" and 0.
+    All but the last return for up to n masks per text `pieces`, string (B, n, K), the names of
+    tokens (see `Vocabulary.token_name`), the most probable first; `probabilities`, float32 (B, n,
+    K); and `lengths`, int32 (B,), the numbers of masks. Padding is "" and 0.
     """
     vocabulary = task.tokenizer.vocabulary
     if vocabulary.mask_id is None:
         raise InputError(f"The tokenizer has no mask token, so {MASK} has no meaning.")
-    names = tf.constant([vocabulary.token_name(number) for number in range(len(vocabulary))])
+    names = token_names(vocabulary)
     top_k = min(top_k, len(vocabulary))
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
 
-    def outputs(inputs, is_mask, text, texts):
+    def outputs(inputs, is_mask, text, texts, *, vectors_of=_at_masks, head=_masked_lm):
         """The outputs for windows of `inputs`, masks bool (R, S), and texts (R,), rising."""
-        vectors = _vectors(task, {**inputs, "is_mask": is_mask})  # (M, D)
-        probabilities, tokens = _most_probable(task, vectors, top_k=top_k)  # (M, K) each
+        vectors = _vectors(task, {**inputs, "is_mask": is_mask}, vectors_of)
+        probabilities, tokens = _most_probable(task, vectors, head, top_k=top_k)  # (M, K) each
         text_of_mask = tf.gather(text, tf.where(is_mask)[:, 0])  # (M,)
         number = tf.RaggedTensor.from_value_rowids(
             tf.range(tf.size(text_of_mask)), text_of_mask, texts
@@ -74,8 +81,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
             "lengths": tf.cast(number.row_lengths(), tf.int32),
         }
 
-    @functools.partial(traced_on_texts, names=["text"])
-    def from_text(text):
+    def of_texts(text, **head):
         ids = _ids(text, task.tokenizer)  # ragged (B, None)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         found = windows(lengths, room, stride=max(1, room // 2))
@@ -87,7 +93,9 @@ def fill_mask_signatures(task, *, max_length, top_k):
         )
         is_core = found.core_of(tf.shape(inputs["input_ids"])[1], offset=before)  # (R, S)
         is_mask = is_core & (inputs["input_ids"] == vocabulary.mask_id)
-        return outputs(inputs, is_mask, found.sequence, tf.size(text))
+        return outputs(inputs, is_mask, found.sequence, tf.size(text), **head)
+
+    from_text = traced_on_texts(of_texts, names=["text"])
 
     @functools.partial(traced_on_ids, encoder=task.encoder)
     def from_ids(**inputs):
@@ -97,7 +105,164 @@ def fill_mask_signatures(task, *, max_length, top_k):
         return outputs(inputs, is_mask, tf.range(count), count)
 
     warmup = [{"text": [f"{text} {MASK}" for text in batch]} for batch in warmup_texts(max_length)]
-    return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
+    signatures = standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
+    if "span_boundary" in task.HEADS:
+        signatures["span_boundary"] = Signature(
+            lambda text: of_texts(text, vectors_of=_at_boundaries, head=_span_boundary),
+            [tf.TensorSpec([None], tf.string, name="text")],
+        )
+
+    def surprisals(ids):
+        return masked_surprisals(task, ids, tf.ones_like(ids.values), max_length=max_length)
+
+    return {**signatures, "surprisal": surprisal_signature(task, surprisals)}
+
+
+def sentence_signature(task, *, max_length):
+    """The `Signature` of a `Pretrainer` for whether a text follows another.
+
+    It takes `text_a` and `text_b`, string (B,), and returns `probability`, float32 (B,): that the
+    second follows the first, or, by a sentence-order head, that they are in order. Of a pair that
+    is too long, the longer text is cut.
+    """
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("text_a", "text_b")]
+
+    def probability(text_a, text_b):
+        return {"probability": follows_probability(task, (text_a, text_b), max_length=max_length)}
+
+    return Signature(probability, specs)
+
+
+def follows_probability(task, texts, *, max_length):
+    """Two batches of texts, string (B,) each -> float32 (B,): that the second follows the first."""
+    inputs = frame(
+        [task.tokenizer.tokenize(each) for each in texts],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+    )
+
+    def logits(some):
+        positions = tf.zeros_like(some["input_ids"][:, :1])
+        outputs = task({**some, "masked_lm_positions": positions}, training=False)
+        return {"logits": outputs[task.SENTENCES]}
+
+    specs = {"logits": tf.TensorSpec([None, 2])}
+    found = in_chunks(logits, inputs, size=chunk_size(inputs["input_ids"]), specs=specs)["logits"]
+    return tf.nn.softmax(found)[:, 0]
+
+
+def surprisal_signature(task, surprisals, *, given=0):
+    """The `Signature` for the surprisal of every token of a text.
+
+    It takes `text`, string (B,), and returns for up to n tokens per text `pieces`, string (B, n),
+    their names; `starts` and `ends`, int32 (B, n), their characters in the text; `surprisals`,
+    float32 (B, n), their negative log-probabilities in nats; and `lengths`, int32 (B,). Padding is
+    "" and 0.
+
+    Args:
+        surprisals: a function of ragged ids, int32 (B, None), to the surprisals of all tokens.
+        given: the number of first tokens that have none.
+    """
+    names = token_names(task.tokenizer.vocabulary)
+
+    def outputs(text):
+        tokens = task.tokenizer.tokenize_with_offsets(text)
+        ids = tokens.ids[:, given:]
+        return {
+            "pieces": ids.with_values(tf.gather(names, ids.values)).to_tensor(),
+            "starts": tokens.starts[:, given:].to_tensor(),
+            "ends": tokens.ends[:, given:].to_tensor(),
+            "surprisals": ids.with_values(surprisals(tokens.ids)).to_tensor(),
+            "lengths": tf.cast(ids.row_lengths(), tf.int32),
+        }
+
+    return Signature(outputs, [tf.TensorSpec([None], tf.string, name="text")])
+
+
+def token_names(vocabulary):
+    """The names of all tokens, string (V,)."""
+    return tf.constant([vocabulary.token_name(id) for id in range(len(vocabulary))])
+
+
+def masked_surprisals(task, ids, masked, *, max_length):
+    """The surprisal of every token, in nats, each masked in a copy of its text.
+
+    In a text with more tokens than `max_length` leaves room for, each token is read in the window
+    in which it has most context.
+
+    Shapes: ids ragged int32 (B, None); masked int32 (T,), how many tokens are masked from each
+    token on, itself included -> float32 (T,).
+    """
+    template = task.tokenizer.template
+    room, before = template.room(max_length), template.before(0, texts=1)
+    found = windows(tf.cast(ids.row_lengths(), tf.int32), room, stride=max(1, room // 2))
+    inputs = frame(
+        [found.rows(ids)],
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+    )  # (R, S)
+    length = tf.shape(inputs["input_ids"])[1]
+    # Cores are in the order of the tokens, and each token is in one.
+    places = tf.cast(tf.where(found.core_of(length, offset=before)), tf.int32)  # (T, 2)
+    row, position = places[:, 0], places[:, 1]
+    end = tf.minimum(position + masked, before + tf.gather(found.sizes, row))  # (T,)
+
+    def surprisals(some):
+        row, position, end = some["row"], some["position"], some["end"]
+        sequences = {name: tf.gather(values, row) for name, values in inputs.items()}  # (t, S)
+        tokens = tf.gather(sequences["input_ids"], position, batch_dims=1)
+        column = tf.range(length)
+        is_masked = (column >= position[:, None]) & (column < end[:, None])
+        mask_id = task.tokenizer.vocabulary.mask_id
+        sequences["input_ids"] = tf.where(is_masked, mask_id, sequences["input_ids"])
+        hidden = task.encoded(sequences, training=False)["sequence_output"]
+        logits = task.lm_head(hidden, position[:, None])[:, 0]  # (t, V)
+        logits = tf.cast(logits, tf.float32)
+        nats = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tokens, logits=logits)
+        return {"nats": nats}
+
+    count = tf.size(row)
+    none = tf.zeros([tf.cast(count == 0, tf.int32)], tf.int32)  # the encoder takes no empty batch
+    predictions = {"row": row, "position": position, "end": end}
+    predictions = {name: tf.concat([x, none], axis=0) for name, x in predictions.items()}
+    size = tf.minimum(chunk_size(inputs["input_ids"]), _MASKS_TOGETHER)
+    specs = {"nats": tf.TensorSpec([None])}
+    return in_chunks(surprisals, predictions, size=size, specs=specs)["nats"][:count]
+
+
+def left_to_right_surprisals(task, ids, *, max_length):
+    """The surprisal of every token, in nats, each after those before it, by a causal model.
+
+    If the model's sequences begin with no special token, the first token of a text is given, and
+    has none (see `given_tokens`). In a text with more tokens than `max_length` leaves room for,
+    each token is read in the window in which it has most context.
+
+    Shapes: ids ragged int32 (B, None) -> float32 (T,).
+    """
+    special = len(special_before(task.tokenizer))
+    room = max_length - special
+    lengths = tf.cast(ids.row_lengths(), tf.int32)
+    found = windows(lengths, room, stride=max(1, room // 2), cores="first")
+    inputs = prompt_inputs(found.rows(ids), task=task)  # (R, S)
+    no_column = tf.cast(tf.shape(inputs["input_ids"])[1] == 0, tf.int32)  # of empty texts alone
+    inputs = {name: tf.pad(x, [[0, 0], [0, no_column]]) for name, x in inputs.items()}
+    is_core = found.core_of(tf.shape(inputs["input_ids"])[1], offset=special)
+
+    def surprisals(some):
+        counts = some.pop("is_core")[:, 1:]
+        hidden = task.encoded(some, training=False)["sequence_output"]
+        return {"nats": next_token_nats(task, hidden, some["input_ids"], counts)}
+
+    size = chunk_size(inputs["input_ids"])
+    specs = {"nats": tf.TensorSpec([None])}
+    return in_chunks(surprisals, {**inputs, "is_core": is_core}, size=size, specs=specs)["nats"]
+
+
+def given_tokens(task):
+    """How many first tokens of a text have no surprisal by a `CausalLM`: 1 or 0."""
+    return int(not special_before(task.tokenizer))
 
 
 def _ids(texts, tokenizer):
@@ -111,8 +276,8 @@ def _ids(texts, tokenizer):
     return parts.with_values(tf.concat([masks, tokens], axis=1)).merge_dims(1, 2)
 
 
-def _vectors(task, inputs):
-    """The encoder's vectors (M, D) at `inputs["is_mask"]`, in chunks.
+def _vectors(task, inputs, vectors_of):
+    """What `vectors_of` reads at `inputs["is_mask"]`, in chunks: a dictionary with `vectors`.
 
     Windows without a mask are left out, as a long text may have thousands of them. The first one
     stays, because the encoder takes no empty batch.
@@ -124,30 +289,64 @@ def _vectors(task, inputs):
     def at_masks(some):
         is_mask = some.pop("is_mask")
         hidden = task.encoded(some, training=False)["sequence_output"]
-        return {"vectors": tf.boolean_mask(hidden, is_mask)}
+        return vectors_of(task, hidden, some["input_ids"], is_mask)
 
-    return in_chunks(
-        at_masks,
-        inputs,
-        size=chunk_size(inputs["input_ids"]),
-        specs={"vectors": tf.TensorSpec([None, task.config.hidden_size])},
-    )["vectors"]
+    specs = {"vectors": tf.TensorSpec([None, None, task.config.hidden_size])}
+    if vectors_of is _at_boundaries:
+        specs["offsets"] = tf.TensorSpec([None], tf.int32)
+    return in_chunks(at_masks, inputs, size=chunk_size(inputs["input_ids"]), specs=specs)
 
 
-def _most_probable(task, vectors, *, top_k):
-    """Vectors (M, D) -> probabilities and ids of the most probable tokens, (M, K) each."""
+def _at_masks(task, hidden, ids, is_mask):
+    """The `vectors` (M, 1, D) of the masks themselves."""
+    return {"vectors": tf.boolean_mask(hidden, is_mask)[:, None]}
+
+
+def _masked_lm(task, some):
+    """Logits (m, 1, V) from what `_at_masks` reads."""
+    return task.lm_head(some["vectors"], tf.zeros(tf.shape(some["vectors"])[:2], tf.int32))
+
+
+def _at_boundaries(task, hidden, ids, is_mask):
+    """The `vectors` (M, 2, D) next to the span of each mask, and its `offsets` (M,) in it."""
+    is_masked = ids == task.tokenizer.vocabulary.mask_id  # (R, S), those outside the core, too
+    is_first = is_masked & ~tf.pad(is_masked, [[0, 0], [1, 0]])[:, :-1]
+    is_last = is_masked & ~tf.pad(is_masked, [[0, 0], [0, 1]])[:, 1:]
+    span = tf.cumsum(tf.reshape(tf.cast(is_first, tf.int32), [-1])) - 1
+    span = tf.boolean_mask(tf.reshape(span, tf.shape(ids)), is_mask)  # (M,)
+    first, last = (tf.gather(tf.where(x)[:, 1], span) for x in (is_first, is_last))  # (M,)
+    check = tf.debugging.assert_less(
+        last - first,
+        tf.constant(task.max_span_length, tf.int64),
+        message=f"A span may have at most {task.max_span_length} {MASK}.",
+    )
+    with tf.control_dependencies([check]):
+        row, position = tf.unstack(tf.where(is_mask), axis=1)
+    both = tf.stack([first - 1, last + 1], axis=1)  # (M, 2)
+    return {
+        "vectors": tf.gather_nd(hidden, tf.stack([tf.stack([row, row], axis=1), both], axis=2)),
+        "offsets": tf.cast(position - first + 1, tf.int32),
+    }
+
+
+def _span_boundary(task, some):
+    """Logits (m, 1, V) from what `_at_boundaries` reads."""
+    left = tf.zeros_like(some["offsets"][:, None])  # (m, 1): of the two vectors, the first
+    return task.span_boundary(some["vectors"], left, left + 1, some["offsets"][:, None])
+
+
+def _most_probable(task, vectors, head, *, top_k):
+    """What `_vectors` read -> probabilities and ids of the most probable tokens, (M, K) each."""
     known = len(task.tokenizer.vocabulary)  # an embedding may have more rows
 
     def best(some):
-        hidden = some["vectors"][:, None]  # (m, 1, D)
-        logits = task.lm_head(hidden, tf.zeros(tf.shape(hidden)[:2], tf.int32))
-        probabilities = tf.nn.softmax(tf.cast(logits[:, 0], tf.float32))  # (m, V)
+        probabilities = tf.nn.softmax(tf.cast(head(task, some)[:, 0], tf.float32))  # (m, V)
         values, ids = tf.math.top_k(probabilities[:, :known], k=top_k)
         return {"values": values, "ids": ids}
 
     found = in_chunks(
         best,
-        {"vectors": vectors},
+        vectors,
         size=_MASKS_TOGETHER,
         specs={
             "values": tf.TensorSpec([None, top_k]),
@@ -166,6 +365,7 @@ def language_model_signatures(task, *, max_length, top_k):
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under `prompt`.
     * `generate`: `prompt`, `max_tokens`, `temperature`, `top_k`, `top_p` and `seed`, (B,) each (see
       `Sampling`).
+    * `surprisal`: see `surprisal_signature`.
 
     The first three return `text`, string (B,), the most probable next token over and over, up to 32
     of them; `candidates`, string (B, K), the names of the tokens that may come next (see
@@ -178,7 +378,7 @@ def language_model_signatures(task, *, max_length, top_k):
     """
     generator = Generator(task, compiled=False)
     vocabulary, names = task.tokenizer.vocabulary, task.encoder.input_names
-    token_names = tf.constant([vocabulary.token_name(id) for id in range(len(vocabulary))])
+    names_of_tokens = token_names(vocabulary)
     top_k = min(top_k, len(vocabulary))
 
     def continued(prompts, inputs, sampling):
@@ -218,7 +418,7 @@ def language_model_signatures(task, *, max_length, top_k):
             values, ids = tf.math.top_k(probabilities, k=top_k)
             return {
                 "text": continued(prompts, some, sampling)["text"],
-                "candidates": tf.gather(token_names, ids),
+                "candidates": tf.gather(names_of_tokens, ids),
                 "probabilities": values,
                 "log_probability": prompts.log_probability,
             }
@@ -251,7 +451,15 @@ def language_model_signatures(task, *, max_length, top_k):
         from_prompt, task=task, warmup=warmup, texts=("prompt",), from_ids=from_ids
     )
     specs = [tf.TensorSpec([None], tf.string, name="prompt"), *SAMPLING_SPECS]
-    return {**signatures, "generate": Signature(generate, specs)}
+
+    def surprisals(ids):
+        return left_to_right_surprisals(task, ids, max_length=max_length)
+
+    return {
+        **signatures,
+        "generate": Signature(generate, specs),
+        "surprisal": surprisal_signature(task, surprisals, given=given_tokens(task)),
+    }
 
 
 def _checks(sampling):

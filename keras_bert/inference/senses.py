@@ -1,0 +1,406 @@
+"""Word senses: the mean vector of each sense, and the sense whose vector is nearest to a word's.
+
+Shapes: N marked words, K senses, D the size of a vector.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from scipy.stats import pearsonr, spearmanr
+
+import keras_bert
+from keras_bert.base import files
+from keras_bert.base.errors import InputError
+from keras_bert.base.settings import takes
+from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder
+from keras_bert.inference.embed import open_embedder, open_model
+from keras_bert.inference.settings import SensesSettings, WordSimilaritySettings
+from keras_bert.readers.marked_words import read_marked_words, read_rated_pairs
+from keras_bert.readers.texts import TextSource
+
+_MARK = "keras_bert.senses"  # the key of our metadata in a safetensors file
+_TOGETHER = 1024  # words whose sense is predicted together
+
+
+class Sense(NamedTuple):
+    """A sense of a word, such as "bank%river" of "bank", and its number of training examples."""
+
+    word: str
+    name: str
+    examples: int
+
+
+class PredictedSense(NamedTuple):
+    """The sense of a word in a text, and the cosine of the word's vector and that of the sense."""
+
+    line: int
+    text: str
+    word: str
+    sense: str
+    similarity: float
+
+
+class SenseVectors:
+    """The mean vectors of senses, and what is needed to find that of a word in a new text.
+
+    Attributes:
+        senses: K `Sense`s.
+        vectors: float32 (K, D), the mean of the vectors of each sense's words.
+        forms: word form in lower case -> the words that it was seen as.
+        layers: the layers that the vectors are made of.
+        metrics: see `senses`; {} where it was loaded.
+        model: the folder, or the pair of an encoder and its tokenizer, that makes the vectors.
+    """
+
+    def __init__(self, senses, vectors, forms, *, layers, model, metrics=None):
+        self.senses = senses
+        self.vectors = np.asarray(vectors, np.float32)
+        self.forms = forms
+        self.layers = layers
+        self.model = model
+        self.metrics = metrics or {}
+
+    @classmethod
+    def _of(cls, words, vectors, **others):
+        """From the `MarkedWord`s of a file, with senses, and their vectors (N, D)."""
+        numbers, forms = {}, defaultdict(set)
+        index = np.array([numbers.setdefault((w.word, w.sense), len(numbers)) for w in words])
+        for word in words:
+            forms[word.form].add(word.word)
+        counts = np.bincount(index)
+        means = np.zeros((len(numbers), vectors.shape[1]))
+        np.add.at(means, index, vectors)
+        senses = [Sense(*key, int(count)) for key, count in zip(numbers, counts, strict=True)]
+        forms = {form: sorted(known) for form, known in forms.items()}
+        return cls(senses, means / counts[:, None], forms, **others), index
+
+    def candidates(self, form: str) -> list[int]:
+        """The numbers of the senses of a word form; of an unknown one, all senses."""
+        words = self.forms.get(form.casefold())
+        return [n for n, sense in enumerate(self.senses) if words is None or sense.word in words]
+
+    def most_frequent(self, form: str) -> int:
+        """The number of the candidate with most examples; of several, the first in the file."""
+        return max(self.candidates(form), key=lambda number: self.senses[number].examples)
+
+    def nearest(self, form: str, vector: np.ndarray) -> tuple[int, float]:
+        """The number of the candidate with the nearest vector, and its cosine."""
+        candidates = self.candidates(form)
+        cosines = _unit(self.vectors[candidates]) @ _unit(vector)
+        best = int(np.argmax(cosines))
+        return candidates[best], float(cosines[best])
+
+    def predict(
+        self,
+        text: Any = None,
+        *,
+        data: Any = None,
+        report: Callable[[str], None] | None = None,
+        **columns: Any,
+    ) -> Iterator[PredictedSense]:
+        """Yields the `PredictedSense` of each text's marked word, in order.
+
+        A word form that was not among the training examples may have any sense.
+
+        Args:
+            text: a text, or several, with a word marked as in "the **bank** of the river".
+            data: in place of it, a file of them.
+            report: called with a line on how the file was read.
+            columns: `text_column` and `header` of a file.
+
+        Raises:
+            InputError: a text does not have one marked word, or the file cannot be read.
+        """
+        if (text is None) == (data is None):
+            raise InputError("Pass either `text` or `data`.")
+        given = [text] if isinstance(text, str) else text
+        read = read_marked_words(given if data is None else data, need_senses=False, **columns)
+        description, words = read
+        if report is not None and description:
+            report(description)
+        return self._predicted(words)
+
+    @cached_property
+    def _embedder(self):
+        return open_embedder(self.model, layers=self.layers, tokens="subwords")
+
+    def _predicted(self, words):
+        while some := list(islice(words, _TOGETHER)):
+            for word, vector in zip(some, _vectors(self._embedder, some), strict=True):
+                number, similarity = self.nearest(word.form, vector)
+                yield PredictedSense(
+                    word.line,
+                    word.text,
+                    word.text[word.start : word.end],
+                    self.senses[number].name,
+                    round(similarity, 6),
+                )
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes a safetensors file, which replaces one of sense vectors; returns its `Path`.
+
+        Raises:
+            InputError: the name ends otherwise, another file has it, or the model is not a folder.
+        """
+        path = Path(path)
+        if path.suffix != ".safetensors":
+            raise InputError(f"Sense vectors are a safetensors file. {path} should end so.")
+        if path.exists() and _metadata(path) is None:
+            raise InputError(f"{path} contains something else. Give another name.")
+        if isinstance(self.model, tuple):
+            raise InputError("Only sense vectors of a model folder can be saved.")
+        folder = Path(find_model_folder(self.model)).resolve()
+        metadata = {
+            "version": keras_bert.__version__,
+            "model": str(self.model if "://" in str(self.model) else folder),
+            "fingerprint": fingerprint_of_folder(folder),
+            "layers": self.layers,
+            "senses": self.senses,
+            "forms": self.forms,
+        }
+        with files.new_file(path) as temporary:
+            text = json.dumps(metadata, ensure_ascii=False)
+            save_file({"vectors": self.vectors}, temporary, metadata={_MARK: text})
+        return path
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, model: Any = None) -> Self:
+        """From what `save` wrote.
+
+        Args:
+            path: the file.
+            model: the folder, where it has moved, or a pair of an encoder and its tokenizer.
+
+        Raises:
+            InputError: it is another file, or the folder does not have the model of these vectors.
+        """
+        found = _metadata(path)
+        if found is None:
+            raise InputError(
+                f"{path} does not contain sense vectors. Expected an output of `senses`."
+            )
+        metadata, vectors = found
+        model = metadata["model"] if model is None else model
+        if not isinstance(model, tuple):
+            folder = Path(find_model_folder(model))
+            if fingerprint_of_folder(folder) != metadata["fingerprint"]:
+                raise InputError(
+                    f"The sense vectors of {path} were made with another model than that of "
+                    f"{model}. Pass the same one."
+                )
+        senses = [Sense(*each) for each in metadata["senses"]]
+        return cls(senses, vectors, metadata["forms"], layers=metadata["layers"], model=model)
+
+
+def _metadata(path):
+    """(our metadata, vectors) of a safetensors file; None of another file."""
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path}. Give an output of `senses`.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(_MARK)
+            return None if text is None else (json.loads(text), file.get_tensor("vectors"))
+    except (SafetensorError, ValueError):
+        return None
+
+
+@takes(SensesSettings)
+def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseVectors:
+    """Learns the vectors of word senses, and measures how well they tell senses apart.
+
+    A word's vector is the mean of those of its subword tokens, and a sense's the mean of those of
+    its words. The sense of a word in a new text is that with the nearest vector, by the cosine,
+    among the senses of the word (Jurafsky and Martin, Speech and Language Processing, section on
+    contextual embeddings and word sense). Senses such as "bank%river" name their word, as the sense
+    keys of WordNet do; of others, it is the marked word as it is, in lower case.
+
+        found = kb.senses(model="folder", train="senses.tsv", output="senses.safetensors")
+        found.metrics, list(found.predict("They sat on the **bank** and fished."))
+
+    Args:
+        {settings}
+        report: called with a line on how each file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer, and `train` and `dev` lists of
+    (text, sense).
+
+    Returns:
+        A `SenseVectors` of the most accurate layers (of several, the lowest). Its `metrics` are
+        `accuracy`, a dictionary with the accuracy by layers; `most_frequent_sense`, that of always
+        predicting the sense with most training examples; `layers`; and the numbers `examples`, that
+        were predicted, `words` and `senses`. Without `dev`, each example of `train` is predicted
+        from the others; the most frequent sense is that of all of them.
+
+    Raises:
+        InputError: a text does not have one marked word, a file is invalid, or the model has too
+            few layers.
+    """
+    settings = SensesSettings.of(settings)
+    model = open_model(settings.model)
+    columns = {name: getattr(settings, name) for name in ("text_column", "label_column", "header")}
+    train = _read(settings.train, columns, report)
+    dev = None if settings.dev is None else _read(settings.dev, columns, report)
+    count = model[0].config.num_hidden_states
+    choices = settings.all_layers or ["first", *(f"layer-{n}" for n in range(1, count))]
+    accuracy, best = {}, None
+    for layers in choices:
+        embedder = open_embedder(model, layers=layers, tokens="subwords")
+        vectors = _vectors(embedder, train)
+        found, index = SenseVectors._of(train, vectors, layers=layers, model=settings.model)
+        if dev is None:
+            correct = _leave_one_out(found, train, vectors, index)
+        else:
+            nearest = zip(dev, _vectors(embedder, dev), strict=True)
+            numbers = [found.nearest(word.form, vector)[0] for word, vector in nearest]
+            correct = _are_right(found, dev, numbers)
+        accuracy[layers] = round(float(np.mean(correct)), 6)
+        if best is None or accuracy[layers] > accuracy[best.layers]:
+            best = found
+    predicted = train if dev is None else dev
+    frequent = [best.most_frequent(word.form) for word in predicted]
+    best.metrics = {
+        "accuracy": accuracy,
+        "most_frequent_sense": round(float(np.mean(_are_right(best, predicted, frequent))), 6),
+        "layers": best.layers,
+        "examples": len(predicted),
+        "words": len({sense.word for sense in best.senses}),
+        "senses": len(best.senses),
+    }
+    if settings.output is not None:
+        best.save(settings.output)
+    return best
+
+
+def _read(data, columns, report):
+    if not isinstance(data, str | PathLike):
+        columns = {}
+    description, words = read_marked_words(data, **columns)
+    if report is not None and description:
+        report(description)
+    return list(words)
+
+
+def _vectors(embedder, words):
+    """The vector of each `MarkedWord`, float32 (N, D): the mean over its subword tokens."""
+    texts = TextSource([word.text for word in words], need_labels=False)
+    vectors = np.empty((len(words), embedder.width), np.float32)
+    for number, (word, found) in enumerate(zip(words, embedder(texts), strict=True)):
+        is_in_word = (found.ends > word.start) & (found.starts < word.end)
+        if not is_in_word.any():
+            raise InputError(
+                f"The marked word {word.text[word.start : word.end]!r} of line {word.line} has no "
+                "token. Mark a word."
+            )
+        vectors[number] = found.vectors[is_in_word].mean(axis=0)
+    return vectors
+
+
+def _unit(vectors):
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def _leave_one_out(found, words, vectors, index):
+    """Whether each word's sense is right, with its own vector taken out of the mean: a list."""
+    correct = []
+    for word, vector, own in zip(words, vectors, index, strict=True):
+        candidates = np.array(found.candidates(word.form))
+        means = found.vectors[candidates].astype(np.float64)
+        rest = found.senses[own].examples - 1
+        is_own = candidates == own
+        means[is_own] = (means[is_own] * (rest + 1) - vector) / max(rest, 1)
+        cosines = _unit(means) @ _unit(vector.astype(np.float64))
+        if not rest:  # nothing is left of a sense with a single example
+            cosines[is_own] = -np.inf
+        best = int(np.argmax(cosines))
+        correct.append(bool(np.isfinite(cosines[best])) and int(candidates[best]) == own)
+    return correct
+
+
+def _are_right(found, words, numbers):
+    """Whether each word has the sense of that number."""
+    pairs = zip(words, numbers, strict=True)
+    return [(word.word, word.sense) == found.senses[number][:2] for word, number in pairs]
+
+
+@takes(WordSimilaritySettings)
+def word_similarity(
+    *, report: Callable[[str], None] | None = None, **settings
+) -> list[float] | dict[str, Any]:
+    """Compares two words in context: the cosine of their vectors.
+
+        kb.word_similarity(
+            model="folder", pairs=[("the **bank** of a river", "a **bank** lends money")]
+        )
+        kb.word_similarity(model="folder", pairs="cosimlex_en.tsv", layers="layer-8")
+
+    Args:
+        {settings}
+        report: called with a line on how the file was read.
+
+    `model` may also be a pair of an encoder and its tokenizer. Two words in one text are marked
+    both, and the text is given twice.
+
+    Returns:
+        For a list, one cosine per pair. For a file a dictionary: `spearman` and `pearson`, the
+        correlations of cosines and ratings (None if one side is constant), and `pairs`, their
+        number. Of CoSimLex also `change`, the uncentered Pearson correlation of the change of the
+        similarity from the first context to the second, as SemEval 2020 had it (task 3, subtask 1).
+        Of WiC also `accuracy`, of cosines above a `threshold` being of the same sense: the
+        threshold is the best for these pairs, so that the accuracy is an upper bound.
+
+    Raises:
+        InputError: the file is invalid, its pairs are not rated, or there are fewer than two.
+    """
+    settings = WordSimilaritySettings.of(settings)
+    embedder = open_embedder(settings.model, layers=settings.layers, tokens="subwords")
+    description, pairs, layout = read_rated_pairs(settings.pairs)
+    if report is not None and description:
+        report(description)
+    words = [word for pair in pairs for word in (pair.first, pair.second)]
+    vectors = _unit(_vectors(embedder, words)).reshape(len(pairs), 2, -1)
+    cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=1, dtype=np.float64)
+    if description is None:
+        return cosines.tolist()
+    ratings = np.array([np.nan if pair.rating is None else pair.rating for pair in pairs])
+    if len(pairs) < 2 or np.isnan(ratings).any():
+        raise InputError(
+            f"{settings.pairs} has {int(np.sum(~np.isnan(ratings)))} rated pairs of {len(pairs)}. "
+            "A correlation needs two or more, and a rating of every pair."
+        )
+    is_constant = np.ptp(ratings) == 0 or np.ptp(cosines) == 0
+    metrics = {
+        "spearman": None if is_constant else float(spearmanr(ratings, cosines)[0]),
+        "pearson": None if is_constant else float(pearsonr(ratings, cosines)[0]),
+        "pairs": len(pairs),
+    }
+    if layout == "cosimlex":
+        rated, found = (each[1::2] - each[::2] for each in (ratings, cosines))
+        size = np.linalg.norm(rated) * np.linalg.norm(found)
+        metrics["change"] = float(rated @ found / size) if size else None
+    if layout == "wic":
+        metrics |= _best_threshold(cosines, ratings)
+    return metrics
+
+
+def _best_threshold(cosines, ratings):
+    """The `accuracy` of "above the `threshold` is 1", for the best of all thresholds."""
+    order = np.argsort(cosines, kind="stable")
+    values, is_same = cosines[order], ratings[order] == 1
+    # Below position n is 0, from n on 1.
+    correct = np.concatenate([[0], np.cumsum(~is_same)]) + np.concatenate(
+        [np.cumsum(is_same[::-1])[::-1], [0]]
+    )
+    edges = np.concatenate([[values[0] - 1e-6], (values[1:] + values[:-1]) / 2, [values[-1]]])
+    between = np.concatenate([[True], values[1:] > values[:-1], [True]])
+    best = int(np.argmax(np.where(between, correct, -1)))
+    return {"accuracy": float(correct[best] / len(values)), "threshold": float(edges[best])}
