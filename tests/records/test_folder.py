@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.records import DataFolder, DatasetCard, compact, padded
+from tests.messages import says
 
 CARD = {
     "format_version": 1,
@@ -75,7 +75,7 @@ def spoil(folder, how):
     [
         ("no folder", "no data folder"),
         ("no COMPLETED", "did not finish"),
-        ("no card", "There is no .*dataset_card.json. Run"),
+        ("no card", "There is no ...dataset_card.json. Run"),
         ("torn card", "Could not read the dataset card"),
         ("other json", "not a dataset card"),
         ("later version", "format version 99"),
@@ -83,13 +83,13 @@ def spoil(folder, how):
     ],
 )
 def test_a_folder_that_is_not_whole_is_rejected(folder, how, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         DataFolder.open(spoil(folder, how))
 
 
 def test_a_missing_shard_is_named(folder):
     (folder / "pretraining_data-train.tfrecord-00001-of-00002").unlink()
-    with pytest.raises(InputError, match="00001-of-00002 is missing"):
+    with says("00001-of-00002 is missing"):
         DataFolder.open(folder).shards("train")
 
 
@@ -101,5 +101,5 @@ class Vocabulary(SimpleNamespace):
 def test_the_vocabulary_must_be_the_one_of_the_examples(folder):
     data = DataFolder.open(folder)
     data.check_vocabulary(Vocabulary(sha256="ab" * 32, size=40))
-    with pytest.raises(InputError, match=r"another vocabulary \(40 tokens.* \(50 tokens"):
+    with says("another vocabulary (40 tokens... (50 tokens"):
         data.check_vocabulary(Vocabulary(sha256="cd" * 32, size=50))
