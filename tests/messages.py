@@ -12,7 +12,7 @@ from keras_bert.base.errors import InputError
 def says(message):
     """Expects an `InputError` of one line with this text in it; "..." stands for any text."""
     with pytest.raises(InputError) as error:
-        yield
+        yield error
     pattern = ".*".join(re.escape(part) for part in ["", *message.split("..."), ""])
     if not re.fullmatch(pattern, str(error.value)):
         pytest.fail(f"Expected a message with {message!r}. Received: {str(error.value)!r}")

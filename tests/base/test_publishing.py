@@ -165,7 +165,7 @@ class FullDisk(Exception):
 )
 def test_what_the_system_says_is_one_sentence(place, error, words):
     for new in (files.new_file, files.new_folder):
-        with pytest.raises(InputError, match=f"out cannot be written: {words}") as refusal:
+        with says(f"out cannot be written: {words}") as refusal:
             with new(place / "out") as temporary:
                 temporary.with_name("half").write_text("")
                 raise error

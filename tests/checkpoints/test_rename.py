@@ -168,10 +168,7 @@ def test_a_table_is_written_out_for_every_layer():
     [
         ({"q": (4, 3)}, "a file lacks the tensor Wi of shape [8, 3]"),
         ({"q": (4, 3), "Wi": (8, 3), "x": (1,)}, "has the tensor x of shape [1]"),
-        (
-            {"q": (3, 4), "Wi": (8, 3)},
-            "tensor q has the shape [3, 4]. Its config asks for [4, 3].",
-        ),
+        ({"q": (3, 4), "Wi": (8, 3)}, "tensor q has the shape [3, 4]. Its config asks for [4, 3]."),
         (
             {"q": (4, 3), "Wi": (4, 3)},
             "tensor Wi has the shape [4, 3]. Its config asks for [8, 3].",

@@ -385,9 +385,9 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):
     path = tmp_path / "a.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=message) as raised:
+    with says(message) as raised:
         make(corpus, str(path), tmp_path / "data")
-    assert "\n" not in str(raised.value) and "while running" not in str(raised.value)
+    assert "while running" not in str(raised.value)
     assert not (tmp_path / "data").exists()
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from data_gen import runner
 from data_gen.vocabulary import CountWords, learn_vocabulary
-from keras_bert.base.errors import InputError
 from keras_bert.base.files import temporary_name
 from keras_bert.cli.main import main
 from keras_bert.text import Tokenizer
@@ -230,7 +229,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         "size": 30,
         "beam_options": [f"--direct_running_mode={mode}"],
     }
-    with pytest.raises(InputError, match=r"bad\.txt, line 2 is not UTF-8[^\n]*$") as refusal:
+    with says("bad.txt, line 2 is not UTF-8") as refusal:
         learn_vocabulary(**settings)
     assert "while running" not in str(refusal.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]

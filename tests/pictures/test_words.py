@@ -92,11 +92,7 @@ def test_both_are_written(model, tmp_path):
 @pytest.mark.parametrize(
     "texts, groups, sentence",
     [
-        (
-            ["a bank", "the river"],
-            None,
-            'Text 2 ...: it has no word "bank"; its words are ...river',
-        ),
+        (["a bank", "the river"], None, 'Text 2 ... it has no word "bank"; its words are ...river'),
         (["a bank"], None, "needs two texts or more"),
         (["bank", "bank"], ["a"], "2 texts and 1 groups"),
         (["bank"] * 7, list("abcdefg"), "7 groups of 7 names"),

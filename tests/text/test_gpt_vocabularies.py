@@ -426,10 +426,7 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
         ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "with other settings than"),
         ({"model": {"ignore_merges": True}}, "asks for ignore_merges=True in its model"),
         ({"model": {"merges": [["a"]]}}, "merge 1 must be two tokens"),
-        (
-            {"added_tokens": [{"content": "<b>"}]},
-            "adds '<b>' to its special tokens",
-        ),
+        ({"added_tokens": [{"content": "<b>"}]}, "adds '<b>' to its special tokens"),
     ],
 )
 def test_other_tokenizers_are_rejected(folders, tmp_path, changes, sentence):

@@ -243,22 +243,6 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
     assert tokenizer.lowercase is True
 
 
-@pytest.mark.parametrize(
-    "config, sentence",
-    [
-        ('{"strip_accents": false}', "strip_accents=False"),
-        ('{"do_lower_case": false, "strip_accents": true}', "strip_accents=True"),
-        ('{"tokenize_chinese_chars": false}', "tokenize_chinese_chars"),
-        ('{"do_lower_case": tr', "config.json, line 1: this is not JSON"),
-    ],
-)
-def test_folders_that_ask_for_other_ids_are_rejected(tmp_path, config, sentence):
-    WordPieceVocabulary(TOKENS).save(tmp_path / "vocab.txt")
-    (tmp_path / "tokenizer_config.json").write_text(config)
-    with says(sentence):
-        Tokenizer.from_folder(tmp_path)
-
-
 def test_what_is_no_folder_is_rejected(tmp_path):
     with says("not a folder"):
         Tokenizer.from_folder(tmp_path / "none")

@@ -36,7 +36,8 @@ def write(folder, *, vocab=True, **contents):
     if vocab:
         (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
     for name, content in contents.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / f"{name}.json").write_text(text)
     return folder
 
 
@@ -137,14 +138,8 @@ def test_the_special_tokens_may_be_added_to_the_others(tmp_path):
         assert tokenizer.vocabulary.tokens == tuple(TOKENS)
 
 
-def test_a_setting_that_is_no_truth_value_is_rejected(tmp_path):
-    """The text "false" was taken for true."""
-    with says("do_lower_case is 'false'. It should be true or false"):
-        Tokenizer.from_folder(write(tmp_path, tokenizer_config={"do_lower_case": "false"}))
-
-
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("config", "sentence"),
     [
         ({"cls_token": "<s>"}, "vocab.txt has no <s>. A vocabulary needs all of [PAD], [UNK], <s>"),
         ({"unk_token": {"content": "<unk>"}}, "vocab.txt has no <unk>"),
@@ -153,11 +148,17 @@ def test_a_setting_that_is_no_truth_value_is_rejected(tmp_path):
         ({"additional_special_tokens": 5}, "additional_special_tokens should be a list"),
         ({"extra_special_tokens": {"image_token": "<image>"}}, "adds '<image>' to its special"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "a dictionary of Japanese"),
+        # The text "false" was taken for true.
+        ({"do_lower_case": "false"}, "do_lower_case is 'false'. It should be true or false"),
+        ({"strip_accents": False}, "strip_accents=False"),
+        ({"do_lower_case": False, "strip_accents": True}, "strip_accents=True"),
+        ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars"),
+        ('{"do_lower_case": tr', "config.json, line 1: this is not JSON"),
     ],
 )
-def test_what_would_give_other_ids_is_rejected(tmp_path, changes, sentence):
+def test_what_would_give_other_ids_is_rejected(tmp_path, config, sentence):
     with says(sentence):
-        Tokenizer.from_folder(write(tmp_path, tokenizer_config=changes))
+        Tokenizer.from_folder(write(tmp_path, tokenizer_config=config))
 
 
 def test_the_special_tokens_names_may_be_objects_or_missing(tmp_path):

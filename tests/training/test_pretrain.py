@@ -553,10 +553,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ({"steps": 0}, "`steps` is 0; at least 1"),
         ({"steps": None}, "Give one of `steps`, `epochs` and `minutes`"),
         ({"minutes": 5}, "Give one of `steps`"),
-        (
-            {"steps": [5, 5], "batch_size": [8, 8, 8]},
-            "`steps` has 2 values and `batch_size` 3",
-        ),
+        ({"steps": [5, 5], "batch_size": [8, 8, 8]}, "`steps` has 2 values and `batch_size` 3"),
         (
             {"gradient_accumulation": 3},
             "must be a multiple of `gradient_accumulation`, 3. Received: 8",
@@ -596,19 +593,19 @@ def test_a_vocabulary_that_did_not_make_the_rows_is_rejected(run, tmp_path):
         run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
 
 
-def test_rows_longer_than_the_model_are_rejected(run, architecture, tmp_path):
-    values = {**json.loads(architecture.read_text()), "max_position_embeddings": 12}
-    (tmp_path / "config.json").write_text(json.dumps(values))
-    with says("up to 16 tokens, but the model has only 12 positions"):
-        run(tmp_path / "run", architecture=tmp_path / "config.json")
-
-
-def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_rejected(
-    run, architecture, tmp_path
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"max_position_embeddings": 12}, "up to 16 tokens, but the model has only 12 positions"),
+        ({"vocab_size": 24}, "has vocab_size 24, less than the 25 tokens of"),
+    ],
+)
+def test_an_architecture_too_small_for_the_data_is_rejected(
+    run, architecture, tmp_path, change, message
 ):
-    values = {**json.loads(architecture.read_text()), "vocab_size": 24}
+    values = {**json.loads(architecture.read_text()), **change}
     (tmp_path / "config.json").write_text(json.dumps(values))
-    with says("has vocab_size 24, less than the 25 tokens of"):
+    with says(message):
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 

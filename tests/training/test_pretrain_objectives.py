@@ -454,11 +454,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
             "`causal_fraction` needs at least 2 examples",
         ),
         ("mlm", {"max_span_length": 4}, "`max_span_length` is for span boundaries, ... mlm. Leave"),
-        (
-            "mlm-sop",
-            {"span_boundary_weight": 0},
-            "`span_boundary_weight` is for ... mlm-sop. Leave",
-        ),
+        ("mlm-sop", {"span_boundary_weight": 0}, "`span_boundary_weight` is for ...mlm-sop. Leave"),
         (
             "span",
             {"span_boundary_weight": 0},

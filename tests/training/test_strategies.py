@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
@@ -66,9 +65,8 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError) as error, scope_of(strategy):
+    with says(said), scope_of(strategy):
         pass
-    assert said in str(error.value) and "\n" not in str(error.value)
 
 
 def test_one_device_needs_no_strategy(monkeypatch):
