@@ -43,6 +43,7 @@ _HOMES = {
     "Regressor": "keras_bert.tasks.classification.regressor",
     "MultipleChoice": "keras_bert.tasks.multiple_choice.multiple_choice",
     "Tagger": "keras_bert.tasks.tagging.tagger",
+    "SemanticRoleTagger": "keras_bert.tasks.semantic_roles.semantic_role_tagger",
     "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",

@@ -47,6 +47,9 @@ from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )
+from keras_bert.tasks.semantic_roles.semantic_role_tagger import (
+    SemanticRoleTagger as SemanticRoleTagger,
+)
 from keras_bert.tasks.span_classification.relation_classifier import (
     RelationClassifier as RelationClassifier,
 )
@@ -89,6 +92,7 @@ __all__ = [
     "Regressor",
     "RelationClassifier",
     "ScalarMix",
+    "SemanticRoleTagger",
     "SentenceOrderPretrainer",
     "SkipGram",
     "SpanClassifier",

@@ -35,6 +35,8 @@ def make(kind, labels="abc", **options):
     )
     if kind.MIN_LABELS:
         options["labels"] = list(labels)
+    if kind.KIND == "semantic-roles":
+        options["labels"] = ["O", "B-A0", "I-A0"]
     if kind.KIND == "masked-causal-lm":
         options["causal_fraction"] = 0.5
     return kind(BertEncoder(config), **options)
@@ -55,6 +57,8 @@ def batch(task):
         "span_offset": np.array([[1, 2], [1, 1], [20, 3]], "int32"),
         "word_starts": np.array([[1, 2, 4], [1, 2, 0], [1, 4, 0]], "int32"),
         "word_ends": np.array([[2, 4, 6], [2, 3, 0], [4, 5, 0]], "int32"),
+        "marked_starts": np.array([[1], [2], [4]], "int32"),
+        "marked_ends": np.array([[2], [3], [6]], "int32"),
         "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
         "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
     }

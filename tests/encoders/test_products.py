@@ -93,7 +93,7 @@ def impossible(one, other):
     if kind and pooling:
         return (pooling == "none") == (kind in POOLED)
     if kind and "crf" in pair:
-        return kind != "tagger" and pair["crf"] == "crf"
+        return kind not in ("tagger", "semantic-roles") and pair["crf"] == "crf"
     if kind and "settings" in pair:
         return pair["settings"] == "other" and kind not in OTHER
     if pooling and "causal" in pair:

@@ -80,7 +80,7 @@ CHECKS = {
     "multi-label": check_several,
     "regression": check_score,
     "multiple-choice": check_choice,
-    **dict.fromkeys(("tagger", "tagger-crf"), check_words),
+    **dict.fromkeys(("tagger", "tagger-crf", "semantic-roles"), check_words),
     "question-answering": check_answer,
     "span-classifier": check_spans,
 }

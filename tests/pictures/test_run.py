@@ -137,6 +137,12 @@ MEASURED = {
         [SimpleNamespace(tags=tags) for tags in (["B-PER", "I-PER"], ["O", "O"])],
         ("confusion", "labels", "reliability"),
     ),
+    "semantic-roles": (
+        {"scheme": "bio", "labels": ("O", "B-A0", "B-V")},
+        [{"tags": ["B-A0", "B-V"], "scores": [0.9, 0.5]}] * 2,
+        [SimpleNamespace(tags=tags) for tags in (["B-A0", "B-V"], ["O", "B-V"])],
+        ("confusion", "labels", "reliability"),
+    ),
     "question-answering": (
         {},
         [{"answer": "Oslo", "score": 0.75, "null_score": 0.0}, {"answer": "", "score": 0.5}],

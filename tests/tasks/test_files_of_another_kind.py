@@ -18,6 +18,7 @@ FILES = {
     "regression": "text_a\ttext_b\tscore\na man sits\ta man\t3.5\na dog\ta cat\t1\n",
     "multiple-choice": '{"context": "he", "choices": ["sits", "runs"], "label": 0}\n',
     "tagger": "anna B-PER\nruns O\n\nrome B-LOC\n",
+    "semantic-roles": "anna - (A0*)\nruns run (V*)\n\nrome -\n",
     "question-answering": json.dumps({"data": [{"paragraphs": [_PARAGRAPH]}]}),
     "span-classifier": '{"words": ["in", "rome"], "spans": [[1, 2, "LOC"]]}\n',
     "relation-classifier": (
@@ -43,6 +44,12 @@ REJECTED = [
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
+    (
+        "semantic-roles",
+        "tagger",
+        "line 1: the sentence has 2 predicates in column 2 and 0 columns of arguments",
+    ),
+    ("semantic-roles", "span-classifier", 'line 1: no "predicate" among the keys'),
     ("question-answering", "tagger", "line 1: not JSON .*. Expected SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
