@@ -24,8 +24,8 @@ API = {
     "tasks": (
         "Tasks",
         """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
-        SemanticRoleTagger SpanClassifier RelationClassifier FillMask Pretrainer
-        SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM SkipGram Cbow""",
+        SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
+        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM SkipGram Cbow""",
     ),
     "encoders": ("Encoders", "load BertConfig BertEncoder StaticConfig StaticEncoder ScalarMix"),
     "text": (

@@ -47,6 +47,7 @@ _HOMES = {
     "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
+    "CoreferenceResolver": "keras_bert.tasks.coreference.coreference_resolver",
     "ScalarMix": "keras_bert.heads.layer_mix",
     "load": "keras_bert.checkpoints",
     "load_task": "keras_bert.checkpoints",

@@ -32,6 +32,9 @@ from keras_bert.serving.serve import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
+from keras_bert.tasks.coreference.coreference_resolver import (
+    CoreferenceResolver as CoreferenceResolver,
+)
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM as BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
@@ -78,6 +81,7 @@ __all__ = [
     "CausalLM",
     "Cbow",
     "Classifier",
+    "CoreferenceResolver",
     "FillMask",
     "Gpt2Config",
     "GptEncoder",

@@ -59,15 +59,19 @@ def batch(task):
         "word_ends": np.array([[2, 4, 6], [2, 3, 0], [4, 5, 0]], "int32"),
         "marked_starts": np.array([[1], [2], [4]], "int32"),
         "marked_ends": np.array([[2], [3], [6]], "int32"),
+        "word_segments": np.zeros((3, 3), "int32"),
         "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
         "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
     }
     inputs = {name: arrays[name] for name in task.input}
     if len(task.input["input_ids"].shape) == 3:  # three choices, of which the last has one only
-        inputs = {name: np.stack([x, x[::-1]], axis=1) for name, x in inputs.items()}
+        several = task.encoder.input_names
+        inputs |= {name: np.stack([inputs[name], inputs[name][::-1]], axis=1) for name in several}
         inputs["input_mask"][2, 1] = 0
     symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}
     outputs = task(symbols)
+    if task.KIND == "coreference":  # one cluster has all spans of up to as many words as it may
+        return inputs, {"antecedents": np.ones((3, 3, task.max_span_length), "int32")}
     labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
     return inputs, labels
 

@@ -58,6 +58,8 @@ LATE_IMPORTS = {
     ("tasks.pretraining.pretrainer", "tasks.pretraining.signatures"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
     ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
+    ("tasks.coreference.coreference_resolver", "tasks.coreference.features"),
+    ("tasks.coreference.coreference_resolver", "tasks.coreference.signatures"),
     ("tasks.semantic_roles.semantic_role_tagger", "tasks.semantic_roles.features"),
     ("tasks.semantic_roles.semantic_role_tagger", "tasks.semantic_roles.signatures"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),

@@ -191,7 +191,7 @@ class SpanSource(TaggedSource):
                 )
             text, starts = example.text, example.starts
             if text is None:
-                text, starts = _joined(example.words)
+                text, starts = joined(example.words)
             place = {"document": example.document, "source": self}
             yield SpannedWords(example.line, text, example.words, starts, spans, **place)
 
@@ -251,7 +251,7 @@ def words_of(record, line, source):
         raise source.error(line, '"words" should be a list of strings, none of them empty.')
     words = tuple(words)
     if text is None:
-        text, starts = _joined(words)
+        text, starts = joined(words)
         return text, words, starts
     starts, end = [], 0
     for word in words:
@@ -263,7 +263,7 @@ def words_of(record, line, source):
     return text, words, tuple(starts)
 
 
-def _joined(words):
+def joined(words):
     """Words -> the text that joins them by spaces, and where each begins in it."""
     starts, end = [], 0
     for word in words:

@@ -62,6 +62,10 @@ KINDS = {
         "span_classification.relation_classifier:RelationClassifier",
         "span_classification.settings:RelationClassifierSettings",
     ),
+    "coreference": _kind(
+        "coreference.coreference_resolver:CoreferenceResolver",
+        "coreference.settings:CoreferenceSettings",
+    ),
 }
 
 
@@ -82,6 +86,7 @@ _ALIASES = {
     "squad": "question-answering",
     "span": "span-classifier",
     "spans": "span-classifier",
+    "coref": "coreference",
     "relation": "relation-classifier",
     "relations": "relation-classifier",
 }

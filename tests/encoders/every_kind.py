@@ -46,6 +46,9 @@ LINES = {
         tail=[2, 3] if n % 3 else [len(text.split()) - 1, len(text.split())],
         label="ab"[n % 2],
     ),
+    "coreference": lambda n, text: _json(
+        words=text.split(), clusters=[[[0, 1], [2, 3 + n % 2]], [[1, 2], [3, 4]]]
+    ),
 }
 HEADERS = {
     "classifier": "text\tlabel\n",
@@ -65,7 +68,7 @@ def request_of(kind, file, answers):
     """The inputs of the SavedModel for the examples of a file that were answered."""
     if kind == "tagger":
         columns = {"text": [" ".join(answer["words"]) for answer in answers]}
-    elif kind in ("semantic-roles", "span-classifier", "relation-classifier"):
+    elif kind in ("semantic-roles", "span-classifier", "relation-classifier", "coreference"):
         columns = {"text": [answer["text"] for answer in answers]}
     elif kind == "question-answering":
         questions = [json.loads(line) for line in file.read_text().splitlines()]

@@ -59,6 +59,7 @@ OTHER = {
         {"span_representation": "attention", "aggregation": "last", "null_label": "a"},
         None,
     ),
+    "coreference": ({"max_span_length": 2, "max_antecedents": 2}, None),
 }
 OTHER_LINES = {
     "classifier": lambda n, text: f"{text}\t{('a', 'b', 'a|b', 'c')[n % 4]}\n",

@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_bert import (
     Classifier,
+    CoreferenceResolver,
     FillMask,
     MultipleChoice,
     PairClassifier,
@@ -71,6 +72,12 @@ MAKERS = {
     ),
     "relation-classifier": lambda: shaken(
         RelationClassifier(encoder(), TOKENIZER, labels=["in", "from"])
+    ),
+    "coreference": lambda: shaken(
+        CoreferenceResolver(
+            encoder(), TOKENIZER, max_length=24, max_span_length=3, max_antecedents=8
+        ),
+        size=0.3,
     ),
     "fill-mask": lambda: FillMask(encoder(), TOKENIZER),
     "encoder": encoder,

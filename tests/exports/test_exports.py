@@ -79,7 +79,7 @@ IN_SIZE = {
 # Those whose files are asked in bfloat16, too.
 IN_BFLOAT16 = ("tagger-crf", "question-answering")
 # They have no `ids`, which do not tell where words end.
-WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier")
+WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
 # Texts that have a word, and fit into a row beside the other one.
 SIZES = [TOKENIZER.tokenize(texts).row_lengths().numpy() for texts in (TEXTS, OTHERS)]
 FITTING = np.flatnonzero((SIZES[0] > 0) & (sum(SIZES) < 15))[:20].tolist()
@@ -94,7 +94,7 @@ INPUTS = {
     **dict.fromkeys(
         ("classifier", "multi-label", "tagger", "tagger-crf", "encoder"), {"text": TEXTS}
     ),
-    "span-classifier": {"text": WHOLE},
+    **dict.fromkeys(("span-classifier", "coreference"), {"text": WHOLE}),
     **dict.fromkeys(("pair-classifier", "regression"), {"text_a": TEXTS, "text_b": OTHERS}),
     "question-answering": {"question": WHOLE[::-1], "context": WHOLE},
     "multiple-choice": {

@@ -155,6 +155,12 @@ MEASURED = {
         labelled(None, None),
         ("confusion", "labels", "reliability"),
     ),
+    "coreference": (
+        {"max_span_length": 3},
+        [{"expected": [[span([0, 1], "", 1), span([1, 2], "", 1)]], "clusters": []}] * 2,
+        labelled(None, None),
+        (),
+    ),
     "relation-classifier": (
         {"labels": ("in", "none"), "null_label": "none"},
         [{"label": "in", "score": 0.75}] * 2,

@@ -21,6 +21,7 @@ FILES = {
     "semantic-roles": "anna - (A0*)\nruns run (V*)\n\nrome -\n",
     "question-answering": json.dumps({"data": [{"paragraphs": [_PARAGRAPH]}]}),
     "span-classifier": '{"words": ["in", "rome"], "spans": [[1, 2, "LOC"]]}\n',
+    "coreference": '{"words": ["ada", "saw", "her"], "clusters": [[[0, 1], [2, 3]]]}\n',
     "relation-classifier": (
         '{"words": ["ada", "in", "rome"], "head": [0, 1], "tail": [2, 3], "label": "in"}\n'
         '{"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": "of"}\n'
@@ -54,6 +55,8 @@ REJECTED = [
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
+    ("coreference", "tagger", "^Could not read FILE as documents with coreference: line 1"),
+    ("coreference", "span-classifier", 'line 1: no "clusters" among the keys'),
     ("relation-classifier", "span-classifier", 'line 1: no "head" among the keys'),
 ]
 

@@ -36,6 +36,10 @@ TABLES = {
         {"question": "who?", "context": "by ann", "answers": [{"text": "ann", "answer_start": 3}]}
     ],
     "span-classifier": [SPAN, {"text": "nothing", "spans": []}],
+    "coreference": [
+        {"words": ["ada", "knows", "her"], "clusters": [[[0, 1], [2, 3]]]},
+        {"words": ["ada"], "clusters": []},
+    ],
     "relation-classifier": [{**PAIR, "label": "in"}, {**PAIR, "label": "of"}],
 }
 
