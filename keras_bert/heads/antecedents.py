@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_bert.heads.span_representation import WordMeans
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.gathering import at_positions, look_up
 
@@ -16,20 +15,41 @@ _BUCKETS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class DocumentWords(WordMeans):
-    """The vectors of a document's words, of which each is in one of its sequences.
+class DocumentWords(Layer):
+    """The mean of the tokens of each of a document's words, which are in several sequences.
 
     Shapes: hidden (B n, S, D), the sequences of all documents; grouped (B, n, S), for the number
     of sequences; segments (B, W) int, the sequence of each word; starts, ends (B, W) int, its
-    tokens there, ends exclusive -> (B, W, D).
+    tokens there, ends exclusive -> (B, W, D). A word without a token, such as padding, has the
+    vector 0.
+
+    A mean is a difference of two sums from the beginning of the sequence, in float32: a matrix of
+    words by tokens, as in `WordMeans`, would grow with the square of a document's length.
+
+    Args:
+        last: take the last token, see `WordMeans`.
     """
+
+    def __init__(self, *, last=False, **kwargs):
+        super().__init__(**kwargs)
+        self.last = last
 
     def call(self, hidden, grouped, segments, starts, ends):
         batch, count, length = ops.shape(grouped)
-        hidden = ops.reshape(hidden, (batch, count * length, hidden.shape[-1]))
-        shift = ops.cast(segments, "int32") * length
-        starts, ends = (ops.cast(each, "int32") + shift for each in (starts, ends))
-        return super().call(hidden, starts, ends)
+        segments, starts, ends = (ops.cast(x, "int32") for x in (segments, starts, ends))
+        if self.last:
+            starts = ops.maximum(starts, ends - 1)  # not before a word without a token
+        sums = ops.cumsum(ops.cast(hidden, "float32"), axis=1)
+        sums = ops.concatenate([ops.zeros_like(sums[:, :1]), sums], axis=1)  # (B n, 1 + S, D)
+        size = sums.shape[-1]
+        sums = ops.reshape(sums, (batch, count * (1 + length), size))
+
+        def up_to(tokens):
+            found = at_positions(sums, segments * (1 + length) + tokens)
+            return ops.reshape(found, (*ops.shape(tokens), size))
+
+        tokens = ops.cast(ops.maximum(ends - starts, 1), "float32")[..., None]
+        return ops.cast((up_to(ends) - up_to(starts)) / tokens, self.compute_dtype)
 
     def compute_output_shape(
         self, hidden_shape, grouped_shape, segments_shape, starts_shape, ends_shape
