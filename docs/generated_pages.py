@@ -25,13 +25,18 @@ API = {
         "Tasks",
         """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
         SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
-        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM SkipGram Cbow""",
+        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM
+        BidirectionalLM SkipGram Cbow""",
     ),
-    "encoders": ("Encoders", "load BertConfig BertEncoder StaticConfig StaticEncoder ScalarMix"),
+    "encoders": (
+        "Encoders",
+        """load BertConfig BertEncoder OpenAIGptConfig Gpt2Config GptEncoder BilmConfig BilmEncoder
+        AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
+    ),
     "text": (
         "Text and data",
-        """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary load_vocabulary learn_vocabulary
-        pretraining_data inspect""",
+        """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary GptVocabulary
+        ByteLevelVocabulary load_vocabulary learn_vocabulary pretraining_data inspect""",
     ),
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (

@@ -39,7 +39,6 @@ _LOSSES = {
     "forward_lm_loss": "next-token",
     "backward_lm_loss": "previous-token",
 }
-_LOSSES = {"masked_lm_loss": "masked-token", "causal_lm_loss": "next-token"}
 # Those of static vectors, with which no baseline compares.
 _VECTOR_LOSSES = {"skip_gram_loss": "skip-gram", "cbow_loss": "CBOW"}
 

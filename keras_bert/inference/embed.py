@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.heads.layer_choice import LAST, MEAN, SUM, layer_numbers
+from keras_bert.heads.layer_choice import CONCAT, layer_numbers
 from keras_bert.heads.layer_mix import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame
@@ -227,8 +227,8 @@ def layers_model(encoder, choice):
     In a graph the layers above those chosen are not computed. Raises `InputError` if the model has
     too few layers for the choice.
     """
-    _, how = layer_numbers(choice, layers=encoder.config.num_hidden_states - 1)
-    if choice != LAST and how in (SUM, MEAN):
+    numbers, how = layer_numbers(choice, layers=encoder.config.num_hidden_states - 1)
+    if len(numbers) > 1 and how != CONCAT:
         encoder.require("layer-mix")
     inputs = encoder.symbolic_inputs()
     states = encoder(inputs, outputs=("hidden_states",))["hidden_states"]

@@ -86,7 +86,11 @@ class GenerateSettings(Settings):
         at_most=1,
     )
     seed: int = setting(
-        0, help="seed of the random choice; the same seed gives the same text", unit="N"
+        0,
+        help="seed of the random choice; the same seed gives the same text",
+        unit="N",
+        at_least=0,
+        at_most=2**32 - 1,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.windows import windows
-from keras_bert.text.ragged import kept, of_values
+from keras_bert.text.ragged import kept, of_values, row_ids
 
 # Words per call of the tokenizer's graph, which share the cost of the call.
 _WORDS_PER_CALL = 4000
@@ -127,7 +127,7 @@ def cut(texts, starts, ends):
     """The characters `starts` up to `ends`, ragged (B, None), of texts (B,): ragged string."""
     # Decoded once, because `tf.strings.substr` would copy a text for each of its words.
     points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-    base = tf.cast(tf.gather(points.row_starts(), starts.value_rowids()), tf.int32)
+    base = tf.cast(tf.gather(points.row_starts(), row_ids(starts)), tf.int32)
     positions = tf.ragged.range(base + starts.values, base + ends.values)
     words = tf.strings.unicode_encode(tf.gather(points.values, positions), "UTF-8")
     return starts.with_values(words)
@@ -204,7 +204,7 @@ class _Edges:
         self._ids, self._text = tokenized.ids.flat_values, text
         splits = tf.cast(tokenized.ids.row_splits, tf.int32)
         word_splits = tf.cast(tokenized.firsts.row_splits, tf.int32)
-        text_of_word = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+        text_of_word = tf.cast(row_ids(tokenized.firsts), tf.int32)
         self._starts = tokenized.firsts.flat_values + tf.gather(splits, text_of_word)  # (words,)
         # The first token of each word, and the end of the last one.
         self._edges = tf.concat([self._starts, splits[-1:]], axis=0)
@@ -247,7 +247,7 @@ class _Edges:
 
 def _with_short_words(tokenized, *, most):
     """The same words, truncated to `most` tokens each."""
-    texts = tf.cast(tokenized.firsts.value_rowids(), tf.int32)
+    texts = tf.cast(row_ids(tokenized.firsts), tf.int32)
     splits = tf.cast(tokenized.ids.row_splits, tf.int32)
     starts = tokenized.firsts.flat_values + tf.gather(splits, texts)
     lengths = tf.concat([starts[1:], splits[-1:]], axis=0) - starts  # (words,)

@@ -207,7 +207,7 @@ class TextSource(ExampleSource):
                 raise self.error(line, f"{missing_label(value)}.")
             if self._need_labels:
                 what = "a pair of a text" if self.columns.texts == TEXT else "two texts"
-                raise self.error(line, f"no label; give {what} and the label.")
+                raise self.error(line, f"no label. Give {what} and the label.")
         elif self._need_labels and self._form is not score and label is None:
             if value is None and column in self._records.class_labels:
                 return None

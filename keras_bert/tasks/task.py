@@ -134,11 +134,11 @@ class Task(keras.Model):
         self.bilstm = bilstm
         policy = encoder.layer_policy
         self.layer_choice = layers or (LAST if layer_mix is None else "mix-all")
-        if self.layer_choice != LAST:
-            encoder.require("layer-mix")
         self.layer_numbers, how = layer_numbers(
             self.layer_choice, layers=encoder.config.num_hidden_states - 1
         )
+        if how == MIX or (len(self.layer_numbers) > 1 and how != CONCAT):
+            encoder.require("layer-mix")
         if how == MIX:
             self.layer_mix = {"layer_norm_eps": None, "l2": 0.0} | (layer_mix or {})
             self.scalar_mix = ScalarMix(

@@ -15,7 +15,7 @@ from keras_bert.text.normalization import (
     utf8_width,
     valid_utf8,
 )
-from keras_bert.text.ragged import kept
+from keras_bert.text.ragged import kept, row_ids
 from keras_bert.text.vocabulary import END_OF_WORD, MAX_WORD_LENGTH, UNK
 
 
@@ -97,7 +97,7 @@ class Merging(tf.Module, abc.ABC):
         position = tf.searchsorted(self._numbers, numbers)
         known = tf.gather(self._numbers, position) == numbers
         ids = tf.where(known, tf.gather(self._number_ids, position), self._unk_id)
-        state = (ids, widths.values, symbols.value_rowids())
+        state = (ids, widths.values, row_ids(symbols))
         flat = tf.TensorShape([None])
         _, done = tf.while_loop(
             lambda state, done: tf.size(state[0]) > 0,
@@ -205,7 +205,7 @@ class _OverWords(Merging):
         which = tf.cast(words.values, tf.int64) - 1  # (W,) -1: not among the whole words
         missing = tf.where(which < 0)[:, 0]  # (M,)
         found = characters(texts)
-        base = tf.gather(found.text_positions, tf.gather(words.value_rowids(), missing))
+        base = tf.gather(found.text_positions, tf.gather(row_ids(words), missing))
         first, last = (
             tf.searchsorted(found.positions, base + tf.gather(edges.values, missing))
             for edges in (starts, ends)
@@ -220,9 +220,9 @@ class _OverWords(Merging):
         known_widths = known.with_values(tf.gather(self._widths, known.values))
         widths = tf.gather(tf.concat([known_widths, widths], axis=0), which)
         after = tf.cumsum(widths.values)  # (T,) counted from the first word of the batch
-        first = tf.gather(starts.values, ids.value_rowids())
+        first = tf.gather(starts.values, row_ids(ids))
         before_word = tf.gather(tf.concat([[0], after], axis=0), ids.row_splits[:-1])
-        token_ends = first + after - tf.gather(before_word, ids.value_rowids())
+        token_ends = first + after - tf.gather(before_word, row_ids(ids))
         begins = tf.ragged.range(ids.row_lengths()).values == 0
         token_splits = tf.gather(ids.row_splits, words.row_splits)
         return tuple(
@@ -250,7 +250,7 @@ class BytePairEncoding(_OverWords):
         total = tf.reduce_sum(widths, axis=1)
         keep = tf.repeat(short, lengths) | (tf.ragged.range(lengths).values < 1)
         points, widths = (kept(points.with_values(v), keep) for v in (values, widths.values))
-        rows = points.value_rowids()
+        rows = row_ids(points)
         short = tf.gather(short, rows)
         points = points.with_values(tf.where(short, points.values, _UNKNOWN))
         widths = widths.with_values(tf.where(short, widths.values, tf.gather(total, rows)))
@@ -364,7 +364,7 @@ class ByteLevelEncoding(Merging):
         ends = tf.cumsum(tf.gather(widths, back).values)  # (T,) the tokens of a text are the text
         token_splits = tf.gather(ids.row_splits, words.row_splits)
         ids = tf.RaggedTensor.from_row_splits(ids.values, token_splits, validate=False)
-        rows = ids.value_rowids()
+        rows = row_ids(ids)
         prefix = tf.cast(tf.strings.length(texts) - tf.strings.length(given), tf.int64)
         # The bytes of earlier texts, without the spaces that were put before them.
         ends -= tf.gather(tf.cumsum(prefix), rows)
@@ -394,9 +394,9 @@ class ByteLevelEncoding(Merging):
         # After the first word of its text.
         before = tf.cumsum(tf.cast(is_word, tf.int64), exclusive=True)
         text_before = tf.gather(tf.concat([before, [0]], axis=0), ids.row_splits[:-1])
-        inside = before > tf.gather(text_before, ids.value_rowids())
+        inside = before > tf.gather(text_before, row_ids(ids))
         text_ends = tf.gather(
-            tf.gather(tf.concat([[0], ends], axis=0), ids.row_splits[1:]), ids.value_rowids()
+            tf.gather(tf.concat([[0], ends], axis=0), ids.row_splits[1:]), row_ids(ids)
         )
         empty = tf.where(inside, last_end, tf.minimum(next_start, text_ends))
         starts = tf.where(is_word, tf.maximum(starts, next_start), empty)

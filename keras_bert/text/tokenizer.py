@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert.base.formatting import counted, html_table, percent
 from keras_bert.text.bpe import ByteLevelEncoding, BytePairEncoding, GptEncoding, with_prefix_space
 from keras_bert.text.normalization import characters, clean, fast_wordpiece, normalize
-from keras_bert.text.ragged import kept
+from keras_bert.text.ragged import kept, row_ids
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH, SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
@@ -75,8 +75,8 @@ def to_source(texts, starts, ends, *, normalize):
     source = tf.repeat(tf.range(count), size)  # (N,) normalized byte -> source character
     before = tf.cumsum(size, exclusive=True)
     row_bytes = tf.gather(tf.concat([before, [tf.reduce_sum(size)]], axis=0), row_splits[:-1])
-    base = tf.cast(tf.gather(row_bytes, starts.value_rowids()), tf.int64)  # (T,)
-    row_start = tf.cast(tf.gather(row_splits[:-1], starts.value_rowids()), tf.int32)
+    base = tf.cast(tf.gather(row_bytes, row_ids(starts)), tf.int64)  # (T,)
+    row_start = tf.cast(tf.gather(row_splits[:-1], row_ids(starts)), tf.int32)
     # An empty token (an end-of-word mark or white space alone) is where the one before it ends.
     empty, at_start = starts.values == ends.values, ends.values == 0
     last = tf.gather(source, base + tf.maximum(ends.values - 1, 0))
@@ -146,7 +146,7 @@ class WordPiece(tf.Module):
         # Counted by the positions of all characters: to cut long words out of a long text would
         # copy the text for each of them.
         all_characters = characters(texts)
-        rows = tf.boolean_mask(ids.value_rowids(), ~continues)
+        rows = tf.boolean_mask(row_ids(ids), ~continues)
         base = tf.gather(all_characters.text_positions, rows)
         first = tf.searchsorted(all_characters.positions, base + word_starts)
         last = tf.searchsorted(all_characters.positions, base + word_ends)

@@ -526,16 +526,10 @@ class LabelledRunSettings(RunSettings):
                 "`train` and `dev` are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
-        layers = self.layers if isinstance(self.layers, list) else [self.layers]
-        for choice in layers:
-            check_layers(choice, learned=True)
-        for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
-            if getattr(self, name) and not {*layers} & {*MIXES}:
-                raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
+        _check_layers(self)
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError("`freeze_static_vectors` needs `static_vectors`.")
-        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+        _check_seeds(self)
         for name, default in (
             ("train_layers", None),
             ("layer_decay", 1.0),
@@ -566,6 +560,20 @@ class LabelledRunSettings(RunSettings):
     def _of_task(self, belongs):
         fields = dataclasses.fields(settings_class(self.task))
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
+
+
+def _check_layers(settings):
+    layers = settings.layers if isinstance(settings.layers, list) else [settings.layers]
+    for choice in layers:
+        check_layers(choice, learned=True)
+    for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
+        if getattr(settings, name) and not {*layers} & {*MIXES}:
+            raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
+
+
+def _check_seeds(settings):
+    if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
+        raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -680,6 +688,8 @@ class SweepSettings(LabelledRunSettings):
         for name in ("learning_rate", "batch_size", "epochs", "layers"):
             if not getattr(self, name):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
+        _check_layers(self)
+        _check_seeds(self)
         for values in self.runs().values():
             finetune_settings(self.task).of(values)
 
@@ -782,10 +792,9 @@ class GlueSettings(_SweepOfGlueSettings):
                 "`strategy` multiworker trains one model on several machines, and `glue` trains "
                 "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
             )
+        _check_seeds(self)
         for name in self.tasks:
             self.of_task(name)  # checks the combinations
-        if self.seed + self.num_seeds - 1 > LARGEST_SEED:
-            raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
 
     @property
     def grid(self):

@@ -170,9 +170,9 @@ def test_a_table_is_written_out_for_every_layer():
         ({"q": (4, 3), "Wi": (8, 3), "x": (1,)}, r"has the tensor x of shape \[1\]"),
         (
             {"q": (3, 4), "Wi": (8, 3)},
-            r"tensor q has the shape \[3, 4\]; its config asks .*\[4, 3\]",
+            r"tensor q has the shape \[3, 4\]\. Its config asks .*\[4, 3\]",
         ),
-        ({"q": (4, 3), "Wi": (4, 3)}, r"tensor Wi has the shape \[4, 3\]; .*\[8, 3\]"),
+        ({"q": (4, 3), "Wi": (4, 3)}, r"tensor Wi has the shape \[4, 3\]\. .*\[8, 3\]"),
     ],
 )
 def test_missing_unknown_and_misshapen_tensors_are_named(shapes, message):

@@ -134,7 +134,7 @@ BAD = [
     ),
     (binary_of(["a"], np.full((1, 3), np.inf)), "vector 1 has a number that is not finite"),
     (binary_of(["a"], np.ones((1, 3))) + b"more", "more than the 1 words of its first line"),
-    (gzip.compress(b"a 1 2\n" * 9000)[:-9], "the compressed file is cut short or damaged"),
+    (gzip.compress(b"a 1 2\n" * 9000, mtime=0)[:-9], "the compressed file is cut short or damaged"),
 ]
 
 

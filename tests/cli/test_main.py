@@ -92,7 +92,7 @@ def test_an_unknown_flag_of_a_data_job_is_reported_before_missing_ones(
 
 def test_the_number_of_beam_workers_is_checked(capsys):
     assert cli.main(["vocab", "--direct_num_workers=-4"]) == 2
-    assert "--direct_num_workers is -4; it must be 1 or more" in capsys.readouterr().err
+    assert "--direct_num_workers is -4. It must be 1 or more" in capsys.readouterr().err
 
 
 def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, capsys):

@@ -44,7 +44,7 @@ def test_what_is_left_open_follows_from_the_rest(given, expected):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"max_length": 16, "max_predictions": 17}, "`max_predictions` is 17; .* `max_length`, 16"),
+        ({"max_length": 16, "max_predictions": 17}, "`max_predictions` is 17. .* `max_length`, 16"),
         ({"mask_unit": "span"}, "`objective` mlm-nsp it must be token or whole-word"),
         ({"objective": "span", "mask_unit": "token"}, "`objective` span it must be span"),
         ({"min_characters": 9, "max_characters": 8}, "at least `min_characters`, 9"),

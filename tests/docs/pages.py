@@ -95,4 +95,5 @@ def named_flags(page):
         inside ^= line.startswith("```")
         if not inside and not line.startswith("    "):
             for code in re.findall(r"`(--[^`]*)`", line):
-                yield from ((number, flag) for flag in re.findall(r"--[a-z][a-z-]*(?![\w])", code))
+                flags = re.findall(r"--[a-z][a-z0-9-]*(?![\w-])", code)
+                yield from ((number, flag) for flag in flags)

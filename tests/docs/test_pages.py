@@ -20,6 +20,7 @@ from keras_bert.tasks import finetuned_kinds
 from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
 from tests.eagerly import eagerly
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
+from tests.pretraining_folder import make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -113,6 +114,12 @@ def place(tmp_path_factory):
     for name in ("runs/a/model", "runs/pretrained/model"):
         shutil.copytree(folder / "FOLDER", folder / name)
     kb.FillMask(encoder, tokenizer).save(folder / "FOLDER-OF-A-MASKED-LM")
+    config = kb.OpenAIGptConfig(
+        vocab_size=len(tokenizer), n_positions=64, n_embd=8, n_layer=1, n_head=2
+    )
+    kb.CausalLM(kb.GptEncoder(config), tokenizer).save(folder / "runs/gpt")
+    make_data_folder(folder / "data", rows=64, eval_examples=8, objective="mlm")
+    shutil.copy(folder / "data/vocab.txt", folder / "words.txt")
     # Pages on layers speak of four of them.
     deeper = make_encoder(tokenizer, num_hidden_layers=4, hidden_size=8)
     save_folder(deeper, tokenizer, folder / "folder")

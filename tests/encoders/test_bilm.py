@@ -175,7 +175,7 @@ CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
 BAD = {
     "another size": (
         {"options": set_option("lstm", "dim", 11)},
-        r"the tensor RNN_0.* has the shape \[12, 40\]; its config asks for \[12, 44\]",
+        r"the tensor RNN_0.* has the shape \[12, 40\]\. Its config asks for \[12, 44\]",
     ),
     "fewer layers": (
         {"options": set_option("lstm", "n_layers", 1)},
@@ -191,7 +191,7 @@ BAD = {
     ),
     "more filters": (
         {"options": set_option("char_cnn", "filters", [[1, 4], [2, 5], [5, 7]])},
-        r"has the shape \[15, 6\]; its config asks for \[16, 6\]",
+        r"has the shape \[15, 6\]\. Its config asks for \[16, 6\]",
     ),
     "no filters": (
         {"options": set_option("char_cnn", "filters", [])},
@@ -216,7 +216,7 @@ BAD = {
     "a missing tensor": ({"weights": replace("char_embed", None)}, "lacks the tensor char_embed"),
     "texts": (
         {"weights": replace(f"{CELL}/B", np.array([b"x"] * 40))},
-        "holds .* values; weights should be floats",
+        r"holds .* values\. Weights should be floats",
     ),
     "NaN": ({"weights": replace(f"{CELL}/B", np.full(40, np.nan, "f"))}, "holds NaN or infinity"),
     "a file cut short": ({"weights": cut}, "is not a whole HDF5 file"),

@@ -33,7 +33,7 @@ CONFIG = {
     "num_highway_layers": 1,
 }
 # What the paper does with the features: a mix of the layers, frozen, under a BiLSTM.
-FEATURES = {"freeze_encoder": True, "scalar_mix": True, "scalar_mix_l2": 0.001, "dropout": 0.5}
+FEATURES = {"freeze_encoder": True, "layers": "mix-all", "scalar_mix_l2": 0.001, "dropout": 0.5}
 OPTIONS = {
     "tagger": {**FEATURES, "bilstm": 8},
     "classifier": {**FEATURES, "bilstm": 8, "pooling": "max"},

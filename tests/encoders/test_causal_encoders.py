@@ -192,7 +192,9 @@ def test_the_next_token_loss_is_added_with_its_weight():
             lm_loss = tf.reduce_mean(nats[ids[:, 1:] > 0])
         weights = [w.value for w in task.encoder.trainable_weights]
         none = tf.UnconnectedGradients.ZERO
-        of_both, of_lm = (tape.gradient(x, weights, none) for x in (loss, lm_loss))
+        of_both, of_lm = (
+            tape.gradient(x, weights, unconnected_gradients=none) for x in (loss, lm_loss)
+        )
         gradients.append((float(loss), float(lm_loss), of_both, of_lm))
     (loss, lm_loss, of_task, of_lm), (both, _, of_both, _) = gradients
     assert both == pytest.approx(loss + 0.5 * lm_loss, rel=1e-5)

@@ -189,7 +189,7 @@ def test_a_config_of_another_encoder():
     for values, message in [
         ({"units": 3, "bidirectional": True}, "bidirectional = True, which"),
         ({}, "lacks the field 'units'"),
-        ({"model_type": "bert"}, "describes a 'bert' model; this encoder reads .* gru"),
+        ({"model_type": "bert"}, r"describes a 'bert' model\. This encoder reads .* gru"),
     ]:
         with pytest.raises(InputError, match=message):
             GruConfig.from_dict(values)

@@ -198,7 +198,7 @@ def test_fit_trains_from_python(data):
 NONE = {"window": None, "subsample": None}
 BAD = [
     (
-        {**NONE, "objective": None},
+        {**NONE, "objective": "mlm-nsp"},
         "A static encoder cannot be pre-trained with the objective mlm-nsp. Cho",
     ),
     ({"architecture": "tiny"}, "A bert encoder cannot be pre-trained with the objective skip-gram"),

@@ -191,15 +191,11 @@ def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 
-def test_a_causal_lm_fills_no_mask_and_is_not_exported_as_if_it_did(tokenizer, tmp_path, capsys):
+def test_a_causal_lm_fills_no_mask(tokenizer, tmp_path):
     """At a [MASK] its head predicts what comes after it."""
     make(CausalLM, tokenizer, is_decoder=True).save(tmp_path / "model")
     with pytest.raises(InputError, match=r"a causal LM, which .* cannot fill \[MASK\]"):
         fill_mask(model=tmp_path / "model", text="[MASK]")
-    output = tmp_path / "exported"
-    assert main(["export", "--model", str(tmp_path / "model"), "--output", str(output)]) == 2
-    assert "transformers opens its folder with AutoModelForCausalLM" in capsys.readouterr().err
-    assert not output.exists()
 
 
 def test_the_command_prints_candidates_and_what_comes_next(folder, task, capsys):

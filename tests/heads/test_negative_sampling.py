@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_bert.heads.negative_sampling import NegativeSampling
 
@@ -71,8 +70,11 @@ def expected(v, u, batch, *, cbow):
     return nats, dv, du
 
 
+@pytest.mark.only_tensorflow
 @pytest.mark.parametrize("cbow", [False, True])
 def test_nats_and_gradients_are_those_of_the_definition(cbow, batch):
+    import tensorflow as tf
+
     rng = np.random.default_rng(1)
     v, u = rng.normal(size=(2, V, D))
     embedding = keras.layers.Embedding(V, D)

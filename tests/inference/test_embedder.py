@@ -160,7 +160,7 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"layers": "middle"}, "`layers` is 'middle'. It should be last, .* or first"),
+        ({"layers": "middle"}, "`layers` is 'middle'. It should be last, .* or layer-K"),
         ({"tokens": "letters"}, "`tokens` is 'letters'. It should be words-mean, "),
         ({"max_length": 41}, "`max_length` is 41, but the model has 40 positions"),
         ({"max_length": 2}, "`max_length` is 2; at least 3 is needed"),

@@ -85,7 +85,7 @@ def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
     unlabelled = read(columns(0, 1), labels=["O", "B-X", "I-X"], need_tags=False, word_column=1)
     assert pairs(unlabelled)[2] == (("BRUSSELS", "1996-08-22"), None)
     for given in ("5", "word", "0"):
-        with pytest.raises(InputError, match=r'has no column "\w+"; .* are 1 to 4\.$'):
+        with pytest.raises(InputError, match=r'has no column "\w+"\. .* are 1 to 4\.$'):
             read(CONLL_2003, tag_column=given)
     with pytest.raises(InputError, match="cannot be the same column"):
         read(CONLL_2003, tag_column="1", word_column=1)
@@ -157,7 +157,7 @@ def test_conllu_gives_the_syntactic_words_and_any_column(read):
     blank = CONLLU.replace("PRON", "_").replace("AUX", "_").replace("PART", "_")
     untagged = pairs(read(blank, need_tags=False))
     assert [tags for _, tags in untagged] == [None, ("PROPN",)]
-    with pytest.raises(InputError, match='no column "pos"; .* "ID", "FORM", "LEMMA"'):
+    with pytest.raises(InputError, match=r'no column "pos"\. .* "ID", "FORM", "LEMMA"'):
         read(CONLLU, tag_column="pos")
     for bad, said in (
         ("2\tx\n", "line 12: 2 columns; a word of CoNLL-U has 10"),

@@ -145,7 +145,7 @@ def test_broken_lines_of_qqp_are_left_out_and_counted(folder):
 def test_bad_input(folder, tmp_path):
     with pytest.raises(InputError, match="no task 'SNLI'. Its tasks are CoLA, SST-2, MRPC, STS-B"):
         glue_settings("SNLI", folder)
-    with pytest.raises(InputError, match="AX has no training file; train on MNLI"):
+    with pytest.raises(InputError, match="AX has no training file. Train on MNLI"):
         glue_settings("AX", folder)
     with pytest.raises(InputError, match=r"RTE has no train.tsv in .*. Expected .*RTE/train"):
         glue_settings("RTE", tmp_path)
@@ -198,7 +198,9 @@ def test_what_is_handed_in_of_each_task(name, tmp_path):
     assert list(glue_submission(name, answers)) == lines
     assert write_submission(name, answers[:1], path.parent).read_text().count("\n") == 2
     if labels:
-        with pytest.raises(InputError, match=f'predicts "maybe"; the labels of GLUE\'s {name} are'):
+        with pytest.raises(
+            InputError, match=rf'predicts "maybe"\. The labels of GLUE\'s {name} are'
+        ):
             write_submission(name, [{"label": "maybe"}], path.parent)
     path.write_text("my own\n")
     with pytest.raises(InputError, match=f"{file} is a file that this command did not write"):
@@ -224,7 +226,7 @@ def test_the_metrics_of_each_task_have_the_names_that_glue_has(name):
 
 def test_answers_of_another_task_are_not_handed_in():
     with pytest.raises(
-        InputError, match='predicts "yes"; the labels of GLUE\'s RTE are "entailment"'
+        InputError, match=r'predicts "yes"\. The labels of GLUE\'s RTE are "entailment"'
     ):
         list(glue_submission("RTE", [{"label": "yes"}]))
     with pytest.raises(InputError, match="STS-B needs scores"):

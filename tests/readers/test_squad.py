@@ -173,7 +173,7 @@ def test_warnings_are_told_with_place_and_count(write):
     ("content", "message"),
     [
         (b"", "is empty. At least one line of text is needed"),
-        (b'{"data": [\n{]}', r"line 2: not JSON .* expected SQuAD's JSON, or JSON Lines"),
+        (b'{"data": [\n{]}', r"line 2: not JSON .* Expected SQuAD's JSON, or JSON Lines"),
         (b"\n\nwords\n", "line 3: not JSON"),
         (b"[1]", 'the file has no list of objects under "data"'),
         (b'{"data": 3}', 'the file has no list of objects under "data"; SQuAD\'s JSON is'),

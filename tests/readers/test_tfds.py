@@ -34,7 +34,7 @@ def several(feature):
 def prepare(root, name, features, rows, labels=None, version="1.0.0", split="train"):
     """The folder that tfds leaves: features.json, dataset_info.json, labels, two shards."""
     folder = root / name / version
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     content = {
         "pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict",
         "featuresDict": {"features": features},

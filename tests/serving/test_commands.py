@@ -288,7 +288,7 @@ def test_a_folder_whose_name_is_not_a_model_name_is_rejected(name, tmp_path, cap
 def test_a_folder_whose_name_is_not_utf_8_is_rejected(tmp_path, capsys):
     folder = tmp_path / os.fsdecode(b"a\xff")
     (folder / "1").mkdir(parents=True)
-    for given, message in ((tmp_path, "is not a valid model name"), (folder, "it should be UTF-8")):
+    for given, message in ((tmp_path, "is not a valid model name"), (folder, "It should be UTF-8")):
         assert cli.main(["serve", "--models", str(given)]) == 2
         output = capsys.readouterr().err
         assert message in output and output.count("\n") == 1 and output[:-1].isprintable()

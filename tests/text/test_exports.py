@@ -73,7 +73,7 @@ def answers(tmp_path_factory):
         cwd=folder,
         env={**environment, "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
     )
-    *found, others = map(json.loads, run.stdout.splitlines()[-3:])
+    *found, others = map(json.loads, run.stdout.splitlines()[-len(TEXTS) - 1 :])
     assert others == ["tr_TR.UTF-8", False]
     return dict(zip(TEXTS, found, strict=True))
 

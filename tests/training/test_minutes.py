@@ -106,7 +106,12 @@ def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypat
         | {"vocab": "v", "output": "o"}
     )
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
-    task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
+    task = SimpleNamespace(
+        tokenizer=tokenizer,
+        input=("input_ids",),
+        output=("masked_lm",),
+        context_windows=lambda card, vocabulary: None,
+    )
     first = []
 
     def steps_of(given, model, feeds, **more):

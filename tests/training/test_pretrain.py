@@ -533,7 +533,12 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         {**given, "vocab": "v", "output": "o", "gradient_accumulation": 2}
     )
     tokenizer = Tokenizer.from_vocab(VOCABULARY, lowercase=True)
-    task = SimpleNamespace(tokenizer=tokenizer, input=("input_ids",), output=("masked_lm",))
+    task = SimpleNamespace(
+        tokenizer=tokenizer,
+        input=("input_ids",),
+        output=("masked_lm",),
+        context_windows=lambda card, vocabulary: None,
+    )
     rows = ExamplesOfPhases.of(folders, task, steps=[7, 6], settings=settings)
     for step, folder, batch_size, first in ((6, 0, 4, 12), (7, 1, 2, 0), (9, 1, 2, 4)):
         found = rows.at(step).training(step).take(3)

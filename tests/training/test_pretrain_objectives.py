@@ -416,7 +416,11 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         row, number = np.nonzero(weights["masked_lm"])
         columns = masked["masked_lm_positions"].numpy()[row, number]
         original[row, columns] = labels["masked_lm"].numpy()[row, number]
-        causal = SimpleNamespace(input=("input_ids", "input_mask"), output=("causal_lm",))
+        causal = SimpleNamespace(
+            input=("input_ids", "input_mask"),
+            output=("causal_lm",),
+            context_windows=lambda card, vocabulary: None,
+        )
         [(x, y, counts)] = training_dataset(folder, task=causal, **options).take(1)
         np.testing.assert_array_equal(x["input_ids"], original)
         np.testing.assert_array_equal(y["causal_lm"], original[:, 1:])
@@ -425,6 +429,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
             input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
             output=("masked_lm", "causal_lm"),
             causal_fraction=0.25,
+            context_windows=lambda card, vocabulary: None,
         )
         first = round(batch_size / 4)
         [(x, y, counts)] = training_dataset(folder, task=both, **options).take(1)

@@ -192,7 +192,8 @@ def test_a_sweep_over_layers_compares_them_over_seeds(given, tmp_path, capsys):
 
 
 def test_a_sweep_over_layers_has_one_rate_unless_more_are_given():
-    given = {"train": "a", "dev": "b", "output": "o", "layers": ["first", "mix-last-4"]}
+    given = {"task": "tagger", "train": "a", "dev": "b", "output": "o"}
+    given["layers"] = ["first", "mix-last-4"]
     of = sweep_settings("tagger").of
     assert list(of(given).runs()) == [
         "first-rate-5e-05-batch-32-epochs-3",

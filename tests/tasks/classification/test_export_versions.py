@@ -135,7 +135,7 @@ def test_what_is_exported_is_told_by_the_folder_and_by_flags(model_folder, tmp_p
     for wrong, message in (
         ({"top_k": 3}, "`top_k` is for .MASK., and .* contains a model of the task classifier"),
         ({"tokens": "none"}, "`layers` and `tokens` are for embeddings. Pass `encoder=True`"),
-        ({"encoder": True, "top_k": 3}, "embeddings have no candidates"),
+        ({"encoder": True, "top_k": 3}, "Embeddings have no candidates"),
         ({"encoder": True, "layers": "sum-last-4"}, "needs a model of at least 4 layers"),
         ({"output": tmp_path / "x.tflite", "encoder": True, "layers": "first"}, "`layers` is for"),
         ({"output": tmp_path / "x.tflite", "max_length": 8}, "`max_length` is for a SavedModel"),
