@@ -45,6 +45,8 @@ def make(kind, labels="abc", **options):
     )
     if kind.MIN_LABELS:
         options["labels"] = list(labels)
+    if kind.KIND == "semantic-roles":
+        options["labels"] = ["O", "B-A0", "I-A0"]
     if kind.KIND == "masked-causal-lm":
         options["causal_fraction"] = 0.5
     return kind(BertEncoder(config), **options)
@@ -65,6 +67,9 @@ def batch(task):
         "span_offset": np.array([[1, 2], [1, 1], [20, 3]], "int32"),
         "word_starts": np.array([[1, 2, 4], [1, 2, 0], [1, 4, 0]], "int32"),
         "word_ends": np.array([[2, 4, 6], [2, 3, 0], [4, 5, 0]], "int32"),
+        "marked_starts": np.array([[1], [2], [4]], "int32"),
+        "marked_ends": np.array([[2], [3], [6]], "int32"),
+        "word_segments": np.zeros((3, 3), "int32"),
         "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
         "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
     }
@@ -73,10 +78,13 @@ def batch(task):
         arrays = {n: x.astype("int32") for n, x in arrays.items()}
     inputs = {name: arrays[name] for name in task.input}
     if len(task.input["input_ids"].shape) == 3:  # three choices, of which the last has one only
-        inputs = {name: np.stack([x, x[::-1]], axis=1) for name, x in inputs.items()}
+        several = task.encoder.input_names
+        inputs |= {name: np.stack([inputs[name], inputs[name][::-1]], axis=1) for name in several}
         inputs["input_mask"][2, 1] = 0
     symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}
     outputs = task(symbols)
+    if task.KIND == "coreference":  # one cluster has all spans of up to as many words as it may
+        return inputs, {"antecedents": np.ones((3, 3, task.max_span_length), "int32")}
     labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
     return inputs, labels
 

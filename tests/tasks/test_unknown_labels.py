@@ -33,6 +33,11 @@ KINDS = {
         [(["a", "b"], ["NOUN", "VERB"])],
         (["c"], ["SYM"]),
     ),
+    "semantic-roles": (
+        {"labels": ["O", "B-A0", "I-A0", "B-V", "I-V"]},
+        [{"words": ["ada", "ran"], "predicate": [1, 2], "tags": ["B-A0", "B-V"]}],
+        {"words": ["rome"], "predicate": [0, 1], "tags": ["B-NEW"]},
+    ),
     "span-classifier": (
         {"labels": ["LOC", "PER"]},
         [{**WORDS, "spans": [[2, 3, "LOC"]]}, {**WORDS, "spans": []}],
@@ -44,7 +49,10 @@ KINDS = {
         {**PAIR, "label": "of"},
     ),
 }
-UNKNOWN = {"tagger": "B-NEW", "words": "SYM", "span-classifier": "NEW", "relation-classifier": "of"}
+UNKNOWN = {
+    **dict.fromkeys(("tagger", "semantic-roles"), "B-NEW"),
+    **{"words": "SYM", "span-classifier": "NEW", "relation-classifier": "of"},
+}
 
 
 @pytest.fixture(scope="module")

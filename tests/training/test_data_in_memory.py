@@ -28,10 +28,18 @@ TABLES = {
     "regression": [{"text_a": "a", "text_b": "b", "score": score} for score in (0.5, 2.0)],
     "multiple-choice": [{"context": "he", "choices": ["sits", "runs"], "label": 1}] * 2,
     "tagger": [{"words": ["in", "rome"], "tags": ["O", "B-LOC"]}, {"words": ["a"], "tags": ["O"]}],
+    "semantic-roles": [
+        {"words": ["it", "fell"], "predicate": [1, 2], "tags": ["B-A1", "B-V"]},
+        {"words": ["go"], "predicate": [0, 1], "tags": ["B-V"]},
+    ],
     "question-answering": [
         {"question": "who?", "context": "by ann", "answers": [{"text": "ann", "answer_start": 3}]}
     ],
     "span-classifier": [SPAN, {"text": "nothing", "spans": []}],
+    "coreference": [
+        {"words": ["ada", "knows", "her"], "clusters": [[[0, 1], [2, 3]]]},
+        {"words": ["ada"], "clusters": []},
+    ],
     "relation-classifier": [{**PAIR, "label": "in"}, {**PAIR, "label": "of"}],
 }
 
