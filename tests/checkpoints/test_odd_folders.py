@@ -30,6 +30,10 @@ def tensors(change):
     return lambda folder: change_tensors(folder, change)
 
 
+def zeros(name, *shape):
+    return tensors(lambda tensors: {**tensors, name: np.zeros(shape, "float32")})
+
+
 def config(**values):
     return lambda folder: change_config(folder, lambda config: {**config, **values})
 
@@ -183,26 +187,18 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
     [
         (tensors(without(QUERY)), f"lacks the tensor {QUERY} of shape [8, 8]."),
         (tensors(without("pooler.dense.bias")), "lacks the tensor pooler.dense.bias"),
+        (zeros(QUERY, 8, 7), f"{QUERY} has the shape [8, 7]. Its config asks for [8, 8]"),
         (
-            tensors(lambda t: {**t, QUERY: np.zeros((8, 7), "float32")}),
-            f"{QUERY} has the shape [8, 7]. Its config asks for [8, 8]",
-        ),
-        (
-            tensors(lambda t: {**t, "encoder.layer.2.output.dense.bias": np.zeros(8, "float32")}),
+            zeros("encoder.layer.2.output.dense.bias", 8),
             "encoder.layer.2.output.dense.bias of shape [8], which has no place",
         ),
-        (tensors(lambda t: {**t, "adapter.weight": np.zeros(8, "float32")}), "adapter.weight"),
+        (zeros("adapter.weight", 8), "has the tensor adapter.weight of shape [8]"),
+        # One of the two was taken, by the order of their names.
+        (zeros(f"bert.{QUERY}", 8, 8), f"bert.{QUERY}...two tensors for one weight"),
+        (zeros("embeddings.LayerNorm.gamma", 8, 8), "LayerNorm.gamma...two tensors for one weight"),
         (
             tensors(lambda t: {**t, QUERY: t[QUERY].astype("int8")}),
             f": the tensor {QUERY} contains I8 numbers",
-        ),
-        # One of the two was taken, by the order of their names.
-        *(
-            (
-                tensors(lambda t, again=again: {**t, again: np.zeros((8, 8), "float32")}),
-                f"{again}...two tensors for one weight",
-            )
-            for again in (f"bert.{QUERY}", "embeddings.LayerNorm.gamma")
         ),
         (config(vocab_size=10**9), "word_embeddings.weight has the shape [15, 8]"),
         (config(num_hidden_layers=1), "encoder.layer.1... has no place"),
@@ -211,7 +207,7 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         (config(hidden_size=10**12), "Its config asks for [15, 1000000000000]"),
         (config(rotary=True), "rotary = True, which this encoder cannot compute"),
         (config(model_type="t5", d_model=8), "describes a 't5' model"),
-        (config(hidden_act="silu"), "hidden_act"),
+        (config(hidden_act="silu"), "`hidden_act` must be one of gelu, gelu_new"),
         (content("model.safetensors", b""), NOT_WHOLE),
         (content("model.safetensors", b"\x80\x04K\x01."), NOT_WHOLE),  # a pickle
         (content("model.safetensors", struct.pack("<Q", 10**12) + b"{"), NOT_WHOLE),
@@ -227,9 +223,9 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
             (content(file, SURROGATE), rf"{file} contains half of a surrogate pair (\ud800)")
             for file in ("config.json", "tokenizer_config.json", "tokenizer.json")
         ),
-        (missing("config.json"), "config.json"),
-        (missing("vocab.txt"), "vocab.txt"),
-        (missing("model.safetensors"), "model.safetensors"),
+        (missing("config.json"), "is not a model folder: it has no config.json"),
+        (missing("vocab.txt"), "has no vocab.txt and no other supported vocabulary"),
+        (missing("model.safetensors"), "contains no supported weights...model.safetensors"),
         *(
             (pipe(file), f"{file} is a pipe")  # and is not waited for
             for file in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors")

@@ -244,7 +244,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
         ({"size": 0}, "`size` is 0; at least 1 is needed"),
         ({"size": 80, "unused": -1}, "`unused` is -1"),
         ({"size": 80, "algorithm": "byte-level"}, "be wordpiece, bpe, byte-level-bpe or words"),
-        ({"size": 80, "input": "no/such/*.txt"}, "no/such"),
+        ({"size": 80, "input": "no/such/*.txt"}, "No file matches no/such/*.txt"),
         ({"size": 80, "output": ""}, "`output` is empty. Give a path"),
         (
             {"size": 80, "beam_options": ["--direct_num_wrkers=2"]},

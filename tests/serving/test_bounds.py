@@ -613,7 +613,7 @@ def test_a_second_signal_stops_the_server_at_once(echo_folder, held):
 def test_an_address_that_is_not_available_is_rejected(server, echo_folder):
     for ports, message in (
         ({"rest_port": server.rest_port}, "Cannot listen on 127.0.0.1"),
-        ({"grpc_port": server.grpc_port}, "`grpc_port`"),
+        ({"grpc_port": server.grpc_port}, "gRPC cannot listen on ... Choose another `grpc_port`"),
         ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
         settings = {"rest_port": 0, "grpc_port": 0, **ports}

@@ -182,7 +182,6 @@ def test_whole_words_are_the_most_frequent_ones_and_all_others_are_unknown():
     unknown = vocabulary.unk_id
     assert ids == [5, unknown, unknown, unknown, 5, 6, unknown]
     assert learn_words(counts, size=9, unused=1).tokens[-1] == "[unused0]"
-    with says("no room for words"):
-        learn_words(counts, size=5)
-    with says("No word occurs"):
-        learn_words(counts, size=9, min_frequency=99)
+    for options, times in (({"size": 5}, 1), ({"size": 9, "min_frequency": 99}, 99)):
+        with says(f"No word occurs {times} times in the input, or `size` leaves no room for words"):
+            learn_words(counts, **options)

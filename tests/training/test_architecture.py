@@ -47,7 +47,7 @@ NARROW = {"hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1}
     [
         ({**NARROW, "num_hidden_layers": 10**6}, "a model of 1,000,000 layers. At most 1,000 are"),
         ({"model_type": "t5"}, "config.json describes a 't5' model. Supported ... bert"),
-        ({"vocab_size": 5}, "has vocab_size 5, less than"),
+        ({"vocab_size": 88}, "has vocab_size 88, less than the 89 tokens of"),
     ],
 )
 def test_architectures_that_cannot_be_trained_are_rejected(

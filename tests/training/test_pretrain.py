@@ -588,7 +588,7 @@ def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, 
 def test_a_data_folder_that_is_not_finished_is_rejected(run, tmp_path):
     folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=3)
     (folder / "COMPLETED").unlink()
-    with says("COMPLETED"):
+    with says("has no file COMPLETED: its job did not finish"):
         run(tmp_path / "run", data=folder)
 
 
