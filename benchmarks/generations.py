@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--data", type=Path, default=real_tasks.DATA)
     parser.add_argument("--minutes", type=float, default=20.0, help="of pre-training, each")
     parser.add_argument("--batch-size", type=int, default=128, help="of pre-training")
-    parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 4e-3])
+    parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 4e-3, 2e-2])
     parser.add_argument("--num-seeds", type=int, default=3)
     parser.add_argument("--models", nargs="*", choices=MODELS, default=[*MODELS], metavar="MODEL")
     parser.add_argument("--table", action="store_true", help="print what there is, and end")

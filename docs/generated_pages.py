@@ -24,8 +24,9 @@ API = {
     "tasks": (
         "Tasks",
         """load_task Classifier PairClassifier Regressor MultipleChoice Tagger QuestionAnswerer
-        SpanClassifier RelationClassifier FillMask Pretrainer SentenceOrderPretrainer
-        SpanPretrainer CausalLM MaskedCausalLM BidirectionalLM SkipGram Cbow""",
+        SemanticRoleTagger SpanClassifier RelationClassifier CoreferenceResolver FillMask
+        Pretrainer SentenceOrderPretrainer SpanPretrainer CausalLM MaskedCausalLM
+        BidirectionalLM SkipGram Cbow""",
     ),
     "encoders": (
         "Encoders",

@@ -35,6 +35,9 @@ from keras_bert.serving.serve import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
+from keras_bert.tasks.coreference.coreference_resolver import (
+    CoreferenceResolver as CoreferenceResolver,
+)
 from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM as BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
@@ -49,6 +52,9 @@ from keras_bert.tasks.pretraining.static_vectors import Cbow as Cbow
 from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
+)
+from keras_bert.tasks.semantic_roles.semantic_role_tagger import (
+    SemanticRoleTagger as SemanticRoleTagger,
 )
 from keras_bert.tasks.span_classification.relation_classifier import (
     RelationClassifier as RelationClassifier,
@@ -78,6 +84,7 @@ __all__ = [
     "CausalLM",
     "Cbow",
     "Classifier",
+    "CoreferenceResolver",
     "FillMask",
     "Gpt2Config",
     "GptEncoder",
@@ -92,6 +99,7 @@ __all__ = [
     "Regressor",
     "RelationClassifier",
     "ScalarMix",
+    "SemanticRoleTagger",
     "SenseVectors",
     "SentenceOrderPretrainer",
     "SkipGram",

@@ -229,6 +229,8 @@ def _or_none(value):
     """A cell of a table; None for NaN, which pandas has for an empty one."""
     if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
+    if isinstance(value, list) and value and hasattr(value[0], "tolist"):
+        value = [_or_none(each) for each in value]
     return None if isinstance(value, float) and value != value else value
 
 

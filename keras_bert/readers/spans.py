@@ -191,7 +191,7 @@ class SpanSource(TaggedSource):
                 )
             text, starts = example.text, example.starts
             if text is None:
-                text, starts = _joined(example.words)
+                text, starts = joined(example.words)
             place = {"document": example.document, "source": self}
             yield SpannedWords(example.line, text, example.words, starts, spans, **place)
 
@@ -222,7 +222,7 @@ def spans_of_tags(tags, *, error):
 
 def spanned_words(record, line, *, source, need_spans):
     """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
-    text, words, starts = _words_of(record, line, source)
+    text, words, starts = words_of(record, line, source)
     spans = record.get("spans")
     if spans is None and need_spans:
         raise source.error(
@@ -232,11 +232,11 @@ def spanned_words(record, line, *, source, need_spans):
     if spans is not None and not isinstance(spans, list | tuple):
         raise source.error(line, '"spans" should be a list.')
     if spans is not None:
-        spans = tuple(_labelled_span(span, line, source, text=text, words=words) for span in spans)
+        spans = tuple(labelled_span(span, line, source, text=text, words=words) for span in spans)
     return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
 
 
-def _words_of(record, line, source):
+def words_of(record, line, source):
     """(text, words or None, where each begins in the text or None) of a dictionary."""
     words, text = record.get("words"), record.get("text")
     if text is not None and not _is_text(text):
@@ -251,7 +251,7 @@ def _words_of(record, line, source):
         raise source.error(line, '"words" should be a list of strings, none of them empty.')
     words = tuple(words)
     if text is None:
-        text, starts = _joined(words)
+        text, starts = joined(words)
         return text, words, starts
     starts, end = [], 0
     for word in words:
@@ -263,7 +263,7 @@ def _words_of(record, line, source):
     return text, words, tuple(starts)
 
 
-def _joined(words):
+def joined(words):
     """Words -> the text that joins them by spaces, and where each begins in it."""
     starts, end = [], 0
     for word in words:
@@ -272,7 +272,7 @@ def _joined(words):
     return " ".join(words), tuple(starts)
 
 
-def _labelled_span(span, line, source, *, text, words, what="the span"):
+def labelled_span(span, line, source, *, text, words, what="the span"):
     """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
 
     One with "words", [start, end], counts words by these, as our own predictions do.
@@ -360,16 +360,14 @@ class SpanPairSource(ExampleSource):
         return values if len(values) > 1 else values[0]
 
     def _pair(self, record, line):
-        text, words, starts = _words_of(record, line, self)
+        text, words, starts = words_of(record, line, self)
         spans = []
         for name in ("head", "tail"):
             if name not in record:
                 raise self.error(
                     line, f'no "{name}" among the keys ({listed(record)}); it is [start, end].'
                 )
-            spans.append(
-                _labelled_span(record[name], line, self, text=text, words=words, what=name)
-            )
+            spans.append(labelled_span(record[name], line, self, text=text, words=words, what=name))
         label = record.get("label")
         if not isinstance(label, str | None) or (self._need_labels and not (label or "").strip()):
             raise self.error(line, 'no text under "label"; every labelled pair needs one.')

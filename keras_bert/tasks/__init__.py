@@ -46,6 +46,10 @@ KINDS = {
         "classification.settings:MultipleChoiceSettings",
     ),
     "tagger": _kind("tagging.tagger:Tagger", "tagging.settings:TaggerSettings"),
+    "semantic-roles": _kind(
+        "semantic_roles.semantic_role_tagger:SemanticRoleTagger",
+        "semantic_roles.settings:SemanticRoleSettings",
+    ),
     "question-answering": _kind(
         "question_answering.question_answerer:QuestionAnswerer",
         "question_answering.settings:QuestionSettings",
@@ -57,6 +61,10 @@ KINDS = {
     "relation-classifier": _kind(
         "span_classification.relation_classifier:RelationClassifier",
         "span_classification.settings:RelationClassifierSettings",
+    ),
+    "coreference": _kind(
+        "coreference.coreference_resolver:CoreferenceResolver",
+        "coreference.settings:CoreferenceSettings",
     ),
 }
 
@@ -72,10 +80,13 @@ _ALIASES = {
     "pos": "tagger",
     "tagging": "tagger",
     "token-classification": "tagger",
+    "srl": "semantic-roles",
+    "semantic-role-labeling": "semantic-roles",
     "qa": "question-answering",
     "squad": "question-answering",
     "span": "span-classifier",
     "spans": "span-classifier",
+    "coref": "coreference",
     "relation": "relation-classifier",
     "relations": "relation-classifier",
 }
@@ -102,17 +113,22 @@ def finetuned_kinds():
 
 
 def task_class(name):
-    """The class of a kind, imported now; `InputError` if there is no such kind."""
+    """The class of a kind, or of what people call it, imported now.
+
+    Raises InputError if there is no such kind.
+    """
+    name = _ALIASES.get(name, name)
     if name not in KINDS:
         raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(KINDS)}.")
     return _imported(KINDS[name].task)
 
 
 def settings_class(name):
-    """The settings class of a kind; imports no Keras.
+    """The settings class of a kind, or of what people call it; imports no Keras.
 
     Raises InputError if there is no such kind or it is not trained on labelled files.
     """
+    name = _ALIASES.get(name, name)
     if name not in finetuned_kinds():
         raise InputError(
             f"The task {name!r} cannot be trained on labelled files. Choose from: "

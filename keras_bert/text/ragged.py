@@ -28,8 +28,9 @@ def row_ids(rows):
     and the whole book.
     """
     splits = rows.row_splits
-    begins = tf.scatter_nd(splits[1:-1, None], tf.ones_like(splits[1:-1]), splits[-1:] + 1)
-    return tf.cumsum(begins)[:-1]
+    ends = splits[1:-1]
+    zeros = tf.zeros([splits[-1] + 1], splits.dtype)
+    return tf.cumsum(tf.tensor_scatter_nd_add(zeros, ends[:, None], tf.ones_like(ends)))[:-1]
 
 
 def of_values(dense, rows):

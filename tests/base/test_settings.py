@@ -6,7 +6,6 @@ from importlib import import_module
 
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.base.settings import (
     Settings,
     checked,
@@ -17,6 +16,7 @@ from keras_bert.base.settings import (
     value_type,
 )
 from keras_bert.cli import flags
+from tests.messages import says
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class ColumnSettings(Settings):
     ],
 )
 def test_what_cannot_be_is_said(values, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         RowSettings.of(values)
 
 
@@ -173,7 +173,7 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
         if value_type(field)[0] is float:
             numbers.add(field.name)
             for value in (float("inf"), float("-inf"), float("nan")):
-                with pytest.raises(InputError, match=f"`{field.name}` is .*a finite number"):
+                with says(f"`{field.name}` is ...a finite number"):
                     checked(field, value)
         if field.name == "seed":
             seeds.add(cls)
@@ -181,7 +181,7 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
             most = 2**63 - 1 if field in job_fields else 2**32 - 1
             checked(field, most)
             for value in (-1, most + 1):
-                with pytest.raises(InputError, match=f"`seed` is {value}; "):
+                with says(f"`seed` is {value}; "):
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
@@ -195,5 +195,5 @@ def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
         data: object = setting(None, help="a file, or a sequence", is_path=True)
 
     assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
-    with pytest.raises(InputError, match="`data` is empty. Give a path"):
+    with says("`data` is empty. Give a path"):
         DataSettings.of({"data": ""})

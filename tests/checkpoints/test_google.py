@@ -1,16 +1,17 @@
 """Google's TF1 checkpoints, in and out."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert import Classifier, Pretrainer, QuestionAnswerer, Tagger
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.google import load_google, save_google
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests import small_model
+from tests.messages import says
 from tests.reference.google_bert import google_bert
 
 # The names that google-research/bert's modeling.py and run_pretraining.py give a model of one
@@ -133,58 +134,81 @@ def test_a_capital_in_the_vocabulary_means_cased(folder):
     assert not load_google(folder)[1].lowercase
 
 
+def tensors(change):
+    """Adds these tensors to a checkpoint's. One that is None is left out."""
+
+    def rewrite(folder):
+        changed = {**tensors_of(folder), **change}
+        write(folder, {name: tensor for name, tensor in changed.items() if tensor is not None})
+
+    return rewrite
+
+
+def halve(folder):
+    data = folder / "bert_model.ckpt.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
+
+
+def ask_for_many_layers(folder):
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
         (
-            {"bert/pooler/dense/bias": None},
-            r"lacks the tensor bert/pooler/dense/bias of shape \[8\]",
-        ),
-        ({"bert/adapter": np.zeros(3, "float32")}, r"bert/adapter of shape \[3\].*has no place"),
-        (
-            {"bert/pooler/dense/kernel": np.zeros((8, 7), "float32")},
-            r"bert/pooler/dense/kernel has the shape \[8, 7\]",
-        ),
-        ({"bert/pooler/dense/bias": np.array([b"a"] * 8)}, "dense/bias holds object values"),
-        ({"bert/pooler/dense/bias": np.zeros(8, "int32")}, "dense/bias holds int32 values"),
-        (
-            {"output_weights": np.ones((1, 8), "f4"), "output_bias": np.ones(1, "f4")},
-            r"has a classifier \(output_weights\) of 1 label. Expected two or more",
+            tensors({"bert/pooler/dense/bias": None}),
+            "lacks the tensor bert/pooler/dense/bias of shape [8]",
         ),
         (
-            {"output_weights": np.ones((), "f4"), "output_bias": np.ones(1, "f4")},
-            r"output_weights has the shape \[\]",
+            tensors({"bert/adapter": np.zeros(3, "float32")}),
+            "bert/adapter of shape [3]...has no place",
         ),
+        (
+            tensors({"bert/pooler/dense/kernel": np.zeros((8, 7), "float32")}),
+            "bert/pooler/dense/kernel has the shape [8, 7]",
+        ),
+        (
+            tensors({"bert/pooler/dense/bias": np.array([b"a"] * 8)}),
+            "dense/bias holds object values",
+        ),
+        (
+            tensors({"bert/pooler/dense/bias": np.zeros(8, "int32")}),
+            "dense/bias holds int32 values",
+        ),
+        (
+            tensors({"output_weights": np.ones((1, 8), "f4"), "output_bias": np.ones(1, "f4")}),
+            "has a classifier (output_weights) of 1 label. Expected two or more",
+        ),
+        (
+            tensors({"output_weights": np.ones((), "f4"), "output_bias": np.ones(1, "f4")}),
+            "output_weights has the shape []",
+        ),
+        (halve, "not a whole TensorFlow checkpoint"),
+        (
+            lambda folder: (folder / "bert_model.ckpt.index").write_bytes(b"nonsense"),
+            "not a whole TensorFlow checkpoint",
+        ),
+        (
+            lambda folder: (folder / "bert_model.ckpt.index").unlink(),
+            "should contain one TensorFlow checkpoint",
+        ),
+        (shutil.rmtree, "no checkpoint"),
+        (ask_for_many_layers, "asks for 1000000000000 layers"),
     ],
 )
-def test_tensors_that_do_not_fit_are_named(folder, change, message):
-    tensors = {**tensors_of(folder), **change}
-    write(folder, {name: tensor for name, tensor in tensors.items() if tensor is not None})
-    with pytest.raises(InputError, match=message):
+def test_a_checkpoint_that_cannot_be_loaded(folder, change, message):
+    change(folder)
+    with says(message):
         load_google(folder)
-
-
-def test_broken_folders_are_one_sentence(folder, tmp_path):
-    data = folder / "bert_model.ckpt.data-00000-of-00001"
-    whole = data.read_bytes()
-    data.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
-        load_google(folder)
-    (folder / "bert_model.ckpt.index").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
-        load_google(folder)
-    (folder / "bert_model.ckpt.index").unlink()
-    with pytest.raises(InputError, match="should contain one TensorFlow checkpoint"):
-        load_google(folder)
-    with pytest.raises(InputError, match="no checkpoint"):
-        load_google(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
     "change", [{"layer_norm_eps": 1e-5}, {"is_decoder": True}, {"model_type": "roberta"}]
 )
 def test_unsupported_models_are_rejected(change, make_encoder, tokenizer, tmp_path):
-    with pytest.raises(InputError, match="google-research/bert computes only bidirectional BERT"):
+    with says("google-research/bert computes only bidirectional BERT"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
 
@@ -201,16 +225,9 @@ def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer,
 def test_a_tagger_is_rejected(make_encoder, tokenizer, tmp_path):
     """Its head would have the names of run_classifier.py's, which is over the whole text."""
     task = Tagger(make_encoder(hidden_act="gelu_new"), tokenizer, labels=["a", "b"])
-    with pytest.raises(InputError, match="has no task like tagger"):
+    with says("has no task like tagger"):
         save_google(task, tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
-
-
-def test_a_config_with_very_many_layers_is_rejected(folder):
-    path = folder / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**12}))
-    with pytest.raises(InputError, match="asks for 1000000000000 layers"):
-        load_google(folder)
 
 
 @pytest.mark.parametrize("act", ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu"])
@@ -228,7 +245,7 @@ def test_only_a_checkpoint_that_we_wrote_is_replaced(folder, make_encoder, token
     values = json.loads(path.read_text())
     del values["keras_bert"]
     path.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="holds something else already"):
+    with says("holds something else already"):
         save_google(encoder, tokenizer, folder, overwrite=True)
     assert load_google(folder)[0].config.hidden_act == "gelu_new"
 

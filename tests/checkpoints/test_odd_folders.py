@@ -10,12 +10,13 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from keras_bert import Classifier, Pretrainer
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputWarning
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
+from tests.messages import says
 
 
 def change_tensors(folder, change):
@@ -23,6 +24,38 @@ def change_tensors(folder, change):
     tensors = load_file(path)
     path.unlink()
     save_file(change(tensors), path)
+
+
+def tensors(change):
+    return lambda folder: change_tensors(folder, change)
+
+
+def zeros(name, *shape):
+    return tensors(lambda tensors: {**tensors, name: np.zeros(shape, "float32")})
+
+
+def config(**values):
+    return lambda folder: change_config(folder, lambda config: {**config, **values})
+
+
+def content(file, made):
+    """A file with these bytes, or with what a function makes of its own."""
+
+    def change(folder):
+        path = folder / file
+        new = made(path.read_bytes()) if callable(made) else made
+        path.unlink(missing_ok=True)
+        path.write_bytes(new)
+
+    return change
+
+
+def missing(file):
+    return lambda folder: (folder / file).unlink()
+
+
+def pipe(file):
+    return lambda folder: (missing(file)(folder), os.mkfifo(folder / file))
 
 
 def renamed(function):
@@ -86,14 +119,11 @@ def test_sharded_files(folder):
     for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     (folder / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(InputError, match="no file .*model-00002-of-00002"):
+    with says("no file ...model-00002-of-00002"):
         load(folder)
-    index.write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
-    with pytest.raises(InputError, match="outside its folder"):
-        load(folder)
-    for name in ("", "..", "a\0.safetensors"):
+    for name in ("../../elsewhere.safetensors", "", "..", "a\0.safetensors"):
         index.write_text(json.dumps({"weight_map": {"a": name}}))
-        with pytest.raises(InputError, match="outside its folder: '"):
+        with says("outside its folder: '"):
             load(folder)
 
 
@@ -102,48 +132,6 @@ def without(name):
 
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (without(QUERY), rf"lacks the tensor {QUERY} of shape \[8, 8\]\."),
-        (without("pooler.dense.bias"), "lacks the tensor pooler.dense.bias"),
-        (
-            lambda t: {**t, QUERY: np.zeros((8, 7), "float32")},
-            rf"{QUERY} has the shape \[8, 7\]. Its config asks for \[8, 8\]",
-        ),
-        (
-            lambda t: {**t, "encoder.layer.2.output.dense.bias": np.zeros(8, "float32")},
-            "encoder.layer.2.output.dense.bias of shape .8., which has no place",
-        ),
-        (lambda t: {**t, "adapter.weight": np.zeros(8, "float32")}, "adapter.weight"),
-    ],
-)
-def test_tensors_that_do_not_fit_are_named(folder, change, message):
-    change_tensors(folder, change)
-    with pytest.raises(InputError, match=message) as error:
-        load(folder)
-    assert str(folder) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"vocab_size": 10**9}, r"word_embeddings.weight has the shape \[15, 8\]"),
-        ({"num_hidden_layers": 1}, "encoder.layer.1.* has no place"),
-        ({"num_hidden_layers": 3}, "lacks the tensor encoder.layer.2."),
-        ({"num_hidden_layers": 10**12}, "asks for 1000000000000 layers"),
-        ({"hidden_size": 10**12}, r"Its config asks for \[15, 1000000000000\]"),
-        ({"rotary": True}, "rotary = True, which this encoder cannot compute"),
-        ({"model_type": "bloom", "n_layer": 8}, "describes a 'bloom' model"),
-        ({"hidden_act": "silu"}, "hidden_act"),
-    ],
-)
-def test_configs_that_do_not_fit_are_rejected(folder, change, message):
-    change_config(folder, lambda values: {**values, **change})
-    with pytest.raises(InputError, match=message):
-        load(folder)
 
 
 EXTRA = {"sbert_ce_default_activation_function": "Identity", "xla_device": True}
@@ -189,39 +177,81 @@ HUGE = {"a": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 1
 LYING = {"a": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4]}}
 
 
+DEEP = b'{"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+SURROGATE = b'{"id2label": {"0": "\\ud800"}, "added_tokens": []}'
+NOT_WHOLE = "model.safetensors is not a whole safetensors file"
+
+
 @pytest.mark.parametrize(
-    "content",
+    "change, message",
     [
-        b"",
-        b"\x80\x04K\x01.",  # a pickle
-        struct.pack("<Q", 10**12) + b"{",
-        header(HUGE),
-        header(LYING, b"1234"),
-        "truncated",
+        (tensors(without(QUERY)), f"lacks the tensor {QUERY} of shape [8, 8]."),
+        (tensors(without("pooler.dense.bias")), "lacks the tensor pooler.dense.bias"),
+        (zeros(QUERY, 8, 7), f"{QUERY} has the shape [8, 7]. Its config asks for [8, 8]"),
+        (
+            zeros("encoder.layer.2.output.dense.bias", 8),
+            "encoder.layer.2.output.dense.bias of shape [8], which has no place",
+        ),
+        (zeros("adapter.weight", 8), "has the tensor adapter.weight of shape [8]"),
+        # One of the two was taken, by the order of their names.
+        (zeros(f"bert.{QUERY}", 8, 8), f"bert.{QUERY}...two tensors for one weight"),
+        (zeros("embeddings.LayerNorm.gamma", 8, 8), "LayerNorm.gamma...two tensors for one weight"),
+        (
+            tensors(lambda t: {**t, QUERY: t[QUERY].astype("int8")}),
+            f": the tensor {QUERY} contains I8 numbers",
+        ),
+        (config(vocab_size=10**9), "word_embeddings.weight has the shape [15, 8]"),
+        (config(num_hidden_layers=1), "encoder.layer.1... has no place"),
+        (config(num_hidden_layers=3), "lacks the tensor encoder.layer.2."),
+        (config(num_hidden_layers=10**12), "asks for 1000000000000 layers"),
+        (config(hidden_size=10**12), "Its config asks for [15, 1000000000000]"),
+        (config(rotary=True), "rotary = True, which this encoder cannot compute"),
+        (config(model_type="t5", d_model=8), "describes a 't5' model"),
+        (config(hidden_act="silu"), "`hidden_act` must be one of gelu, gelu_new"),
+        (content("model.safetensors", b""), NOT_WHOLE),
+        (content("model.safetensors", b"\x80\x04K\x01."), NOT_WHOLE),  # a pickle
+        (content("model.safetensors", struct.pack("<Q", 10**12) + b"{"), NOT_WHOLE),
+        (content("model.safetensors", header(HUGE)), NOT_WHOLE),
+        (content("model.safetensors", header(LYING, b"1234")), NOT_WHOLE),
+        (content("model.safetensors", lambda data: data[: len(data) // 2]), NOT_WHOLE),
+        (content("vocab.txt", lambda data: data + b"k\n"), "16 tokens, more than the 15 rows"),
+        (content("config.json", DEEP), "config.json...nested too deep"),
+        (content("tokenizer_config.json", DEEP), "tokenizer_config.json...nested too deep"),
+        # JSON can write half of a surrogate pair. Nothing that the label or token is then
+        # written to can.
+        *(
+            (content(file, SURROGATE), rf"{file} contains half of a surrogate pair (\ud800)")
+            for file in ("config.json", "tokenizer_config.json", "tokenizer.json")
+        ),
+        (missing("config.json"), "is not a model folder: it has no config.json"),
+        (missing("vocab.txt"), "has no vocab.txt and no other supported vocabulary"),
+        (missing("model.safetensors"), "contains no supported weights...model.safetensors"),
+        *(
+            (pipe(file), f"{file} is a pipe")  # and is not waited for
+            for file in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors")
+        ),
+        (
+            lambda folder: (folder / "config.json").rename(folder / "bert_config.json"),
+            "Convert this Google checkpoint with keras-bert convert",
+        ),
     ],
-    ids=["empty", "pickle", "huge-header", "huge-tensor", "lying-shape", "truncated"],
 )
-def test_broken_tensor_files_are_one_sentence(folder, content):
-    path = folder / "model.safetensors"
-    data = path.read_bytes()
-    path.unlink()
-    path.write_bytes(data[: len(data) // 2] if content == "truncated" else content)
-    with pytest.raises(InputError, match="model.safetensors is not a whole safetensors file"):
+def test_a_folder_that_cannot_be_loaded(folder, change, message):
+    change(folder)
+    with says(f"{folder}...{message}"):
         load(folder)
+
+
+def test_a_missing_folder(tmp_path):
+    with says("no model folder"):
+        load(tmp_path / "nowhere")
 
 
 def test_pickled_weights_are_not_opened(folder, monkeypatch):
     """Without torch; what its weights-only loader opens is in tests/hub."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match="pytorch_model.bin can run code when Python opens it"):
-        load(folder)
-
-
-def test_a_vocabulary_longer_than_the_embedding_is_rejected(folder):
-    path = folder / "vocab.txt"
-    path.write_text(path.read_text() + "k\n")
-    with pytest.raises(InputError, match="16 tokens, more than the 15 rows"):
+    with says("pytorch_model.bin can run code when Python opens it"):
         load(folder)
 
 
@@ -232,22 +262,10 @@ def test_a_shorter_vocabulary_is_fine(folder):
     assert len(tokenizer) == 10 and encoder.config.vocab_size == 15
 
 
-@pytest.mark.parametrize("file", ["config.json", "vocab.txt", "model.safetensors"])
-def test_a_missing_file_is_named(folder, file):
-    (folder / file).unlink()
-    with pytest.raises(InputError, match=file):
-        load(folder)
-
-
 @pytest.mark.parametrize("names", [{"a": 1}, 5, "BertModel"])
 def test_a_conversion_of_what_names_no_class_is_that_of_an_encoder(folder, tmp_path, names):
     change_config(folder, lambda values: {**values, "architectures": names})
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
-
-
-def test_a_missing_folder(tmp_path):
-    with pytest.raises(InputError, match="no model folder"):
-        load(tmp_path / "nowhere")
 
 
 @pytest.fixture
@@ -280,24 +298,43 @@ def test_decoders_that_are_copies_are_taken_and_others_rejected(pretrainer_folde
     change_tensors(
         folder, lambda tensors: {**tensors, f"{decoder}.weight": copies[f"{decoder}.weight"] + 1}
     )
-    with pytest.raises(
-        InputError, match="decoder.weight differs from embeddings.word_embeddings.weight"
-    ):
+    with says("decoder.weight differs from embeddings.word_embeddings.weight"):
         load_task(folder)
     load(folder)  # the encoder alone has no use for it
 
 
-def test_a_task_needs_its_head_and_a_known_architecture(folder):
-    alone = "describes a BertModel: an encoder without a task. Fine-tune it first"
-    with pytest.raises(InputError, match=alone):
-        load_task(folder)
-    change_config(folder, lambda values: {**values, "architectures": ["BertForPreTraining"]})
-    with pytest.raises(InputError, match="lacks the tensor cls.predictions.transform"):
-        load_task(folder)
-    change_config(folder, lambda values: {k: v for k, v in values.items() if k != "architectures"})
-    with pytest.raises(
-        InputError, match="`architectures` should be a list with one of BertForPreTraining"
-    ):
+LISTED = "`architectures` should be a list with one of BertForPreTraining"
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"id2label": {"0": "a", "1": "b"}}, "classifier.weight has the shape [3, 8]"),
+        ({"id2label": {"0": "a"}}, "has a single label. The task classifier needs two"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
+        ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
+        ({"id2label": {"zero": "a"}}, "has an invalid key"),
+        ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
+        ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
+        ({"keras_bert": {"max_length": 10**12}}, "under keras_bert: `max_length` is 1000000000000"),
+        ({"keras_bert": {"max_length": "long"}}, "under keras_bert: `max_length` is 'long'"),
+        ({"keras_bert": []}, "keras_bert should be an object"),
+        ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),
+        ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions.transform"),
+        ({"architectures": ["BertForNextSentencePrediction"]}, "which is not supported"),
+        ({"architectures": "BertForMaskedLM"}, LISTED),
+        ({"architectures": {"a": 1}}, LISTED),
+        ({"architectures": None}, LISTED),
+    ],
+)
+def test_invalid_task_configs_are_rejected(classifier_folder, values, message):
+    config(**values)(classifier_folder)
+    with says(message):
+        load_task(classifier_folder)
+
+
+def test_an_encoder_alone_is_no_task(folder):
+    with says("describes a BertModel: an encoder without a task. Fine-tune it first"):
         load_task(folder)
 
 
@@ -309,27 +346,11 @@ def test_untied_is_read_where_nothing_is_tied(folder, pretrainer_folder, tmp_pat
         load(each)
     assert convert(folder, tmp_path / "out")["wrote"] == "BertModel"
     sentence = "tie_word_embeddings: false, but the folder has no output embedding"
-    with pytest.raises(InputError, match=sentence):
+    with says(sentence):
         load_task(pretrainer_folder)
     table, decoder = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
     change_tensors(pretrainer_folder, lambda tensors: {**tensors, decoder: tensors[table]})
     load_task(pretrainer_folder)  # a copy all the same
-
-
-@pytest.mark.parametrize(
-    "again", [f"bert.{QUERY}", "embeddings.LayerNorm.gamma"], ids=["prefix", "gamma"]
-)
-def test_two_tensors_for_one_weight_are_rejected(folder, again):
-    """One of the two was taken, by the order of their names."""
-    change_tensors(folder, lambda t: {**t, again: np.zeros((8, 8), "float32")})
-    with pytest.raises(InputError, match=f"{again}.*two tensors for one weight"):
-        load(folder)
-
-
-def test_a_google_checkpoint_is_named_in_the_error(tmp_path):
-    (tmp_path / "bert_config.json").write_text("{}")
-    with pytest.raises(InputError, match="Convert this Google checkpoint with keras-bert convert"):
-        load(tmp_path)
 
 
 def test_a_heads_gamma_and_beta(pretrainer_folder):
@@ -342,55 +363,21 @@ def test_a_heads_gamma_and_beta(pretrainer_folder):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
-def test_a_model_of_another_kind_is_named_as_what_it_is(tmp_path, capsys):
+def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
     transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-    config = transformers.BloomConfig(hidden_size=8, n_layer=1, n_head=2, vocab_size=15)
-    folder = tmp_path / "bloom"
-    transformers.BloomForCausalLM(config).save_pretrained(folder)
+    config = transformers.T5Config(
+        d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=15
+    )
+    folder = tmp_path / "t5"
+    transformers.T5Model(config).save_pretrained(folder)
     for read in (load, load_task, lambda path: convert(path, tmp_path / "out")):
-        with pytest.raises(InputError, match="describes a 'bloom' model. .* bert, roberta"):
+        with says("describes a 't5' model. ... bert, roberta"):
             read(folder)
     capsys.readouterr()
     assert main(["convert", "--input", str(folder), "--output", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err.strip().splitlines()
-    assert len(told) == 1 and "bloom" in told[0]
+    assert len(told) == 1 and "t5" in told[0]
     assert not (tmp_path / "out").exists()
-
-
-def test_weights_that_are_not_floats_are_rejected(folder):
-    change_tensors(folder, lambda t: {**t, QUERY: t[QUERY].astype("int8")})
-    with pytest.raises(InputError, match=f"{folder}: the tensor {QUERY} contains I8 numbers"):
-        load(folder)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"id2label": {"0": "a", "1": "b"}}, r"classifier.weight has the shape \[3, 8\]"),
-        ({"id2label": {"0": "a"}}, "has a single label. The task classifier needs two"),
-        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "gives two numbers the same label"),
-        ({"id2label": {"0": "a", "1": "b", "3": "c"}}, "from 0 without a gap"),
-        ({"id2label": {"zero": "a"}}, "has an invalid key"),
-        ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
-        ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
-        ({"keras_bert": {"max_length": 10**12}}, "under keras_bert: `max_length` is 1000000000000"),
-        ({"keras_bert": {"max_length": "long"}}, "under keras_bert: `max_length` is 'long'"),
-        ({"keras_bert": []}, "keras_bert should be an object"),
-        ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),
-        ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions"),
-        ({"architectures": "BertForMaskedLM"}, "`architectures` should be a list with one of"),
-        ({"architectures": {"a": 1}}, "`architectures` should be a list with one of"),
-        (
-            {"architectures": ["BertForNextSentencePrediction"]},
-            "which is not supported",
-        ),
-    ],
-)
-def test_invalid_task_configs_are_rejected(classifier_folder, change, message):
-    change_config(classifier_folder, lambda values: {**values, **change})
-    with pytest.raises(InputError, match=message) as error:
-        load_task(classifier_folder)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +392,7 @@ def test_invalid_task_configs_are_rejected(classifier_folder, change, message):
 def test_a_broken_config(folder, content, message, tmp_path):
     (folder / "config.json").write_bytes(content)
     for read in (load, load_task, lambda folder: convert(folder, tmp_path / "converted")):
-        with pytest.raises(InputError, match=message):
+        with says(message):
             read(folder)
 
 
@@ -436,24 +423,6 @@ def test_predictions_that_are_not_finite_are_one_sentence(classifier_folder, cap
     assert not out and "its weights are too large to compute with" in err
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
-def test_json_that_is_nested_too_deep_is_a_sentence(folder, file):
-    (folder / file).write_text('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}")
-    with pytest.raises(InputError, match=f"{file}.*nested too deep"):
-        load(folder)
-
-
-PIPED = ["config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"]
-
-
-@pytest.mark.parametrize("file", PIPED)
-def test_a_pipe_in_a_folder_is_not_waited_for(folder, file):
-    (folder / file).unlink()
-    os.mkfifo(folder / file)
-    with pytest.raises(InputError, match=f"{file} is a pipe"):
-        load(folder)
-
-
 @pytest.mark.parametrize(
     "to, file",
     [
@@ -473,23 +442,13 @@ def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
     convert(folder, tmp_path / "other", to=to)
     (tmp_path / "other" / file).unlink()
     os.mkfifo(tmp_path / "other" / file)
-    with pytest.raises(InputError, match=f"{file} is a pipe"):
+    with says(f"{file} is a pipe"):
         convert(tmp_path / "other", tmp_path / "out")
-
-
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
-def test_half_of_a_surrogate_pair_is_a_sentence(folder, file):
-    """JSON can write it; nothing that the label or piece is then written to can."""
-    (folder / file).write_text('{"id2label": {"0": "\\ud800"}, "added_tokens": []}')
-    with pytest.raises(InputError, match=rf"{file} contains half of a surrogate pair \(\\ud800\)"):
-        load(folder)
 
 
 @pytest.mark.parametrize("given", [None, 3, ["folder"]])
 def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with pytest.raises(
-            InputError, match="must be a folder, a name or an archive. Received: an"
-        ):
+        with says("must be a folder, a name or an archive. Received: an"):
             opened(given)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
 from keras_bert.base.rename import Rename, transposed
+from tests.messages import says
 
 SIZES = {"D": 3, "I": 4, "N": 2, "H": 2, "C": 6}  # I = N H
 RNG = np.random.default_rng(4)
@@ -151,7 +151,7 @@ def test_a_layer_without_a_weight_is_skipped_both_ways():
         np.testing.assert_array_equal(np.array(one.kernel), np.array(two.kernel))
     for one, two in zip(model.layers[1:], other.layers[1:], strict=True):
         np.testing.assert_array_equal(np.array(one.norm), np.array(two.norm))
-    with pytest.raises(InputError, match="has the tensor layer.0.norm of shape .*no place"):
+    with says("has the tensor layer.0.norm of shape ...no place"):
         rename.check_shapes({**shapes, "layer.0.norm": (3,)}, table, sizes=SIZES, source="a file")
 
 
@@ -166,13 +166,13 @@ def test_a_table_is_written_out_for_every_layer():
 @pytest.mark.parametrize(
     "shapes, message",
     [
-        ({"q": (4, 3)}, r"a file lacks the tensor Wi of shape \[8, 3\]"),
-        ({"q": (4, 3), "Wi": (8, 3), "x": (1,)}, r"has the tensor x of shape \[1\]"),
+        ({"q": (4, 3)}, "a file lacks the tensor Wi of shape [8, 3]"),
+        ({"q": (4, 3), "Wi": (8, 3), "x": (1,)}, "has the tensor x of shape [1]"),
+        ({"q": (3, 4), "Wi": (8, 3)}, "tensor q has the shape [3, 4]. Its config asks for [4, 3]."),
         (
-            {"q": (3, 4), "Wi": (8, 3)},
-            r"tensor q has the shape \[3, 4\]\. Its config asks .*\[4, 3\]",
+            {"q": (4, 3), "Wi": (4, 3)},
+            "tensor Wi has the shape [4, 3]. Its config asks for [8, 3].",
         ),
-        ({"q": (4, 3), "Wi": (4, 3)}, r"tensor Wi has the shape \[4, 3\]\. .*\[8, 3\]"),
     ],
 )
 def test_missing_unknown_and_misshapen_tensors_are_named(shapes, message):
@@ -181,7 +181,7 @@ def test_missing_unknown_and_misshapen_tensors_are_named(shapes, message):
         transposed("gate", "Wi", "D I", their_part=(0, 2)),
         transposed("up", "Wi", "D I", their_part=(1, 2)),
     ]
-    with pytest.raises(InputError, match=message):
+    with says(message):
         rename.check_shapes(shapes, table, sizes=SIZES, source="a file")
 
 

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputWarning
 from keras_bert.checkpoints import load, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.checkpoints.settings import VECTOR_FORMATS
@@ -20,6 +20,7 @@ from keras_bert.checkpoints.word_vectors import (
 )
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests import small_model
+from tests.messages import says
 
 WORDS = ["the", "New York", ". . .", "naïve", "\u00a0", "0.5", "日本"]
 D = 5
@@ -127,7 +128,7 @@ BAD = [
     (b"0 300\n", "its first line gives no words or no numbers"),
     (b"", "line 1 is not a word and its numbers"),
     (b"some text\n", "line 1 is not a word and its numbers. Expected a word and its numbers"),
-    (CUT, "file is too short|vector 2 is cut short"),
+    (CUT, "for which the file is too short. It may be cut short."),
     (
         binary_of(["a", "b\xff"], np.ones((2, 3))).replace(b"\xc3\xbf", b"\xff"),
         "in vector 2 is not",
@@ -142,9 +143,8 @@ BAD = [
 def test_a_broken_file_is_one_sentence(content, message, tmp_path):
     path = tmp_path / "broken.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=message) as error:
+    with says(f"{path}...{message}"):
         load_word_vectors(path)
-    assert str(path) in str(error.value) and len(str(error.value).splitlines()) == 1
 
 
 def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
@@ -155,7 +155,7 @@ def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
             file.writelines(f"w{number} 0.5 -1.25\n" for number in numbers)
         file.write("broken 0.5\n")
     tracemalloc.start()
-    with pytest.raises(InputError, match="line 1000000 has 1 numbers. Expected a word and 2"):
+    with says("line 1000000 has 1 numbers. Expected a word and 2"):
         for _ in WordVectorFile(path).batches():
             pass
     peak = tracemalloc.get_traced_memory()[1]
@@ -187,19 +187,19 @@ def test_a_file_is_a_model_by_its_path_and_is_converted_both_ways(vectors, tmp_p
     convert(path, tmp_path / "out.vec", to="word2vec")
     assert (tmp_path / "out.vec").read_text().startswith(f"{len(WORDS)} {D}\nthe ")
     for output, message in (("out.txt", "is there already"), ("wiki.vec", "is also the input")):
-        with pytest.raises(InputError, match=message):
+        with says(message):
             convert(path, tmp_path / output, to="word2vec")
 
 
 def test_what_a_format_cannot_hold_is_one_sentence(vectors, tmp_path):
     path = tmp_path / "wiki.vec"
     path.write_bytes(text_of(WORDS, vectors, header=True))
-    with pytest.raises(InputError, match="cannot have the word 'New York': a space ends a word"):
+    with says("cannot have the word 'New York': a space ends a word"):
         convert_word_vectors(path, tmp_path / "out.bin", format="word2vec-binary")
     assert not (tmp_path / "out.bin").exists()
     tokenizer = small_model.make_tokenizer()
     bert = small_model.make_encoder(tokenizer)
-    with pytest.raises(InputError, match="Only static vectors can be written as glove"):
+    with says("Only static vectors can be written as glove"):
         save_word_vectors(bert, tokenizer, tmp_path / "bert.txt", format="glove")
 
 

@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 
 from data_gen.pretraining_data import pretraining_data
-from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances
 from keras_bert.records.verification import verify
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from tests.messages import says
 from tests.undrawn import undrawn
 
 LENGTH = 48
@@ -152,7 +152,7 @@ def test_each_offence_is_found_with_its_record(corpus, folders, what, message):
         with tf.io.TFRecordWriter(shard) as writer:
             for record in folder.spec.encode(spoil(columns, what, corpus.vocabulary)):
                 writer.write(record)
-        with pytest.raises(InputError, match=f"00001, record 7: .*{message}"):
+        with says(f"00001, record 7: ...{message}"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -254,7 +254,7 @@ SPAN_OFFENCES = {
         lambda row, n, v: row["input_ids"].__setitem__(
             row["masked_lm_positions"][n], row["masked_lm_ids"][n]
         ),
-        "only a part of a span is .MASK.",
+        "only a part of a span is [MASK]",
     ),
     "long": (1, lambda row, n, v: one_long_span(row, v), "a span has more than 10 words"),
 }
@@ -280,7 +280,7 @@ def test_each_offence_of_spans_is_found_with_its_record(corpus, long_spans, what
     spoil_row(rows[number], first, corpus.vocabulary)
     try:
         write_examples(long_spans, rows, shard)
-        with pytest.raises(InputError, match=f"00001, record {number}: .*{message}"):
+        with says(f"00001, record {number}: ...{message}"):
             verify(long_spans)
     finally:
         open(shard, "wb").write(before)
@@ -293,9 +293,7 @@ def test_fewer_predictions_than_are_due_are_found(folders):
     drop_prediction(rows[7], 0)
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(
-            InputError, match="record 7: it has fewer predictions than the masking rate"
-        ):
+        with says("record 7: it has fewer predictions than the masking rate"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -312,7 +310,7 @@ def test_offences_of_padding_are_found(folders, name, place, value):
     rows[7][name][place] = value
     try:
         write_examples(folder, rows, shard)
-        with pytest.raises(InputError, match=f"record 7: its {name} are not one run of 1"):
+        with says(f"record 7: its {name} are not one run of 1"):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -346,28 +344,33 @@ def test_whole_words_are_masked_whole_from_text_to_rows(tmp_path, objective):
     )
     drop_prediction(rows[number], first)
     write_examples(folder, rows, shard)
-    with pytest.raises(InputError, match=f"record {number}: a word is masked in part"):
+    with says(f"record {number}: a word is masked in part"):
         verify(folder)
 
 
-@pytest.mark.parametrize("how", ["flipped", "cut", "missing record", "other file"])
-def test_a_damaged_file_is_found(folders, how):
+def flipped(data):
+    return data[:5000] + bytes([data[5000] ^ 1]) + data[5001:]
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (flipped, ", record ... cannot be read"),
+        (lambda data: data[:-3], ", record ... cannot be read"),
+        (lambda data: b"these are no records at all", ", record 0 cannot be read"),
+        (
+            lambda data: data[16 + int.from_bytes(data[:8], "little") :],
+            " has ... examples, the dataset card",
+        ),
+    ],
+)
+def test_a_damaged_file_is_found(folders, damage, message):
     folder = folders["pairs"]
     [shard] = folder.shards("train")
     before = open(shard, "rb").read()
-    after = {
-        "flipped": before[:5000] + bytes([before[5000] ^ 1]) + before[5001:],
-        "cut": before[:-3],
-        "missing record": before[16 + int.from_bytes(before[:8], "little") :],
-        "other file": b"these are no records at all",
-    }[how]
-    messages = {
-        "missing record": f"{shard} has .* examples, the dataset card",
-        "other file": "record 0 cannot be read",
-    }
     try:
-        open(shard, "wb").write(after)
-        with pytest.raises(InputError, match=messages.get(how, r"record \d+ cannot be read")):
+        open(shard, "wb").write(damage(before))
+        with says(shard + message):
             verify(folder)
     finally:
         open(shard, "wb").write(before)
@@ -376,7 +379,7 @@ def test_a_damaged_file_is_found(folders, how):
 def test_wrong_fractions_are_found(corpus, corpus_files, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.records.masking._MASKED", 0.7)
     folder = make(corpus, corpus_files, tmp_path / "data", dupe_factor=20)
-    with pytest.raises(InputError, match="are masked. Expected 80 %"):
+    with says("are masked. Expected 80 %"):
         verify(folder)
 
 

@@ -23,6 +23,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
 from tests.data_gen.killed_output_folder import SHARD, card, write_all
 from tests.data_gen.other_file_system import OtherFileSystem
+from tests.messages import says
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -60,16 +61,25 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_folder_with_something_else_is_rejected_and_left_alone(tmp_path, force):
-    path = fill(tmp_path / "a", "thesis.txt", SHARD, COMPLETED)
-    with pytest.raises(InputError, match="has other files, such as thesis.txt"):
-        OutputFolder(path, force=force)
-    assert names(path) == sorted(["thesis.txt", SHARD, COMPLETED])
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("full", "has other files, such as thesis.txt"),
+        ("full/thesis.txt", "is a file"),
+        ("full/thesis.txt/b", "cannot be written"),
+        ("nowhere://a", "nowhere://a cannot be written"),
+    ],
+)
+def test_what_cannot_be_taken_is_rejected_and_left_alone(tmp_path, path, message, force):
+    full = fill(tmp_path / "full", "thesis.txt", SHARD, COMPLETED)
+    with says(message):
+        OutputFolder(path if "://" in path else tmp_path / path, force=force)
+    assert names(full) == sorted(["thesis.txt", SHARD, COMPLETED])
 
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
-    with pytest.raises(InputError, match="has finished data. .*force"):
+    with says("has finished data. ...force"):
         OutputFolder(path, force=False)
     assert len(names(path)) == 3
     with OutputFolder(path, force=True):
@@ -85,15 +95,9 @@ def test_a_folder_may_be_called_like_a_glob(tmp_path):
     assert names(path) == [COMPLETED]
 
 
-def test_a_file_is_rejected(tmp_path):
-    (tmp_path / "a").write_text("mine")
-    with pytest.raises(InputError, match="is a file"):
-        OutputFolder(tmp_path / "a", force=True)
-
-
 def test_a_folder_in_use_is_rejected(tmp_path):
     with OutputFolder(tmp_path / "a", force=False):
-        with pytest.raises(InputError, match=f"in use by process {os.getpid()}[:.] (w|W)ait"):
+        with says(f"in use by process {os.getpid()}: wait for its end"):
             OutputFolder(tmp_path / "a", force=True)
 
 
@@ -107,17 +111,6 @@ def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
         (path / IN_PROGRESS).write_text(mark)
         with OutputFolder(path, force=False):
             assert names(path) == [IN_PROGRESS]
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
-    (tmp_path / "a").write_text("")
-    with pytest.raises(InputError, match="cannot be written"):
-        OutputFolder(tmp_path / "a" / "b", force=False)
-
-
-def test_an_unknown_file_system_is_one_sentence():
-    with pytest.raises(InputError, match="nowhere://a cannot be written"):
-        OutputFolder("nowhere://a", force=False)
 
 
 def test_discarding_leaves_what_is_not_ours(tmp_path):
@@ -142,7 +135,7 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
         (card(seed=6), "7 bytes", "made with another seed"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
-        with pytest.raises(InputError, match=f"has finished data that was {what}. .*force"):
+        with says(f"has finished data that was {what}. ...force"):
             OutputFolder(path, force=False, card=other, inputs=inputs)
     assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
     with OutputFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
@@ -172,14 +165,14 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
     write_all(path, card=card(), inputs="7 bytes")
     whole = {name: (other / name).read_bytes() for name in names(other)}
     damaged(other / name)
-    with pytest.raises(InputError, match="made with another seed"):
+    with says("made with another seed"):
         OutputFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
     with OutputFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
         assert not folder.finished and folder.damage == message
     write_all(path, card=card(), inputs="7 bytes")
     assert {name: (other / name).read_bytes() for name in names(other)} == whole
     (other / CARD).unlink()
-    with pytest.raises(InputError, match=f"finished data without its {CARD}. Use .*force"):
+    with says(f"finished data without its {CARD}. Use ...force"):
         OutputFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
@@ -201,7 +194,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
     assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
     assert OutputFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
     (other / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="has other files, such as thesis.txt"):
+    with says("has other files, such as thesis.txt"):
         OutputFolder("other://a", force=True)
 
 
@@ -211,7 +204,7 @@ def test_another_file_system_is_written_in_the_same_way(other):
         (Owner.this(), "process", "process"),
         (
             Owner("elsewhere", 7, "1"),
-            "process 7 on elsewhere. .*has ended, use `force=True`",
+            "process 7 on elsewhere. ...has ended, use `force=True`",
             None,
         ),
         (Owner(Owner.this().host, os.getpid(), "of an earlier one"), None, None),
@@ -221,7 +214,7 @@ def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_
     (other / IN_PROGRESS).write_text(owner.to_json())
     for force, refusal in ((False, without_force), (True, with_force)):
         if refusal:
-            with pytest.raises(InputError, match=f"in use by {refusal}"):
+            with says(f"in use by {refusal}"):
                 OutputFolder("other://a", force=force)
         else:
             write_all("other://a", force=force)
@@ -384,7 +377,7 @@ def test_a_killed_job_is_started_again(corpus, corpus_files, undisturbed, tmp_pa
     assert job.wait() == -signal.SIGKILL
     assert not names(tmp_path / "temporary")
     assert not (output / COMPLETED).exists() and (output / IN_PROGRESS).exists()
-    with pytest.raises(InputError, match="did not finish"):
+    with says("did not finish"):
         DataFolder.open(output)
     pretraining_data(
         input=corpus_files, vocab=tmp_path / "vocab.txt", output=output, **SETTINGS,
@@ -408,7 +401,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
         flush(folder)
 
     monkeypatch.setattr(publishing, "_flush", full)
-    with pytest.raises(InputError, match=f"{name}.* cannot be written: .*No space left") as refusal:
+    with says(f"{name}... cannot be written: ...No space left") as refusal:
         pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",
             input_format="lines", dupe_factor=1, beam_options=["--direct_num_workers=1"],

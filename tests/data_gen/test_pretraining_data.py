@@ -19,6 +19,7 @@ from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
+from tests.messages import says
 from tests.undrawn import undrawn
 
 LENGTH, PREDICTIONS, COPIES = 64, 10, 3
@@ -92,7 +93,7 @@ def test_rows_of_another_template(corpus, corpus_files, tmp_path):
     # The folder is a vocabulary, too, as any other.
     found = Tokenizer.from_vocab(tmp_path / "data")
     assert (found.template, found.vocabulary) == (template, vocabulary)
-    with pytest.raises(InputError, match="segment ids 0 and 1, which the template <s> a </s> </s>"):
+    with says("segment ids 0 and 1, which the template <s> a </s> </s>"):
         pretraining_data(**options, output=tmp_path / "padded", pad=True)
 
 
@@ -384,9 +385,9 @@ def test_gzip_gives_the_same_documents(corpus, tmp_path):
 def test_bad_text_is_one_sentence_and_leaves_nothing(corpus, tmp_path, text, message):
     path = tmp_path / "a.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=message) as raised:
+    with says(message) as raised:
         make(corpus, str(path), tmp_path / "data")
-    assert "\n" not in str(raised.value) and "while running" not in str(raised.value)
+    assert "while running" not in str(raised.value)
     assert not (tmp_path / "data").exists()
 
 
@@ -451,14 +452,14 @@ def test_bad_lines_can_be_skipped_and_are_counted_by_their_reasons(corpus, tmp_p
     ],
 )
 def test_a_wrong_setting_is_one_sentence(corpus, corpus_files, tmp_path, setting, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         make(corpus, corpus_files, tmp_path / "data", **setting)
     assert not (tmp_path / "data").exists()
 
 
 def test_a_vocabulary_without_mask_is_one_sentence(corpus_files, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n")
-    with pytest.raises(InputError, match=r"vocab.txt has no \[MASK\]"):
+    with says("vocab.txt has no [MASK]"):
         pretraining_data(input=corpus_files, vocab=tmp_path / "vocab.txt", output=tmp_path / "data")
 
 
@@ -530,7 +531,7 @@ def test_unigram_replacements_have_their_counts_from_beside_the_vocabulary_or_fr
     assert cards["dynamic"].settings.replacement_counts is None
     assert cards["static"].unigram_counts == cards["dynamic"].unigram_counts
     (tmp_path / "vocab.counts.tsv").write_text("".join(counts[:-1]))
-    with pytest.raises(InputError, match=r"vocab.counts.tsv, line \d+ is the last"):
+    with says(f"vocab.counts.tsv, line {len(counts) - 1} is the last"):
         pretraining_data(output=tmp_path / "third", **options)
     assert not (tmp_path / "third").exists()
 

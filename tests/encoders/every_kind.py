@@ -33,6 +33,9 @@ LINES = {
         )
         + "\n"
     ),
+    "semantic-roles": lambda n, text: _json(
+        words=text.split(), predicate=[n % 2, n % 2 + 1], tags=_tags(n, text.split())
+    ),
     "question-answering": lambda n, text: _json(
         id=str(n), question="w1 w2", context=text, answers=_answers(text)
     ),
@@ -42,6 +45,9 @@ LINES = {
         head=[0, 1],
         tail=[2, 3] if n % 3 else [len(text.split()) - 1, len(text.split())],
         label="ab"[n % 2],
+    ),
+    "coreference": lambda n, text: _json(
+        words=text.split(), clusters=[[[0, 1], [2, 3 + n % 2]], [[1, 2], [3, 4]]]
     ),
 }
 HEADERS = {
@@ -62,7 +68,7 @@ def request_of(kind, file, answers):
     """The inputs of the SavedModel for the examples of a file that were answered."""
     if kind == "tagger":
         columns = {"text": [" ".join(answer["words"]) for answer in answers]}
-    elif kind in ("span-classifier", "relation-classifier"):
+    elif kind in ("semantic-roles", "span-classifier", "relation-classifier", "coreference"):
         columns = {"text": [answer["text"] for answer in answers]}
     elif kind == "question-answering":
         questions = [json.loads(line) for line in file.read_text().splitlines()]
@@ -71,6 +77,10 @@ def request_of(kind, file, answers):
         names = ("text", "text_a", "text_b", "context", "choices")
         columns = {name: [a[name] for a in answers] for name in names if name in answers[0]}
     found = {name: tf.constant(values) for name, values in columns.items()}
+    if kind == "semantic-roles":
+        for part in ("start", "end"):
+            places = [answer["predicate"][part] for answer in answers]
+            found[f"predicate_{part}"] = tf.constant(places, tf.int32)
     if kind == "relation-classifier":
         for which in ("head", "tail"):
             for part in ("start", "end"):

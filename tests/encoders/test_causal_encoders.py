@@ -34,9 +34,11 @@ ROWS = [
     ("regression", "openai-gpt", {"gradual_unfreezing": True, "both_orders": True}),
     ("multiple-choice", "openai-gpt", {"lm_loss_weight": 0.5}),
     ("tagger", "gpt2", {"lm_loss_weight": 0.5}),
+    ("semantic-roles", "gpt2", {}),
     ("question-answering", "gpt2", {"layer_decay": 0.5}),
     ("span-classifier", "openai-gpt", {"freeze_encoder": True}),
     ("relation-classifier", "gpt2", {}),
+    ("coreference", "openai-gpt", {"freeze_encoder": True}),
 ]
 WORDS = [f"w{i}" for i in range(8)]
 

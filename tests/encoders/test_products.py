@@ -59,6 +59,7 @@ OTHER = {
         {"span_representation": "attention", "aggregation": "last", "null_label": "a"},
         None,
     ),
+    "coreference": ({"max_span_length": 2, "max_antecedents": 2}, None),
 }
 OTHER_LINES = {
     "classifier": lambda n, text: f"{text}\t{('a', 'b', 'a|b', 'c')[n % 4]}\n",
@@ -93,7 +94,7 @@ def impossible(one, other):
     if kind and pooling:
         return (pooling == "none") == (kind in POOLED)
     if kind and "crf" in pair:
-        return kind != "tagger" and pair["crf"] == "crf"
+        return kind not in ("tagger", "semantic-roles") and pair["crf"] == "crf"
     if kind and "settings" in pair:
         return pair["settings"] == "other" and kind not in OTHER
     if pooling and "causal" in pair:

@@ -75,12 +75,24 @@ def check_spans(found, answer):
     near(found["scores"][: len(spans)], [span["score"] for span in spans])
 
 
+def check_clusters(found, answer):
+    mentions = sorted(
+        (mention["start"], mention["end"], number)
+        for number, cluster in enumerate(answer["clusters"])
+        for mention in cluster
+    )
+    count = found["lengths"]
+    columns = (found[name][:count].tolist() for name in ("starts", "ends", "clusters"))
+    assert sorted(zip(*columns, strict=True)) == mentions
+
+
 CHECKS = {
     **dict.fromkeys(("classifier", "pair-classifier", "relation-classifier"), check_label),
     "multi-label": check_several,
     "regression": check_score,
     "multiple-choice": check_choice,
-    **dict.fromkeys(("tagger", "tagger-crf"), check_words),
+    **dict.fromkeys(("tagger", "tagger-crf", "semantic-roles"), check_words),
     "question-answering": check_answer,
     "span-classifier": check_spans,
+    "coreference": check_clusters,
 }

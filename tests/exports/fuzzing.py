@@ -70,6 +70,10 @@ def request_of(inputs, texts):
         if spec.dtype != tf.string:
             continue
         found[name] = turned
+    if "predicate_start" in inputs:
+        texts = [b"ada " + text for text in found["text"]]
+        found = {"text": texts, "predicate_start": [0] * len(texts)}
+        found["predicate_end"] = [3] * len(texts)
     if "head_start" in inputs:
         # Both spans are surely in a row, behind which the text goes on as long as it is.
         fronts = [b"ada " + text[:16] + b" rome" for text in found["text"]]

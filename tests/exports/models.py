@@ -4,12 +4,14 @@ import numpy as np
 
 from keras_bert import (
     Classifier,
+    CoreferenceResolver,
     FillMask,
     MultipleChoice,
     PairClassifier,
     QuestionAnswerer,
     Regressor,
     RelationClassifier,
+    SemanticRoleTagger,
     SpanClassifier,
     Tagger,
 )
@@ -24,13 +26,13 @@ def encoder():
     return make_encoder(TOKENIZER, num_hidden_layers=1)
 
 
-def shaken(task):
+def shaken(task, size=1.0):
     """The task with heads of large random weights, so that its answers differ from text to text."""
     rng = np.random.default_rng(3)
     for head in task.HEADS:
         for variable in getattr(task, head).weights:
             if "embedding" not in variable.path:
-                variable.assign(rng.normal(0, 1.0, variable.shape))
+                variable.assign(rng.normal(0, size, variable.shape))
     return task
 
 
@@ -49,6 +51,9 @@ MAKERS = {
     "multiple-choice": lambda: shaken(MultipleChoice(encoder(), TOKENIZER)),
     "tagger": lambda: tagger(aggregation="mean"),
     "tagger-crf": lambda: tagger(crf=True),
+    "semantic-roles": lambda: shaken(
+        SemanticRoleTagger(encoder(), TOKENIZER, labels=TAGS, max_length=24), size=0.15
+    ),
     "question-answering": lambda: shaken(
         QuestionAnswerer(
             encoder(),
@@ -67,6 +72,12 @@ MAKERS = {
     ),
     "relation-classifier": lambda: shaken(
         RelationClassifier(encoder(), TOKENIZER, labels=["in", "from"])
+    ),
+    "coreference": lambda: shaken(
+        CoreferenceResolver(
+            encoder(), TOKENIZER, max_length=24, max_span_length=3, max_antecedents=8
+        ),
+        size=0.3,
     ),
     "fill-mask": lambda: FillMask(encoder(), TOKENIZER),
     "encoder": encoder,

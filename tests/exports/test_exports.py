@@ -79,7 +79,7 @@ IN_SIZE = {
 # Those whose files are asked in bfloat16, too.
 IN_BFLOAT16 = ("tagger-crf", "question-answering")
 # They have no `ids`, which do not tell where words end.
-WITHOUT_IDS = ("span-classifier", "relation-classifier")
+WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
 # Texts that have a word, and fit into a row beside the other one.
 SIZES = [TOKENIZER.tokenize(texts).row_lengths().numpy() for texts in (TEXTS, OTHERS)]
 FITTING = np.flatnonzero((SIZES[0] > 0) & (sum(SIZES) < 15))[:20].tolist()
@@ -94,7 +94,7 @@ INPUTS = {
     **dict.fromkeys(
         ("classifier", "multi-label", "tagger", "tagger-crf", "encoder"), {"text": TEXTS}
     ),
-    "span-classifier": {"text": WHOLE},
+    **dict.fromkeys(("span-classifier", "coreference"), {"text": WHOLE}),
     **dict.fromkeys(("pair-classifier", "regression"), {"text_a": TEXTS, "text_b": OTHERS}),
     "question-answering": {"question": WHOLE[::-1], "context": WHOLE},
     "multiple-choice": {
@@ -102,6 +102,11 @@ INPUTS = {
         "choices": [(choices(number) + ["", ""])[:4] for number in range(COUNT)],
     },
     "fill-mask": {"text": MASKED},
+    "semantic-roles": {
+        "text": [f"ada {text}" for text in WHOLE],
+        "predicate_start": [0] * COUNT,
+        "predicate_end": [3] * COUNT,
+    },
     "relation-classifier": {
         "text": PLACES,
         "head_start": [0] * COUNT,
@@ -314,6 +319,8 @@ def answers_by_example(parts):
 
 def given_texts_of(name):
     """The examples as `predict` takes them."""
+    if name == "semantic-roles":
+        return [{"text": text, "predicate": [0, 3]} for text in INPUTS[name]["text"]]
     if name == "relation-classifier":
         keys = ("text", "head_start", "head_end", "tail_start", "tail_end")
         return [
@@ -658,7 +665,8 @@ def test_the_list_of_models_and_which_are_batched(folder):
     listed = re.findall(r'base_path: "/models/(.*)"', (folder / "models.config").read_text())
     assert listed == sorted(MAKERS)
     batched = {path.parts[-3] for path in folder.glob("*/1/batching_params.pbtxt")}
-    assert batched == set(MAKERS) - {"multiple-choice", "relation-classifier"}
+    unbatched = {"multiple-choice", "semantic-roles", "relation-classifier"}
+    assert batched == set(MAKERS) - unbatched
 
 
 def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):

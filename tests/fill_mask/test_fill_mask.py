@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "mask the cat dog sat on mat red paris is capital of france bank river money"
@@ -162,14 +162,14 @@ def test_learns_and_ignores_weights_of_zero(tokenizer):
 @pytest.mark.parametrize(
     "text, options, sentence",
     [
-        ("no place", {}, r"no \[MASK\]. Write"),
-        ("[mask]", {}, r"no \[MASK\]. Write"),
+        ("no place", {}, "no [MASK]. Write"),
+        ("[mask]", {}, "no [MASK]. Write"),
         ("[MASK] " + "cat " * 22, {}, "has 23 tokens, more than the 22"),
         ("[MASK]", {"top_k": 0}, "at least 1"),
     ],
 )
 def test_rejects_invalid_texts(text, options, sentence, task):
-    with pytest.raises(InputError, match=sentence):
+    with says(sentence):
         fill_mask(model=task, text=text, **options)
 
 
@@ -178,7 +178,7 @@ def test_answers_that_are_no_numbers_are_a_sentence(tokenizer):
     for weight in task.weights:
         if "float" in weight.dtype:
             weight.assign(np.full(weight.shape, 3e38))
-    with pytest.raises(InputError, match="its weights are too large to compute with"):
+    with says("its weights are too large to compute with"):
         fill_mask(model=task, text="[MASK]")
 
 
@@ -187,14 +187,14 @@ def test_rejects_a_model_without_the_head(tokenizer, tmp_path):
 
     encoder = make(FillMask, tokenizer).encoder
     Classifier(encoder, tokenizer, labels=["a", "b"]).save(tmp_path / "spam")
-    with pytest.raises(InputError, match=r"of the task classifier, which has no masked-LM head"):
+    with says("of the task classifier, which has no masked-LM head"):
         fill_mask(model=tmp_path / "spam", text="[MASK]")
 
 
 def test_a_causal_lm_fills_no_mask(tokenizer, tmp_path):
     """At a [MASK] its head predicts what comes after it."""
     make(CausalLM, tokenizer, is_decoder=True).save(tmp_path / "model")
-    with pytest.raises(InputError, match=r"a causal LM, which .* cannot fill \[MASK\]"):
+    with says("a causal LM, which ... cannot fill [MASK]"):
         fill_mask(model=tmp_path / "model", text="[MASK]")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_bert.base.errors import InputError
 from keras_bert.pictures import attention
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 TEXT = "The bank, again."
@@ -88,14 +88,14 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
         ({"layer": 1, "head": 0}, "no head 0. The model has heads 1 to 4"),
         ({"layer": 1}, "Give both `layer` and `head`"),
         ({"text": ""}, "The text has no tokens"),
-        ({"text": "the bank " * 30}, "62 tokens .* shows at most 40"),
+        ({"text": "the bank " * 30}, "62 tokens ... shows at most 40"),
         ({"output": "head.jpg"}, "should end in .png"),
         ({"output": "nowhere/head.png"}, "no folder nowhere"),
     ],
 )
 def test_rejects_what_cannot_be_drawn(options, sentence, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=sentence):
+    with says(sentence):
         attention.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})
 
 
@@ -103,5 +103,5 @@ def test_without_matplotlib_the_extra_is_named(model, tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install 'keras-bert-toolkit\[pictures\]'"):
+    with says("pip install 'keras-bert-toolkit[pictures]'"):
         attention.draw_attention(model=model, text=TEXT, output=tmp_path / "a.png")

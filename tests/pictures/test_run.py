@@ -137,6 +137,12 @@ MEASURED = {
         [SimpleNamespace(tags=tags) for tags in (["B-PER", "I-PER"], ["O", "O"])],
         ("confusion", "labels", "reliability"),
     ),
+    "semantic-roles": (
+        {"scheme": "bio", "labels": ("O", "B-A0", "B-V")},
+        [{"tags": ["B-A0", "B-V"], "scores": [0.9, 0.5]}] * 2,
+        [SimpleNamespace(tags=tags) for tags in (["B-A0", "B-V"], ["O", "B-V"])],
+        ("confusion", "labels", "reliability"),
+    ),
     "question-answering": (
         {},
         [{"answer": "Oslo", "score": 0.75, "null_score": 0.0}, {"answer": "", "score": 0.5}],
@@ -148,6 +154,12 @@ MEASURED = {
         [{"expected": [span([0, 1], "LOC", 1)], "spans": [span([1, 2], "LOC", 0.75)]}] * 2,
         labelled(None, None),
         ("confusion", "labels", "reliability"),
+    ),
+    "coreference": (
+        {"max_span_length": 3},
+        [{"expected": [[span([0, 1], "", 1), span([1, 2], "", 1)]], "clusters": []}] * 2,
+        labelled(None, None),
+        (),
     ),
     "relation-classifier": (
         {"labels": ("in", "none"), "null_label": "none"},

@@ -14,6 +14,7 @@ from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
 from keras_bert.readers.texts import PAIR, TextSource
+from tests.messages import says
 
 LABEL = datasets.ClassLabel(names=["entailment", "neutral"])
 TEXT = datasets.Value("string")
@@ -87,9 +88,9 @@ def test_parquet_of_another_program(tmp_path):
     assert [e.label for e in TextSource(path, fields="text=body,label=kind")] == ["x", "y"]
     several = TextSource(path, fields="text=body,label=topic", form=several_labels)
     assert [e.label for e in several] == [("a",), ("b",)]
-    with pytest.raises(InputError, match=r'row 1: no "text" among the columns \(body, topic'):
+    with says('row 1: no "text" among the columns (body, topic'):
         TextSource(path)
-    with pytest.raises(InputError, match='row 2: no label in "score"'):
+    with says('row 2: no label in "score"'):
         table["score"] = ["1", None]  # an empty cell is not the mark of a class label
         table.to_parquet(path)
         list(TextSource(path, fields="text=body,label=score"))
@@ -144,23 +145,23 @@ def test_bad_tables(tmp_path):
     (file,) = (folder / "train").glob("*.arrow")
     whole = file.read_bytes()
     file.write_bytes(whole[:100])
-    with pytest.raises(InputError, match="Could not read .*arrow as a file of Arrow: "):
+    with says("Could not read ...arrow as a file of Arrow: "):
         TextSource(folder / "train", texts=PAIR)
     file.unlink()
-    with pytest.raises(InputError, match="Could not read .*arrow as a file of Arrow: .*No such"):
+    with says("Could not read ...arrow as a file of Arrow: ...No such"):
         TextSource(folder / "train", texts=PAIR)
     (folder / "test" / "state.json").write_text("{}")
-    with pytest.raises(InputError, match="test/state.json lists no files. Save the dataset again"):
+    with says("test/state.json lists no files. Save the dataset again"):
         TextSource(folder / "test", texts=PAIR)
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(InputError, match="Could not read .*damaged.parquet as a file of Parquet: "):
+    with says("Could not read ...damaged.parquet as a file of Parquet: "):
         TextSource(tmp_path / "damaged.parquet")
     empty = saved({"text": [], "label": []}, {"text": TEXT, "label": LABEL}, tmp_path / "e", how="")
-    with pytest.raises(InputError, match="e.parquet has no rows"):
+    with says("e.parquet has no rows"):
         TextSource(empty)
     undecided = {**PAIRS, "label": [-1] * 3}
     path = saved(undecided, FEATURES, tmp_path / "undecided", how="folder")
-    with pytest.raises(InputError, match='has no gold label in "label" of any record'):
+    with says('has no gold label in "label" of any record'):
         list(TextSource(path, texts=PAIR))
     assert has_data_folder(["--data", str(tmp_path)])
     assert not has_data_folder(["--data", str(path)])
@@ -205,5 +206,5 @@ def test_snli_without_a_gold_label_is_left_out_and_counted(tmp_path):
     (tmp_path / "signs.tsv").write_text("text\tlabel\na\t+\nb\t-\n")
     assert [e.label for e in TextSource(tmp_path / "signs.tsv")] == ["+", "-"]
     path.write_text("".join(f"{json.dumps({**line, 'gold_label': '-'})}\n" for line in NLI))
-    with pytest.raises(InputError, match='has no gold label in "gold_label" of any record'):
+    with says('has no gold label in "gold_label" of any record'):
         list(TextSource(path, texts=PAIR))

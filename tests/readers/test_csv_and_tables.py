@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.labels import score
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.texts import PAIR, TextSource
+from tests.messages import says
 
 ROWS = [
     ("I was charged twice, please refund one", "billing"),
@@ -78,27 +78,27 @@ def test_unlabelled_files_are_csv_by_their_names_and_texts_with_commas_are_not(w
 
 
 def test_a_line_is_that_where_its_row_begins(write):
-    rows = [*ROWS, ("one", "too", "many")]
-    with pytest.raises(InputError, match="train.csv, line 8: 3 columns, but the first line has 2"):
-        examples(write(as_csv(rows)))
     assert [e.line for e in TextSource(write(FILES["comma"]))] == [2, 3, 5, 6, 7]
-    with pytest.raises(InputError, match="train.csv, line 3: not CSV"):
-        examples(write(b'text,label\na,b\n"c,d\n'))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (
+            as_csv([*ROWS, ("one", "too", "many")]),
+            "train.csv, line 8: 3 columns, but the first line has 2",
+        ),
+        (b'text,label\na,b\n"c,d\n', "train.csv, line 3: not CSV"),
         (gzip.compress(FILES["comma"])[:-9], "train.csv is not a complete gzip file"),
         (b"\x1f\x8b garbage", "train.csv is not a complete gzip file"),
         (b'[{"text": "a", "label": "b"},\n 7]', "train.csv, item 2: not a JSON object"),
         (b'[{"text": "a", "label": "b"},\n {"text": }]', "train.csv, line 2: not JSON"),
-        ("text,label\né,b\n".encode("latin-1"), "iconv -f WINDOWS-1252 -t UTF-8 .*train.csv"),
-        ("text,label\na,b\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 .*train.csv"),
+        ("text,label\né,b\n".encode("latin-1"), "iconv -f WINDOWS-1252 -t UTF-8 ...train.csv"),
+        ("text,label\na,b\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 ...train.csv"),
     ],
 )
 def test_bad_files(content, message, write):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         examples(write(content))
 
 
@@ -138,7 +138,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"id": [1, 2], "body": ["a", "b"], "topic": [3, 4]}, index=[7, 7])
     assert examples(frame, text_column="body", label_column="topic") == [("a", "3"), ("b", "4")]
-    with pytest.raises(InputError, match=r"the given table, row 1: no \"text\" among the columns"):
+    with says('the given table, row 1: no "text" among the columns'):
         examples(frame)
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)
@@ -149,7 +149,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
 def test_splits_of_datasets_are_named():
     datasets = pytest.importorskip("datasets", reason="NOT TESTED with datasets")
     both = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": ["a"]})})
-    with pytest.raises(InputError, match=r"the splits train. Give one of them, such as data\['tr"):
+    with says("the splits train. Give one of them, such as data['tr"):
         examples(both)
 
 

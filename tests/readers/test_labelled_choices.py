@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.readers.choices import ChoiceSource
+from tests.messages import says
 
 SWAG = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
@@ -35,7 +35,7 @@ def test_swag(tmp_path):
 def test_given_numbers_may_be_of_numpy():
     (example,) = ChoiceSource([("a", ["b", "c"], np.int64(1))])
     assert example.label == 1
-    with pytest.raises(InputError, match="the label True. It should be the number of"):
+    with says("the label True. It should be the number of"):
         ChoiceSource([("a", ["b", "c"], True)])
 
 
@@ -62,5 +62,5 @@ def test_json_lines_and_fields(tmp_path):
     ],
 )
 def test_bad_input(tmp_path, content, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         list(read(tmp_path, content))

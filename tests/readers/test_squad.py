@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json
 from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
+from tests.messages import says
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -120,7 +120,7 @@ def test_questions_from_python():
     assert as_tuples(found) == [(None, "who?", "a text", None), (None, "where?", "", None)]
     rows = [{**qa(), "context": CONTEXT}]
     assert as_tuples(QuestionSource(rows)) == EXPECTED
-    with pytest.raises(InputError, match='the given questions, question 1: no "answers"'):
+    with says('the given questions, question 1: no "answers"'):
         QuestionSource(pairs)
     for bad in (["text"], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(ValueError, match="must be pairs of a question and its context"):
@@ -173,12 +173,12 @@ def test_warnings_are_told_with_place_and_count(write):
     ("content", "message"),
     [
         (b"", "is empty. At least one line of text is needed"),
-        (b'{"data": [\n{]}', r"line 2: not JSON .* Expected SQuAD's JSON, or JSON Lines"),
+        (b'{"data": [\n{]}', "line 2: not JSON ... Expected SQuAD's JSON, or JSON Lines"),
         (b"\n\nwords\n", "line 3: not JSON"),
         (b"[1]", 'the file has no list of objects under "data"'),
         (b'{"data": 3}', 'the file has no list of objects under "data"; SQuAD\'s JSON is'),
         (b'{"data": [{}]}', 'article 1 has no list of objects under "paragraphs"'),
-        (b'{"data": [{"paragraphs": [{"context": "a"}]}]}', 'paragraph 1 has no list of .*"qas"'),
+        (b'{"data": [{"paragraphs": [{"context": "a"}]}]}', 'paragraph 1 has no list of ..."qas"'),
         (b'{"data": [{"paragraphs": [{"qas": []}]}]}', 'paragraph 1: no text under "context"'),
         (squad({"id": "x"}), 'question 1, id x: no text under "question"'),
         (squad(qa(id=[])), '"id" should be a string or a number'),
@@ -191,16 +191,16 @@ def test_warnings_are_told_with_place_and_count(write):
         (squad(qa(answers=[], is_impossible=False)), "is false, but there are no answers"),
         (b'{"question": "a", "context": "b", "answers": []}\n[]', "line 2: not a JSON object"),
         (b'{"question": "a"}\n', 'line 1: no text under "context"'),
-        (b'{"question": "a"}\n\xff', "line 1: no text|line 2: byte 1 is not UTF-8"),
+        (b'{"question": "a"}\n\xff', "line 1: no text"),
     ],
 )
 def test_a_bad_file_is_a_sentence_with_its_place(write, content, message):
-    with pytest.raises(InputError, match=f"train.json.*{message}"):
+    with says(f"train.json...{message}"):
         read(write(content))
 
 
 def test_a_missing_file_is_a_sentence(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with says("does not exist"):
         QuestionSource(tmp_path / "none.json")
 
 
@@ -223,11 +223,11 @@ def test_other_names_are_said_by_fields(write):
     row = {"key": "q1", "query": "Who ran?", "passage": CONTEXT, "gold": [DOG]}
     fields = "id=key,question=query,context=passage,answers=gold"
     assert as_tuples(read(write(row), fields=fields)) == EXPECTED
-    with pytest.raises(InputError, match='line 1: no text under "query"'):
+    with says('line 1: no text under "query"'):
         read(write({"passage": "a"}), fields="question=query,context=passage")
-    with pytest.raises(InputError, match="is SQuAD's JSON, whose names are known"):
+    with says("is SQuAD's JSON, whose names are known"):
         read(write(squad(qa())), fields=fields)
-    with pytest.raises(InputError, match="`fields` is for files; the given questions"):
+    with says("`fields` is for files; the given questions"):
         QuestionSource([("a", "b")], fields=fields)
 
 

@@ -1,12 +1,13 @@
 """A data folder opens only when it is whole and made with the vocabulary at hand."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.records import DataFolder, DatasetCard, compact, padded
+from tests.messages import says
 
 CARD = {
     "format_version": 1,
@@ -52,44 +53,31 @@ def test_the_spec_follows_the_card(folder):
     assert DataFolder.open(folder).spec == expected
 
 
-def spoil(folder, how):
-    if how == "no folder":
-        return folder / "absent"
-    if how == "no COMPLETED":
-        (folder / "COMPLETED").unlink()
-    elif how == "no card":
-        (folder / "dataset_card.json").unlink()
-    elif how == "torn card":
-        (folder / "dataset_card.json").write_text('{"format_version": 1, ')
-    elif how == "other json":
-        (folder / "dataset_card.json").write_text("[1]")
-    elif how == "later version":
-        (folder / "dataset_card.json").write_text(json.dumps(CARD | {"format_version": 99}))
-    elif how == "half a card":
-        (folder / "dataset_card.json").write_text('{"format_version": 1}')
-    return folder
+def card(text):
+    return lambda folder: (folder / "dataset_card.json").write_text(text)
 
 
 @pytest.mark.parametrize(
-    "how, message",
+    "change, message",
     [
-        ("no folder", "no data folder"),
-        ("no COMPLETED", "did not finish"),
-        ("no card", "There is no .*dataset_card.json. Run"),
-        ("torn card", "Could not read the dataset card"),
-        ("other json", "not a dataset card"),
-        ("later version", "format version 99"),
-        ("half a card", "it has no objective"),
+        (shutil.rmtree, "no data folder"),
+        (lambda folder: (folder / "COMPLETED").unlink(), "did not finish"),
+        (lambda folder: (folder / "dataset_card.json").unlink(), "no ...dataset_card.json. Run"),
+        (card('{"format_version": 1, '), "Could not read the dataset card"),
+        (card("[1]"), "not a dataset card"),
+        (card(json.dumps(CARD | {"format_version": 99})), "format version 99"),
+        (card('{"format_version": 1}'), "it has no objective"),
     ],
 )
-def test_a_folder_that_is_not_whole_is_rejected(folder, how, message):
-    with pytest.raises(InputError, match=message):
-        DataFolder.open(spoil(folder, how))
+def test_a_folder_that_is_not_whole_is_rejected(folder, change, message):
+    change(folder)
+    with says(message):
+        DataFolder.open(folder)
 
 
 def test_a_missing_shard_is_named(folder):
     (folder / "pretraining_data-train.tfrecord-00001-of-00002").unlink()
-    with pytest.raises(InputError, match="00001-of-00002 is missing"):
+    with says("00001-of-00002 is missing"):
         DataFolder.open(folder).shards("train")
 
 
@@ -101,5 +89,5 @@ class Vocabulary(SimpleNamespace):
 def test_the_vocabulary_must_be_the_one_of_the_examples(folder):
     data = DataFolder.open(folder)
     data.check_vocabulary(Vocabulary(sha256="ab" * 32, size=40))
-    with pytest.raises(InputError, match=r"another vocabulary \(40 tokens.* \(50 tokens"):
+    with says("another vocabulary (40 tokens... (50 tokens"):
         data.check_vocabulary(Vocabulary(sha256="cd" * 32, size=50))

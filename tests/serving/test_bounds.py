@@ -18,13 +18,13 @@ import requests
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from keras_bert.base.errors import InputError
 from keras_bert.serving import bounds, development_server, grpc_services, tensors
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import PromptProtocol
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
+from tests.messages import says
 from tests.serving.running import running
 
 PATH = "/v1/models/echo:predict"
@@ -613,10 +613,10 @@ def test_a_second_signal_stops_the_server_at_once(echo_folder, held):
 def test_an_address_that_is_not_available_is_rejected(server, echo_folder):
     for ports, message in (
         ({"rest_port": server.rest_port}, "Cannot listen on 127.0.0.1"),
-        ({"grpc_port": server.grpc_port}, "`grpc_port`"),
+        ({"grpc_port": server.grpc_port}, "gRPC cannot listen on ... Choose another `grpc_port`"),
         ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
         settings = {"rest_port": 0, "grpc_port": 0, **ports}
         second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)
-        with pytest.raises(InputError, match=message):
+        with says(message):
             asyncio.run(second.run())

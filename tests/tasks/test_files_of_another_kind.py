@@ -18,8 +18,10 @@ FILES = {
     "regression": "text_a\ttext_b\tscore\na man sits\ta man\t3.5\na dog\ta cat\t1\n",
     "multiple-choice": '{"context": "he", "choices": ["sits", "runs"], "label": 0}\n',
     "tagger": "anna B-PER\nruns O\n\nrome B-LOC\n",
+    "semantic-roles": "anna - (A0*)\nruns run (V*)\n\nrome -\n",
     "question-answering": json.dumps({"data": [{"paragraphs": [_PARAGRAPH]}]}),
     "span-classifier": '{"words": ["in", "rome"], "spans": [[1, 2, "LOC"]]}\n',
+    "coreference": '{"words": ["ada", "saw", "her"], "clusters": [[[0, 1], [2, 3]]]}\n',
     "relation-classifier": (
         '{"words": ["ada", "in", "rome"], "head": [0, 1], "tail": [2, 3], "label": "in"}\n'
         '{"words": ["ada", "in", "rome"], "head": [2, 3], "tail": [0, 1], "label": "of"}\n'
@@ -43,10 +45,18 @@ REJECTED = [
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
     ("tagger", "span-classifier", 'line 1: no "tags" among the keys'),
+    (
+        "semantic-roles",
+        "tagger",
+        "line 1: the sentence has 2 predicates in column 2 and 0 columns of arguments",
+    ),
+    ("semantic-roles", "span-classifier", 'line 1: no "predicate" among the keys'),
     ("question-answering", "tagger", "line 1: not JSON .*. Expected SQuAD's JSON, or JSON Lines"),
     ("question-answering", "multiple-choice", 'line 1: no text under "question"'),
     ("span-classifier", "classifier", 'line 2: the word "a good film" contains spaces'),
     ("span-classifier", "relation-classifier", 'line 1: no "spans" among the keys'),
+    ("coreference", "tagger", "^Could not read FILE as documents with coreference: line 1"),
+    ("coreference", "span-classifier", 'line 1: no "clusters" among the keys'),
     ("relation-classifier", "span-classifier", 'line 1: no "head" among the keys'),
 ]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
@@ -21,6 +20,7 @@ from keras_bert.text.vocabulary import (
     WordPieceVocabulary,
 )
 from keras_bert.text.vocabulary_files import load_vocabulary
+from tests.messages import says
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 LETTERS = 11  # of the textbook's corpus, the end-of-word mark among them
@@ -225,7 +225,7 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_dat
     "vocab, merges, sentence",
     [
         ('{"a": 0, "b</w": 1}', "a b\n", "an unsupported kind of byte-pair encoding"),
-        ('{"[PAD]": 0, "‗": 1}', "a b\n", r"has no \[UNK\]"),
+        ('{"[PAD]": 0, "‗": 1}', "a b\n", "has no [UNK]"),
         ('{"[PAD]": 0, "‗": 2}', "a b\n", "must give every token an id"),
         ('["‗"]', "a b\n", "an unsupported kind of byte-pair encoding"),
         ('{"‗": 0', "a b\n", "is not JSON"),
@@ -241,9 +241,8 @@ def test_bad_folders_are_rejected(tmp_path, vocab, merges, sentence):
         vocab = json.dumps({token: i for i, token in enumerate(tokens)})
     (tmp_path / "vocab.json").write_text(vocab)
     (tmp_path / "merges.txt").write_text(merges)
-    with pytest.raises(InputError, match=sentence) as refusal:
+    with says(f"{tmp_path}...{sentence}"):
         Tokenizer.from_folder(tmp_path)
-    assert str(tmp_path) in str(refusal.value)
 
 
 def test_letters_of_byte_level_bpe_may_be_those_of_the_text(tmp_path):
@@ -254,5 +253,5 @@ def test_letters_of_byte_level_bpe_may_be_those_of_the_text(tmp_path):
 
 
 def test_a_size_without_room_for_the_alphabet_is_rejected():
-    with pytest.raises(InputError, match="too small"):
+    with says("too small"):
         learn_bpe(TEXTBOOK, size=12)

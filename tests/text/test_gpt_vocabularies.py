@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.text import ByteLevelVocabulary, GptVocabulary, Tokenizer
 from keras_bert.text.bpe import byte_level_words
 from keras_bert.text.gpt_vocabularies import LETTERS, to_letters
 from keras_bert.text.learners import learn_byte_level_bpe
 from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
+from tests.messages import says
 
 transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
 tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED against transformers")
@@ -362,7 +362,7 @@ def test_a_learned_byte_level_vocabulary(tmp_path):
     opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
     texts = [text for text in HARD if "[MASK]" not in text]
     assert differing(tokenizer, opened, texts) == []
-    with pytest.raises(InputError, match="of 200 tokens is too small: .* take 261"):
+    with says("of 200 tokens is too small: ... take 261"):
         learn_byte_level_bpe(counts, size=200)
 
 
@@ -392,21 +392,21 @@ GPT = {"<unk>": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, "ab</w>": 5, "\n</w>"
 @pytest.mark.parametrize(
     ("vocab", "merges", "sentence"),
     [
-        (BYTES, "a b\n", r"merges.txt does not fit .*vocab.json: merge 1, 'a' and 'b', needs"),
-        (BYTES, "#version: 0.2\na\n", r"merges.txt, line 2 must be two tokens and one space"),
-        ({**BYTES, "ab": 256}, "a b\na b c\n", r"merges.txt, line 2 must be two tokens"),
-        ({**BYTES, "ab": 258}, "", r"vocab.json must give every token an id, from 0 on"),
+        (BYTES, "a b\n", "merges.txt does not fit ...vocab.json: merge 1, 'a' and 'b', needs"),
+        (BYTES, "#version: 0.2\na\n", "merges.txt, line 2 must be two tokens and one space"),
+        ({**BYTES, "ab": 256}, "a b\na b c\n", "merges.txt, line 2 must be two tokens"),
+        ({**BYTES, "ab": 258}, "", "vocab.json must give every token an id, from 0 on"),
         (
             {"Ġa": 0, **{t: i for t, i in BYTES.items() if i and t not in "Ā"}},
             "",
-            r"vocab.json must give|no token for 1 of the bytes of UTF-8: 0x00 .'Ā'.",
+            "vocab.json has no token for 1 of the bytes of UTF-8: 0x00 ('Ā').",
         ),
-        ({"Ġ": 0, "a": 1}, "", r"vocab.json has no token for 241 of the bytes of UTF-8: 0x00"),
-        ({"Ġ": 0, "a": 0}, "", r"vocab.json must give every token an id"),
-        (GPT, "a b</w>\nb</w>\n", r"merges.txt, line 2 must be two tokens"),
-        (GPT, "a c</w>\n", r"needs the token 'c</w>', which the vocabulary does not have"),
-        ({"a</w>": 0}, "", r"vocab.json has no special token `unk` for unknown characters"),
-        ({"a": 0}, "", r"vocab.json holds an unsupported kind of byte-pair encoding"),
+        ({"Ġ": 0, "a": 1}, "", "vocab.json has no token for 241 of the bytes of UTF-8: 0x00"),
+        ({"Ġ": 0, "a": 0}, "", "vocab.json must give every token an id"),
+        (GPT, "a b</w>\nb</w>\n", "merges.txt, line 2 must be two tokens"),
+        (GPT, "a c</w>\n", "needs the token 'c</w>', which the vocabulary does not have"),
+        ({"a</w>": 0}, "", "vocab.json has no special token `unk` for unknown characters"),
+        ({"a": 0}, "", "vocab.json holds an unsupported kind of byte-pair encoding"),
     ],
 )
 def test_bad_files(tmp_path, vocab, merges, sentence):
@@ -414,9 +414,8 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
     (tmp_path / "merges.txt").write_text(merges)
     if merges == "":
         (tmp_path / "merges.txt").write_text("#version: 0.2\n")
-    with pytest.raises(InputError, match=sentence) as error:
+    with says(f"{tmp_path}/...{sentence}"):
         Tokenizer.from_folder(tmp_path)
-    assert str(tmp_path) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -427,10 +426,7 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
         ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "with other settings than"),
         ({"model": {"ignore_merges": True}}, "asks for ignore_merges=True in its model"),
         ({"model": {"merges": [["a"]]}}, "merge 1 must be two tokens"),
-        (
-            {"added_tokens": [{"content": "<b>"}]},
-            "adds .<b>. to its special tokens",
-        ),
+        ({"added_tokens": [{"content": "<b>"}]}, "adds '<b>' to its special tokens"),
     ],
 )
 def test_other_tokenizers_are_rejected(folders, tmp_path, changes, sentence):
@@ -445,7 +441,7 @@ def test_other_tokenizers_are_rejected(folders, tmp_path, changes, sentence):
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END_OF_TEXT}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match=sentence):
+    with says(sentence):
         Tokenizer.from_folder(tmp_path)
 
 
@@ -454,7 +450,7 @@ def test_two_vocabularies_in_one_folder_are_rejected(folders, learned, tmp_path)
         (tmp_path / name).write_bytes((folders["gpt2"] / name).read_bytes())
     vocab, merges = learned["gpt2"]
     write_pair(tmp_path, vocab, merges[:-1])
-    with pytest.raises(InputError, match=r"merges.txt and tokenizer.json have other merges"):
+    with says("merges.txt and tokenizer.json have other merges"):
         Tokenizer.from_folder(tmp_path)
 
 

@@ -8,7 +8,6 @@ import tokenizers
 from tokenizers.processors import BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing
 from tokenizers.processors import Sequence as Steps
 
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.inputs.framing import frame
 from keras_bert.records.masking import Masker
@@ -17,6 +16,7 @@ from keras_bert.text.hugging_face import template_of
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
+from tests.messages import says
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 CLS, SEP, MASK = (("[CLS]", 2), ("[SEP]", 3), ("[MASK]", 4))
@@ -102,14 +102,14 @@ def test_what_is_not_said_is_berts():
 @pytest.mark.parametrize(
     "processor, message",
     [
-        (BertProcessing(SEP, ("[CLS]", 7)), r"'\[CLS\]' with the id 7"),
+        (BertProcessing(SEP, ("[CLS]", 7)), "'[CLS]' with the id 7"),
         (BertProcessing(SEP, ("a", 5)), "'a' with the id 5"),
         (TemplateProcessing(single="$A", pair="$B $A", special_tokens=[]), "in order"),
         (TemplateProcessing(single="$A:0 [CLS]:2", pair="$A $B", special_tokens=[CLS]), "segment"),
     ],
 )
 def test_a_template_that_is_not_known_is_rejected(processor, message):
-    with pytest.raises(InputError, match=rf"folder/tokenizer.json: post_processor .*{message}"):
+    with says(f"folder/tokenizer.json: post_processor ...{message}"):
         read(processor)
 
 
@@ -140,7 +140,7 @@ def test_special_tokens_have_any_name_and_may_be_missing(tmp_path):
     assert (OTHER.pad_id, OTHER.cls_id, OTHER.sep_id, OTHER.unk_id) == (1, 0, 2, 3)
     assert OTHER.mask_id is None and OTHER.special_ids.tolist() == [0, 1, 2, 3, 4]
     assert OTHER != WordPieceVocabulary(OTHER.tokens, special_tokens=SpecialTokens(unk="[UNK]"))
-    with pytest.raises(InputError, match="mask token"):
+    with says("mask token"):
         Masker(vocabulary=OTHER, unit="token", rate=0.15, max_predictions=5)
     assert pickle.loads(pickle.dumps(OTHER)).special_tokens == OTHERS
     tokenizer = Tokenizer(OTHER, lowercase=True, template=PLAIN_TEMPLATE)
@@ -158,7 +158,7 @@ def test_formats_for_bert_alone_reject_other_templates():
         Tokenizer(VOCABULARY, lowercase=True, template=GPT),
         Tokenizer(OTHER, lowercase=True, template=bert_template(OTHERS)),
     ):
-        with pytest.raises(InputError, match="x needs BERT's special tokens"):
+        with says("x needs BERT's special tokens"):
             check_wordpiece(tokenizer, needed_by="x")
 
 

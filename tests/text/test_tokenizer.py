@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.text import Tokenizer, normalization
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
+from tests.messages import says
 
 TOKENS = (
     *SPECIAL_TOKENS,
@@ -243,26 +243,10 @@ def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_pat
     assert tokenizer.lowercase is True
 
 
-@pytest.mark.parametrize(
-    "config, sentence",
-    [
-        ('{"strip_accents": false}', "strip_accents=False"),
-        ('{"do_lower_case": false, "strip_accents": true}', "strip_accents=True"),
-        ('{"tokenize_chinese_chars": false}', "tokenize_chinese_chars"),
-        ('{"do_lower_case": tr', "config.json, line 1: this is not JSON"),
-    ],
-)
-def test_folders_that_ask_for_other_ids_are_rejected(tmp_path, config, sentence):
-    WordPieceVocabulary(TOKENS).save(tmp_path / "vocab.txt")
-    (tmp_path / "tokenizer_config.json").write_text(config)
-    with pytest.raises(InputError, match=sentence):
-        Tokenizer.from_folder(tmp_path)
-
-
 def test_what_is_no_folder_is_rejected(tmp_path):
-    with pytest.raises(InputError, match="not a folder"):
+    with says("not a folder"):
         Tokenizer.from_folder(tmp_path / "none")
-    with pytest.raises(InputError, match=r"vocab\.txt"):
+    with says("vocab.txt"):
         Tokenizer.from_folder(tmp_path)
 
 

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
+from tests.messages import says
 
 TOKENS = [*SPECIAL_TOKENS, "[unused0]", "play", "##ing", "##", "#", "well"]
 
@@ -88,8 +88,8 @@ def test_tokens_with_unusual_line_breaks_stay_whole(tmp_path):
     "content, sentence",
     [
         (b"", "is empty"),
-        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"has no \[MASK\]"),
-        (b"a\nb\n", r"no \[PAD\] and no \[UNK\]"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", "has no [MASK]"),
+        (b"a\nb\n", "no [PAD] and no [UNK]"),
         (b"[PAD]\r\n[UNK]\r\n", "line 1 has a Windows line end"),
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nx\ny\nx\n", "line 8: the token 'x' is already at"),
         (b"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n[MASK]\n", "line 3 is empty"),
@@ -100,15 +100,15 @@ def test_tokens_with_unusual_line_breaks_stay_whole(tmp_path):
 def test_bad_files_are_rejected_with_their_place(tmp_path, content, sentence):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=sentence) as refusal:
+    with says(f"{path}...{sentence}"):
         load_vocabulary(path)
-    assert str(path) in str(refusal.value)
 
 
 def test_missing_files_and_folders_are_rejected(tmp_path):
-    for path in (tmp_path / "none.txt", tmp_path):
-        with pytest.raises(InputError, match=r"could not be read|has no vocab.txt"):
-            load_vocabulary(path)
+    with says("none.txt could not be read"):
+        load_vocabulary(tmp_path / "none.txt")
+    with says("has no vocab.txt"):
+        load_vocabulary(tmp_path)
 
 
 def test_counts_must_fit():

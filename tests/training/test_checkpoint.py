@@ -10,9 +10,9 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from keras_bert.base.errors import InputError
 from keras_bert.training.checkpoint import Checkpoint, named_variables
 from keras_bert.training.optimizers.optimizer import make_optimizer
+from tests.messages import says
 
 
 def small_model(seed, units=4, name="dense", **options):
@@ -78,7 +78,7 @@ def test_the_state_is_not_in_the_header_whose_size_is_bounded(tmp_path):
     flipped = bytearray(content)
     flipped[content.index(b'"loss"')] ^= 1
     checkpoint.latest.write_bytes(flipped)
-    with pytest.raises(InputError, match="its checksum does not match"):
+    with says("its checksum does not match"):
         checkpoint.restore()
 
 
@@ -122,14 +122,14 @@ def test_only_the_latest_is_kept_and_a_kill_while_writing_leaves_the_one_before(
     ("other", "message"),
     [
         ({"name": "other"}, "checkpoint of another model: it lacks model/small/other/bias"),
-        ({"units": 5}, r"model/small/dense/bias has the shape \(4,\), and \(5,"),
+        ({"units": 5}, "model/small/dense/bias has the shape (4,), and (5,"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_rejected(tmp_path, other, message):
     Checkpoint(tmp_path, small_model(seed=1)).save(1, {})
     model = small_model(seed=2, **other)
     before = values(model)
-    with pytest.raises(InputError, match=message):
+    with says(message):
         Checkpoint(tmp_path, model).restore()
     for name, value in values(model).items():
         np.testing.assert_array_equal(value, before[name])
@@ -142,7 +142,7 @@ def test_a_cut_off_file_is_rejected(tmp_path):
     whole = checkpoint.latest.read_bytes()
     checkpoint.latest.write_bytes(whole[: len(whole) // 2])
     before = values(model)
-    with pytest.raises(InputError, match="is damaged"):
+    with says("is damaged"):
         checkpoint.restore()
     for name, value in values(model).items():
         np.testing.assert_array_equal(value, before[name])
@@ -174,7 +174,7 @@ def test_one_that_cannot_be_read_now_is_neither_passed_over_nor_deleted(
         return safe_open(path, **options)
 
     monkeypatch.setattr("keras_bert.training.checkpoint.safe_open", reject)
-    with pytest.raises(InputError, match=f"cannot be read: {os.strerror(number)}. Run the"):
+    with says(f"cannot be read: {os.strerror(number)}. Run the"):
         checkpoint.restore()
     assert newest.exists()
     monkeypatch.undo()

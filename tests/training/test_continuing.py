@@ -26,6 +26,7 @@ OPTIONS = {
     "regression": ({"pooling": "both", "mean": 3.0, "scale": 4.0}, True),
     "multiple-choice": ({"max_length": 16}, True),
     "tagger": ({"crf": True, "bilstm": 3, "document_context": True}, True),
+    "semantic-roles": ({"crf": True, "max_length": 20}, True),
     "question-answering": (
         {
             **{"max_length": 30, "stride": 5, "max_question_length": 7, "max_answer_length": 4},
@@ -40,6 +41,7 @@ OPTIONS = {
         },
         False,
     ),
+    "coreference": ({"max_span_length": 3, "max_antecedents": 2, "max_length": 20}, True),
     "relation-classifier": ({"span_representation": "attention", "null_label": "of"}, True),
 }
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.classification.classifier import Classifier
@@ -20,6 +19,7 @@ from keras_bert.training.finetune import finetune
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
 from keras_bert.training.optimizers.optimizer import depths, layers_to_train, train_last_layers
 from keras_bert.training.settings import finetune_settings
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -113,7 +113,7 @@ def test_how_many_layers_are_trained(task):
     assert layers_to_train(task.read_groups, epochs=3) == 2
     assert layers_to_train(task.read_groups, last=1, epochs=3) == 1
     assert layers_to_train(task.read_groups, epochs=9) == 4
-    with pytest.raises(InputError, match="`train_layers` is 4, but the head reads 3 layers. Leave"):
+    with says("`train_layers` is 4, but the head reads 3 layers. Leave"):
         layers_to_train(task.read_groups, last=4)
     train_last_layers(task, 2)
     assert max(depths(task, task.trainable_variables)) == 2
@@ -124,13 +124,10 @@ def test_how_many_layers_are_trained(task):
     [
         (
             {"freeze_encoder": True, "train_layers": 1},
-            "`train_layers` trains .* and `freeze_encoder` none",
+            "`train_layers` trains ... and `freeze_encoder` none",
         ),
         ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` trains layers"),
-        (
-            {"freeze_encoder": True, "gradual_unfreezing": True},
-            "unfreezing` trains layers",
-        ),
+        ({"freeze_encoder": True, "gradual_unfreezing": True}, "unfreezing` trains layers"),
         ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
@@ -139,7 +136,7 @@ def test_how_many_layers_are_trained(task):
     ],
 )
 def test_settings_that_do_not_go_together(values, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         finetune_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
 
 

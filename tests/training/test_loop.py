@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from keras_bert.base.errors import InputError
 from keras_bert.base.files import owned
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
@@ -34,6 +33,7 @@ from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
 from keras_bert.training.strategies.devices import Devices
 from tests.instant_training import make_evaluation_instant, make_fit_instant
+from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -195,9 +195,9 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 
 def test_steps_that_are_no_whole_executions_are_rejected(given):
     values = {**given, "output": "o", "steps_per_execution": 4}
-    with pytest.raises(InputError, match="`checkpoint_every` must be a multiple of"):
+    with says("`checkpoint_every` must be a multiple of"):
         PretrainSettings.of(values)
-    with pytest.raises(InputError, match="`steps` must be .* 5. Received: 12"):
+    with says("`steps` must be ... 5. Received: 12"):
         PretrainSettings.of(
             {**values, "steps_per_execution": 5, "checkpoint_every": 5, "eval_every": 5}
         )
@@ -310,7 +310,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
     stored = tmp_path / "other" / "model"
     assert json.loads((stored / "config.json").read_text())["keras_bert"]["task"] == "fill-mask"
     assert "cls.seq_relationship.weight" not in load_file(stored / "model.safetensors")
-    with pytest.raises(InputError, match="Give either `model`, .* or `architecture`"):
+    with says("Give either `model`, ... or `architecture`"):
         pretrain(**given, model=folder, output=tmp_path / "both")
 
 
@@ -320,7 +320,7 @@ def test_a_model_without_a_tokenizer_is_rejected(given, tmp_path):
     config = BertConfig(**{**SIZES, "model_type": "roberta"})
     save_folder(BertEncoder(config), None, tmp_path / "model")
     further = {name: value for name, value in given.items() if name != "architecture"}
-    with pytest.raises(InputError, match="has no tokenizer, so no data can be made for it"):
+    with says("has no tokenizer, so no data can be made for it"):
         pretrain(**further, model=tmp_path / "model", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -328,7 +328,7 @@ def test_a_model_without_a_tokenizer_is_rejected(given, tmp_path):
 def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "type_vocab_size": 1}))
     values = {**given, "architecture": str(tmp_path / "config.json")}
-    with pytest.raises(InputError, match="two segments, but .* has one .type_vocab_size 1.. Make"):
+    with says("two segments, but ... has one (type_vocab_size 1). Make"):
         pretrain(**values, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

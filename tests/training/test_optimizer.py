@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.base.errors import InputError
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.optimizers.schedules import PerUpdate, WarmupLinearDecay
+from tests.messages import says
 
 
 def small_model():
@@ -222,17 +222,17 @@ def test_an_embedding_s_gradient_of_rows_is_as_good(name):
     ("changed", "message"),
     [
         ({"steps": 0}, "Invalid `steps`. Expected at least 1. Received: 0"),
-        ({"learning_rate": 0.0}, "`learning_rate`. .* Received: 0.0"),
-        ({"learning_rate": float("nan")}, "`learning_rate`. .* Received: nan"),
-        ({"warmup": 1.0}, "`warmup`. .* Received: 1.0"),
-        ({"weight_decay": -0.1}, "`weight_decay`. .* Received: -0.1"),
+        ({"learning_rate": 0.0}, "`learning_rate`. ... Received: 0.0"),
+        ({"learning_rate": float("nan")}, "`learning_rate`. ... Received: nan"),
+        ({"warmup": 1.0}, "`warmup`. ... Received: 1.0"),
+        ({"weight_decay": -0.1}, "`weight_decay`. ... Received: -0.1"),
         ({"optimizer": "sgd"}, "Choose from: adamw, lamb, adagrad. Received: 'sgd'"),
-        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`. .* Received: 0"),
-        ({"schedule": "square"}, "Choose from: linear, .*constant. Received: 'square'"),
+        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`. ... Received: 0"),
+        ({"schedule": "square"}, "Choose from: linear, ...constant. Received: 'square'"),
         ({"optimizer": "lamb", "fractions": [0.5] * 6}, "need the optimizer adamw. Received: lamb"),
     ],
 )
 def test_numbers_out_of_range_are_rejected_in_a_sentence(changed, message):
     settings = {"learning_rate": 1e-4, "warmup": 0.1, "weight_decay": 0.01, "steps": 10, **changed}
-    with pytest.raises(InputError, match=message):
+    with says(message):
         make_optimizer(small_model(), **settings)

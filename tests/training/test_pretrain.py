@@ -36,6 +36,7 @@ from keras_bert.training.monitoring.history import History
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from keras_bert.training.settings import PretrainSettings
+from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -433,7 +434,7 @@ def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path
     assert run(output, **settings, **inputs(moved))["steps"] == 3
     assert json.loads((output / "run.json").read_text())["settings"]["data"] == str(moved)
     (moved / "config.json").write_text((moved / "config.json").read_text().replace("64", "48"))
-    with pytest.raises(InputError, match="settings: other content of architecture"):
+    with says("settings: other content of architecture"):
         run(output, **settings, **inputs(moved))
 
 
@@ -496,10 +497,7 @@ def assert_examples_are_learned(records):
 
 def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
     path = tmp_path / "bad_batch.npz"
-    with pytest.raises(
-        InputError,
-        match=f"became infinite or NaN in step 2. .* is saved in {path}. Try a",
-    ):
+    with says(f"became infinite or NaN in step 2. ... is saved in {path}. Try a"):
         run(tmp_path, learning_rate=1e30, warmup=0.0, steps=60, eval_every=60, checkpoint_every=60)
     assert not any((tmp_path / "checkpoints").glob("*"))
     options = {"vocabulary": VOCABULARY, "batch_size": 8, "seed": SHORT["seed"], "first_step": 1}
@@ -560,18 +558,15 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
         ({"steps": 0}, "`steps` is 0; at least 1"),
         ({"steps": None}, "Give one of `steps`, `epochs` and `minutes`"),
         ({"minutes": 5}, "Give one of `steps`"),
-        (
-            {"steps": [5, 5], "batch_size": [8, 8, 8]},
-            "`steps` has 2 values and `batch_size` 3",
-        ),
+        ({"steps": [5, 5], "batch_size": [8, 8, 8]}, "`steps` has 2 values and `batch_size` 3"),
         (
             {"gradient_accumulation": 3},
             "must be a multiple of `gradient_accumulation`, 3. Received: 8",
         ),
         ({"optimizer": "lamb", "layer_decay": 0.9}, "`layer_decay` needs `optimizer` adamw"),
-        ({"batch_tokens": 15}, "15 tokens, less than the longest .*, 16. Use a larger value"),
-        ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size` .* or `batch_tokens`"),
-        ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size` .* or `batch_tokens`"),
+        ({"batch_tokens": 15}, "15 tokens, less than the longest ..., 16. Use a larger value"),
+        ({"batch_tokens": 64, "batch_size": 8}, "Give either `batch_size` ... or `batch_tokens`"),
+        ({"batch_tokens": 64, "batch_size": 32}, "Give either `batch_size` ... or `batch_tokens`"),
         (
             {"causal_fraction": 0.5, "batch_tokens": 64},
             "Use `batch_size` instead of `batch_tokens`",
@@ -585,7 +580,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
     ],
 )
 def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, settings, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         run(tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()
 
@@ -593,29 +588,29 @@ def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, 
 def test_a_data_folder_that_is_not_finished_is_rejected(run, tmp_path):
     folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=3)
     (folder / "COMPLETED").unlink()
-    with pytest.raises(InputError, match="COMPLETED"):
+    with says("has no file COMPLETED: its job did not finish"):
         run(tmp_path / "run", data=folder)
 
 
 def test_a_vocabulary_that_did_not_make_the_rows_is_rejected(run, tmp_path):
     (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.tokens, "w99"]))
-    with pytest.raises(InputError, match="made with another vocabulary"):
+    with says("made with another vocabulary"):
         run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
 
 
-def test_rows_longer_than_the_model_are_rejected(run, architecture, tmp_path):
-    values = {**json.loads(architecture.read_text()), "max_position_embeddings": 12}
-    (tmp_path / "config.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match="up to 16 tokens, but the model has only 12 positions"):
-        run(tmp_path / "run", architecture=tmp_path / "config.json")
-
-
-def test_an_architecture_with_too_few_rows_for_the_vocabulary_is_rejected(
-    run, architecture, tmp_path
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"max_position_embeddings": 12}, "up to 16 tokens, but the model has only 12 positions"),
+        ({"vocab_size": 24}, "has vocab_size 24, less than the 25 tokens of"),
+    ],
+)
+def test_an_architecture_too_small_for_the_data_is_rejected(
+    run, architecture, tmp_path, change, message
 ):
-    values = {**json.loads(architecture.read_text()), "vocab_size": 24}
+    values = {**json.loads(architecture.read_text()), **change}
     (tmp_path / "config.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match="has vocab_size 24, less than the 25 tokens of"):
+    with says(message):
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
@@ -660,10 +655,10 @@ def test_other_settings_are_rejected_and_forced(run, tmp_path):
     metrics = run(tmp_path / "run", data=folder, steps=1)
     assert metrics["eval"] is None and metrics["eval_at_start"] is None  # there is no eval split
     assert metrics["train"]["masked_lm_loss"] > 0
-    with pytest.raises(InputError, match="settings: steps 1, now 2"):
+    with says("settings: steps 1, now 2"):
         run(tmp_path / "run", data=folder, steps=2)
     card = json.loads((folder / "dataset_card.json").read_text())
     (folder / "dataset_card.json").write_text(json.dumps({**card, "seed": 77}))
-    with pytest.raises(InputError, match="settings: other content of data"):
+    with says("settings: other content of data"):
         run(tmp_path / "run", data=folder, steps=1)
     assert run(tmp_path / "run", data=folder, steps=2, force=True)["steps"] == 2

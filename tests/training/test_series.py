@@ -13,7 +13,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.util.tensor_util import make_ndarray
 
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
@@ -23,6 +22,7 @@ from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import finetune_settings, sweep_settings
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
 
@@ -125,7 +125,7 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
 
 def test_other_settings_are_rejected(seeds, given):
     output, _, _ = seeds
-    with pytest.raises(InputError, match="settings: num_seeds 2, now 3. Use the original"):
+    with says("settings: num_seeds 2, now 3. Use the original"):
         finetune(**given, num_seeds=3, output=output)
 
 
@@ -207,12 +207,12 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
     shutil.rmtree(output / "runs" / "seed-0" / "model")
-    with pytest.raises(InputError, match=f"is missing. To repair it, delete {output}/runs"):
+    with says(f"is missing. To repair it, delete {output}/runs"):
         series_of([0.5, 0.25], given, output)
     shutil.rmtree(output / "runs" / "seed-0")
     assert series_of([0.5, 0.25], given, output)["kept"]["run"] == "seed-0"
     shutil.rmtree(output / "model")
-    with pytest.raises(InputError, match="is finished, but the model .* is missing. Restore it"):
+    with says("is finished, but the model ... is missing. Restore it"):
         series_of([0.5, 0.25], given, output)
 
 
@@ -252,7 +252,7 @@ def test_the_default_sweep_is_the_paper_s():
     ],
 )
 def test_a_sweep_checks_every_run_before_the_first(values, message):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
 
 
@@ -273,5 +273,5 @@ def test_rates_that_differ_late_are_runs_of_their_own():
 
 
 def test_standard_input_is_read_once():
-    with pytest.raises(InputError, match="`train` and `dev` are both standard input"):
+    with says("`train` and `dev` are both standard input"):
         finetune_settings("classifier").of({"train": "-", "dev": "-", "output": "o"})

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.predict import Inference, predict
@@ -16,6 +15,7 @@ from keras_bert.training.finetune import finetune, sweep
 from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.settings import finetune_settings, sweep_settings
 from tests.eagerly import eagerly
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 COUNT = 40
@@ -137,7 +137,7 @@ def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened):
         ({"train_fraction": 0.0}, "`train_fraction` is 0.0; it must be above 0"),
         ({"train_fraction": 2.5}, "a fraction up to 1 or a whole number of examples. Received: 2."),
         ({"train_fraction": [0.1, 0.1]}, "`train_fraction` has a value twice"),
-        ({"train_fraction": 99}, "`train_fraction` is 99 examples, but .*train.tsv has 40."),
+        ({"train_fraction": 99}, "`train_fraction` is 99 examples, but ...train.tsv has 40."),
         ({"baseline": "none/here", "num_seeds": 2}, "none/here"),
         ({"ensemble": True}, "`ensemble` averages the models of several seeds. Give `num_seeds`"),
         ({"ensemble": True, "num_seeds": 2, "baseline": "random"}, "nor `baseline`"),
@@ -145,14 +145,14 @@ def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened):
     ],
 )
 def test_bad_arguments(changes, message, given, tmp_path):
-    with pytest.raises(InputError, match=message):
+    with says(message):
         finetune(**{**given, **changes}, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_a_random_start_has_no_random_baseline(given, tmp_path):
     start = {"model": None, "architecture": "tiny", "vocab": f"{given['model']}/vocab.txt"}
-    with pytest.raises(InputError, match="`baseline` random is for runs that start from a model"):
+    with says("`baseline` random is for runs that start from a model"):
         finetune(**{**given, **start}, baseline="random", output=tmp_path / "run")
 
 
@@ -202,7 +202,7 @@ def test_a_sweep_over_layers_has_one_rate_unless_more_are_given():
     frozen = of({**given, "freeze_encoder": True, "epochs": [2, 3], "scalar_mix_l2": 0.1}).runs()
     assert len(frozen) == 4 and {run["learning_rate"] for run in frozen.values()} == {1e-3}
     assert [run["scalar_mix_l2"] for run in frozen.values()] == [0.0, 0.0, 0.1, 0.1]
-    with pytest.raises(InputError, match="`layers` is 'best'. It should be last, "):
+    with says("`layers` is 'best'. It should be last, "):
         of({**given, "layers": ["last", "best"]})
 
 
@@ -287,7 +287,7 @@ def test_a_crf_has_no_ensemble(given, tmp_path):
     words.write_text("good B-X\nfilm I-X\n\nbad O\nplot B-X\n\n" * 4)
     asked = {"task": "tagger", "crf": True, "num_seeds": 2, "ensemble": True}
     files = {"train": str(words), "dev": str(words)}
-    with pytest.raises(InputError, match="a CRF gives them for whole sequences only. Leave `crf`"):
+    with says("a CRF gives them for whole sequences only. Leave `crf`"):
         finetune(**{**given, **files}, **asked, output=tmp_path / "run")
 
 

@@ -57,7 +57,7 @@ class SpanSequences(SequencesOfWords):
         max_span_length,
         label_number=None,
     ):
-        tokenized, self.words = _tokenized(examples, tokenizer)
+        tokenized, self.words = words_in_texts(examples, tokenizer)
         self.spans = [
             None if e.spans is None else [span_in_words(span, e, *words) for span in e.spans]
             for e, words in zip(examples, self.words, strict=True)
@@ -154,7 +154,7 @@ class PairSequences(SequencesOfWords):
     """
 
     def __init__(self, examples, *, tokenizer, input_names, max_length, labels=None):
-        tokenized, self.words = _tokenized(examples, tokenizer)
+        tokenized, self.words = words_in_texts(examples, tokenizer)
         self.pairs = [
             [span_in_words(span, example, *words) for span in (example.head, example.tail)]
             for example, words in zip(examples, self.words, strict=True)
@@ -194,7 +194,7 @@ class PairSequences(SequencesOfWords):
         )
 
 
-def _tokenized(examples, tokenizer):
+def words_in_texts(examples, tokenizer):
     """`TokenizedWords`, and the (starts, ends) of each example's words in its text."""
     tokenized, offsets = tokenized_words(examples, tokenizer)
     return tokenized, [o or (e.starts, e.ends) for o, e in zip(offsets, examples, strict=True)]

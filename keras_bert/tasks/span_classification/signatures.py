@@ -93,12 +93,10 @@ def relation_signatures(task, *, max_length):
     @functools.partial(tf.function, input_signature=specs, autograph=False)
     def from_text(text, head_start, head_end, tail_start, tail_end):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
-        firsts = _count(ends, head_start), _count(ends, tail_start)
-        afters = _count(starts, head_end - 1), _count(starts, tail_end - 1)
-        firsts, afters = tf.stack(firsts, axis=1), tf.stack(afters, axis=1)  # (B, 2)
-        check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
-        with tf.control_dependencies([check] if check is not None else []):
-            low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
+        firsts, afters = whole_words(
+            starts, ends, from_=[head_start, tail_start], to=[head_end, tail_end]
+        )
+        low, high = tf.reduce_min(firsts, axis=1), tf.reduce_max(afters, axis=1)
         sequences, missing = sequences_around(
             tokenized, low, high, template=task.tokenizer.template, max_length=max_length
         )
@@ -124,6 +122,25 @@ def relation_signatures(task, *, max_length):
         for batch in warmup_texts(max_length)
     ]
     return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)
+
+
+def whole_words(starts, ends, *, from_, to):
+    """Spans of characters, widened to whole words: the first word and the one after the last.
+
+    A span without a word is an error.
+
+    Args:
+        starts, ends: the characters of each text's words, ragged int32 (B, None).
+        from_, to: lists of int32 (B,), the characters of P spans of each text.
+
+    Returns:
+        Two int32 (B, P).
+    """
+    firsts = tf.stack([_count(ends, position) for position in from_], axis=1)
+    afters = tf.stack([_count(starts, position - 1) for position in to], axis=1)
+    check = tf.debugging.assert_less(firsts, afters, message="A span must hold a word.")
+    with tf.control_dependencies([check] if check is not None else []):
+        return tf.identity(firsts), tf.identity(afters)
 
 
 def _count(positions, most):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import InputError
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import tokenized_words
@@ -65,26 +66,38 @@ class TaggedSequences(TokenizedExamples):
         **options,
     ):
         template = tokenizer.template
-        room, before = template.room(max_length), template.before(0, texts=1)
         self.sentences = split_sentences(examples, tokenizer)
         ids = concatenated([sentence.ids for sentence in self.sentences], np.int32)
         lengths = np.array([len(sentence.ids) for sentence in self.sentences], np.int32)
         ends = np.cumsum(lengths)
         starts = ends - lengths
+        marked = self.marked_tokens(examples)
+        texts = 1 if marked is None else 2
+        room, before = template.room(max_length, texts=texts), template.before(0, texts=texts)
+        if marked is not None:
+            repeated = repeated_tokens(marked, room)
+            room = room - repeated
         first, last = starts, ends
         if document_context:
             documents = [example.document for example in examples]
             first, last = with_context(starts, ends, documents, room=room)
         lengths_in_context = tf.constant(last - first, tf.int32)
-        found = windows(lengths_in_context, room, stride=max(1, room // 2)).numpy()
+        found = windows(lengths_in_context, room, stride=np.maximum(1, room // 2)).numpy()
         base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
         window_starts = base + found.starts
         core_starts = np.maximum(base + found.core_starts, own[0])
         core_ends = np.minimum(base + found.core_ends, own[1])
         positions = tf.ragged.range(window_starts, window_starts + found.sizes)
+        segments = [tf.gather(tf.constant(ids), positions)]
+        if marked is not None:
+            second = starts + marked[:, 0]
+            second = tf.gather(tf.ragged.range(second, second + repeated), found.sequence)
+            segments.append(tf.gather(tf.constant(ids), second))
+            of_sentence = found._replace(starts=window_starts - starts[found.sequence])
+            options["columns"] = marked_inputs(of_sentence, marked, repeated, template=template)
         targets = {"labels": {}}
         if labelled:
-            special = before, template.num_special(1) - before
+            special = before, template.num_special(texts) - before
             tags, counts = _targets(examples, self.sentences, labels, label_subwords)
             around = _tags_around(tags, counts, core_starts, core_ends, own)
             token, window = positions.values.numpy(), positions.value_rowids().numpy()
@@ -99,13 +112,61 @@ class TaggedSequences(TokenizedExamples):
         self.cores = before + cores - window_starts[:, None]
         super().__init__(
             examples,
-            [tf.gather(tf.constant(ids), positions)],
+            segments,
             **targets,
             example_of_sequence=found.sequence,
             tokenizer=tokenizer,
             max_length=max_length,
             **options,
         )
+
+    def marked_tokens(self, examples):
+        """Where each of `sentences` has its marked words: the first token and the one after them.
+
+        Returns int32 (N, 2), or None where nothing is marked. A sequence repeats the marked tokens
+        as its second text (Shi and Lin 2019), and has the inputs of `marked_inputs`.
+        """
+        return None
+
+
+def repeated_tokens(marked, room):
+    """How many of the marked tokens a second text repeats: at most a quarter of a sequence.
+
+    Args:
+        marked: int32 (N, 2), from the first token to the one after the last.
+        room: the tokens of both texts together.
+
+    Raises:
+        InputError: there is no room for a token of each.
+    """
+    if room < 2:
+        raise InputError(
+            f"`max_length` leaves no room for a text and its marked words. It must be at least "
+            f"{2 - room} more."
+        )
+    return tf.minimum(marked[:, 1] - marked[:, 0], max(1, room // 4))
+
+
+def marked_inputs(found, marked, repeated, *, template):
+    """The positions of the marked tokens in each sequence, in its second text if not in the first.
+
+    Also in a graph.
+
+    Args:
+        found: the `Windows` of sentences.
+        marked: int32 (N, 2), the marked tokens of each sentence, from the first to after the last.
+        repeated: int32 (N,), how many of them the second text repeats.
+        template: the `Template` of the sequences.
+
+    Returns:
+        `marked_starts` and `marked_ends`, int32 (R, 1), by name.
+    """
+    first, after = tf.unstack(tf.gather(marked, found.sequence) - found.starts[:, None], axis=1)
+    inside = (first >= 0) & (after <= found.sizes)
+    second = found.sizes + template.before(1, texts=2)
+    starts = tf.where(inside, first + template.before(0, texts=2), second)
+    sizes = tf.where(inside, after - first, tf.gather(repeated, found.sequence))
+    return {"marked_starts": starts[:, None], "marked_ends": (starts + sizes)[:, None]}
 
 
 def concatenated(arrays, dtype):

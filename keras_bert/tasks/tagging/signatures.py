@@ -45,7 +45,6 @@ def tagger_signatures(task, *, max_length):
     @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
-        text_starts = tf.cast(words.ids.row_starts(), tf.int32)
         counts = tf.cast(words.ids.row_lengths(), tf.int32)
         found = windows(counts, room, stride=max(1, room // 2))
         batch = frame(
@@ -56,21 +55,7 @@ def tagger_signatures(task, *, max_length):
         )
         logits = logits_of(**batch)  # (R, S, C)
         in_core = found.core_of(tf.shape(logits)[1], offset=before)
-        tokens = tf.boolean_mask(logits, in_core)  # (T, C)
-        lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
-        positions = (words.firsts.values + of_values(text_starts, words.firsts))[:, None]  # (W, 1)
-        is_first = tf.scatter_nd(
-            positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(tokens)[:1]
-        )
-        numbers, scores = _predict_words(task, tokens, is_first, lengths)
-        return {
-            "words": cut(text, starts, ends).to_tensor(""),
-            "tags": numbers.with_values(tf.gather(labels, numbers.values)).to_tensor(""),
-            "scores": scores.to_tensor(),
-            "starts": starts.to_tensor(),
-            "ends": ends.to_tensor(),
-            "lengths": lengths,
-        }
+        return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
     alone = tf.constant(vocabulary.stands_alone)
@@ -100,6 +85,35 @@ def tagger_signatures(task, *, max_length):
 
     warmup = [{"text": batch} for batch in warmup_texts(max_length)]
     return standard_signatures(from_text, task=task, warmup=warmup, from_ids=from_ids)
+
+
+def tagged_words(task, text, words, offsets, logits):
+    """The outputs of `serving_default`.
+
+    Args:
+        task: a `Tagger`.
+        text: string (B,).
+        words, offsets: the `TokenizedWords` of the texts, and the (starts, ends) of their words in
+            characters, ragged int32 (B, W) each.
+        logits: (T, C), of all tokens of all texts.
+    """
+    starts, ends = offsets
+    lengths = tf.cast(words.firsts.row_lengths(), tf.int32)
+    text_starts = tf.cast(words.ids.row_starts(), tf.int32)
+    positions = (words.firsts.values + of_values(text_starts, words.firsts))[:, None]  # (W, 1)
+    is_first = tf.scatter_nd(
+        positions, tf.fill(tf.shape(positions)[:1], True), tf.shape(logits)[:1]
+    )
+    numbers, scores = _predict_words(task, logits, is_first, lengths)
+    tags = tf.gather(tf.constant(task.labels), numbers.values)
+    return {
+        "words": cut(text, starts, ends).to_tensor(""),
+        "tags": numbers.with_values(tags).to_tensor(""),
+        "scores": scores.to_tensor(),
+        "starts": starts.to_tensor(),
+        "ends": ends.to_tensor(),
+        "lengths": lengths,
+    }
 
 
 def _predict_words(task, logits, is_first, lengths):

@@ -110,7 +110,7 @@ class Tagger(Task):
         if self.scheme is not None:
             self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
-        self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
+        self.make_head(dropout)
         self.crf_layer = None
         if crf:
             allowed = transitions(self.labels, self.scheme)
@@ -118,8 +118,18 @@ class Tagger(Task):
             self.HEADS = (*self.HEADS, "crf_layer")
         super().__init__(tokenizer, name=name)
 
+    def make_head(self, dropout):
+        """Makes the layers from the encoder's outputs to the logits."""
+        self.dropout, self.classifier = labelled_head(
+            self.encoder, len(self.labels), dropout=dropout
+        )
+
+    def token_vectors(self, encoded, inputs):
+        """What the linear layer reads, (B, S, D): the encoder's outputs after dropout."""
+        return self.dropout(encoded["sequence_output"])
+
     def build_head(self, encoded, inputs):
-        logits = self.classifier(self.dropout(encoded["sequence_output"]))  # (B, S, C)
+        logits = self.classifier(self.token_vectors(encoded, inputs))  # (B, S, C)
         return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
 
     @property

@@ -42,7 +42,9 @@ _PIPELINES = {
         ("classifier", "pair-classifier", "regression", "relation-classifier"),
         "text-classification",
     ),
-    **dict.fromkeys(("tagger", "span-classifier"), "token-classification"),
+    **dict.fromkeys(
+        ("tagger", "semantic-roles", "span-classifier", "coreference"), "token-classification"
+    ),
     "multiple-choice": "multiple-choice",
     "question-answering": "question-answering",
     "causal-lm": "text-generation",

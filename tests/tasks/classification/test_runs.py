@@ -8,12 +8,12 @@ import tensorflow as tf
 from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.kinds import resolve_glue
 from keras_bert.cli.main import main, parse
 from keras_bert.training.checkpoint import best_metric_value
 from tests.eagerly import eagerly
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = {"1": ["same", "equal"], "0": ["other", "unlike"]}
@@ -172,17 +172,15 @@ def test_bad_input(run, folder, arguments, tmp_path, capsys):
     command = ["finetune", "--glue", "mrpc", *files, "--output", str(tmp_path / "run")]
     assert main([*command, "--task", "classifier", "--model", str(run)]) == 2
     assert "MRPC is a pair-classifier task, with two texts" in capsys.readouterr().err
-    with pytest.raises(InputError, match="as pairs of texts: line 1 has 2 columns"):
+    with says("as pairs of texts: line 1 has 2 columns"):
         (tmp_path / "texts.tsv").write_text("a text\tham\nanother\tspam\n")
         evaluate(model=run, data=tmp_path / "texts.tsv")
-    with pytest.raises(InputError, match='line 2: unknown label "maybe".*"0", "1"'):
+    with says('line 2: unknown label "maybe"..."0", "1"'):
         (tmp_path / "pairs.tsv").write_text(
             "text_a\ttext_b\tlabel\na text\tb c\tmaybe\nanother\tb\tperhaps\n"
         )
         evaluate(model=run, data=tmp_path / "pairs.tsv")
-    with pytest.raises(
-        InputError, match="`metric` must be one of micro_f1.* with several labels.*Received: f1"
-    ):
+    with says("`metric` must be one of micro_f1... with several labels...Received: f1"):
         finetune(
             **arguments,
             train=tmp_path / "t.tsv",
@@ -291,7 +289,7 @@ def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path
     values = json.loads(path.read_text())
     assert values["keras_bert"].pop("scale") == 1.0
     path.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="earlier version .* left out the scale of the head"):
+    with says("earlier version ... left out the scale of the head"):
         load_task(tmp_path / "model")
     values["keras_bert"]["scale"] = 256
     path.write_text(json.dumps(values))
@@ -299,5 +297,5 @@ def test_a_folder_that_lost_the_scale_of_its_scores_is_rejected(folder, tmp_path
     assert answer["score"] == pytest.approx(wanted["score"], rel=1e-5)
     values["keras_bert"]["scale"] = "256"
     path.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="`scale` is '256'. Expected a number above 0"):
+    with says("`scale` is '256'. Expected a number above 0"):
         load_task(tmp_path / "model")

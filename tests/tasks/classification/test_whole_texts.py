@@ -9,9 +9,9 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, Regressor
-from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
@@ -124,18 +124,18 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
 def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_path):
     encoder = one_block(tokenizer, is_decoder=True)
     for pooling in ("cls", "both"):
-        with pytest.raises(InputError, match=f"`pooling` cannot be {pooling} for a causal encoder"):
+        with says(f"`pooling` cannot be {pooling} for a causal encoder"):
             Classifier(encoder, tokenizer, labels=LABELS, pooling=pooling)
-        with pytest.raises(InputError, match="Choose from: mean, last, max, last.max.mean"):
+        with says("Choose from: mean, last, max, last+max+mean"):
             MultipleChoice(encoder, tokenizer, pooling=pooling)
-    with pytest.raises(InputError, match="`Pretrainer` reads .CLS., which in a causal encoder"):
+    with says("`Pretrainer` reads [CLS], which in a causal encoder"):
         Pretrainer(encoder)
     # Nor where another program's config says that it is: its class reads [CLS].
     path = shutil.copytree(saved["cls"], tmp_path / "model") / "config.json"
     values = json.loads(path.read_text())
     for kept in (values["keras_bert"], {}):
         path.write_text(json.dumps({**values, "is_decoder": True, "keras_bert": kept}))
-        with pytest.raises(InputError, match="`pooling` cannot be cls for a causal encoder"):
+        with says("`pooling` cannot be cls for a causal encoder"):
             load_task(tmp_path / "model")
 
 
@@ -207,7 +207,7 @@ def test_several_scores_in_one_folder_are_rejected(saved, tmp_path):
     values = json.loads(path.read_text())
     del values["keras_bert"]
     path.write_text(json.dumps({**values, "problem_type": "regression"}))
-    with pytest.raises(InputError, match="regression to 3 numbers"):
+    with says("regression to 3 numbers"):
         load_task(tmp_path / "model")
 
 
@@ -317,9 +317,7 @@ def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
     whole, _ = answer(tasks["pair"], [(long, long)], labelled=False)
     part, _ = answer(tasks["pair"], [(long[:2000], long[:2000])], labelled=False)
     assert whole[0]["probabilities"] == pytest.approx(part[0]["probabilities"])
-    with pytest.raises(
-        InputError, match="`max_length` must be at least 5 to leave room for 2 texts"
-    ):
+    with says("`max_length` must be at least 5 to leave room for 2 texts"):
         tasks["pair"].features(list(tasks["pair"].read([("a", "b", "1")])), max_length=4)
 
 
@@ -335,13 +333,13 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (
-        ("0=0", "must be none, balanced, or LABEL=WEIGHT.*Received: 0=0"),
+        ("0=0", "must be none, balanced, or LABEL=WEIGHT...Received: 0=0"),
         ("heavy", "Received: heavy"),
         ("9=2", 'label "9" in `class_weights`. The labels are "0", "1", "2"'),
     ):
-        with pytest.raises(InputError, match=message):
+        with says(message):
             Classifier(encoder, tokenizer, labels=LABELS, class_weights=wrong)
-    with pytest.raises(InputError, match="`metric` f1 requires two labels, not 3"):
+    with says("`metric` f1 requires two labels, not 3"):
         Classifier(encoder, tokenizer, labels=LABELS, metric="f1")
 
 
@@ -389,7 +387,7 @@ def test_what_examples_settle():
     assert Classifier.infer_arguments(list(read)) == {"labels": ["x", "y", "z"]}
     scores = list(Regressor.read([("a", "b", 10), ("c", "d", 50), ("e", "f", 90)]))
     assert Regressor.infer_arguments(scores) == {"mean": 50.0, "scale": 32.0}  # deviation 32.7
-    with pytest.raises(InputError, match=r"a single score \(3\)"):
+    with says("a single score (3)"):
         Regressor.infer_arguments(list(Regressor.read([("a", "b", 3), ("c", "d", 3.0)])))
 
 

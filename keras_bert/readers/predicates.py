@@ -1,0 +1,236 @@
+"""Sentences with a marked predicate and the roles of its arguments: CoNLL or JSON Lines.
+
+A file of CoNLL-2005 has the word in its first column, then columns of any kind, then one with the
+base form of each predicate (- for other words) and, for each predicate in order, a column of its
+arguments: `(A0*` begins one, `*` goes on or is outside of all, `*)` ends one, and `(V*)` is the
+predicate. A file of CoNLL-2012 has twelve columns and more: the word is the fourth, the frame of a
+predicate the eighth, and the arguments are those between the eleventh and the last.
+(Carreras and Màrquez 2005; Pradhan et al. 2012.)
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.schemes import BIO, Span, tags_of
+from keras_bert.readers.sentences import TaggedWords
+from keras_bert.readers.sources import (
+    ExampleSource,
+    TextFile,
+    is_json_object,
+    is_text_file,
+    open_records,
+)
+from keras_bert.readers.spans import LabelledSpan, labelled_span, words_of
+
+# The role of the predicate itself.
+VERB = "V"
+_NONE = "-"
+_CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<end>[^()*\s]*\))?")
+_SHORTEST_2012 = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateWords(TaggedWords):
+    """A sentence with one of its predicates; the `tags` are those of the predicate's arguments.
+
+    `predicate` is a `LabelledSpan` in words, or in characters of `text` where `words` is None. A
+    sentence with several predicates is several of these.
+    """
+
+    predicate: LabelledSpan | None = None
+
+
+class PredicateSource(ExampleSource):
+    """The `PredicateWords` of a source.
+
+    The objects of JSON Lines, and the items of a sequence, have "words" and "predicate", [first
+    word, after the last word] from 0, and "tags", one per word in BIO; without tags to predict,
+    "text" will do, in which "predicate" counts characters.
+
+    Args:
+        data: see `ExampleSource`.
+        need_tags: whether a predicate without arguments' columns, or tags, is an error.
+
+    Attributes: `labelled` (whether there are tags) and those of `ExampleSource`.
+    """
+
+    columns = None
+
+    def __init__(self, data, *, need_tags=True):
+        self._need_tags = need_tags
+        if is_text_file(data):
+            super().__init__(TextFile(data))
+            examples = self._of_file()
+        else:
+            records = open_records(data, item="sentence", as_record=_as_record)
+            super().__init__(records)
+            examples = self._of_objects(records, records.sample)
+        self._set_examples(examples)
+
+    def _of_file(self):
+        lines = self._records.lines()
+        head = self._records.first_lines(lines, comment="#begin")
+        number, line = head[-1]
+        lines = chain(head, lines)
+        if is_json_object(line):
+            self.kind = self._records.kind = "jsonl"
+            objects = self._records.json_objects(lines)
+            first = next(objects)
+            return self._of_objects(chain([first], objects), [first])
+        self.kind = "conll"
+        cells = line.split()
+        is_2012 = len(cells) >= _SHORTEST_2012 and cells[1].isdecimal() and cells[2].isdecimal()
+        if len(cells) < 2:
+            raise InputError(
+                f"Could not read {self.name} as predicates and their arguments: line {number} has "
+                "one column. Expected the columns of CoNLL-2005 or CoNLL-2012, or JSON Lines with "
+                '"words", "predicate" and "tags".'
+            )
+        self.labelled = True
+        year = 2012 if is_2012 else 2005
+        self.description = f"{self.name}: CoNLL-{year}, one example per predicate"
+        read = self._of_2012 if is_2012 else self._of_2005
+        return (
+            example
+            for document, number, rows in self._sentences(lines)
+            for example in read(rows, number, document)
+        )
+
+    def _sentences(self, lines):
+        """Yields (number of the document, line of the first word, list of the rows' cells)."""
+        document, begin, rows = 0, None, []
+        for number, line in chain(lines, [(None, "")]):
+            cells = line.split()
+            if cells[:1] == ["#begin"]:
+                document += begin is not None
+            if not cells or line.startswith(("#begin document", "#end document")):
+                if rows:
+                    yield document, begin, rows
+                rows = []
+                continue
+            if not rows:
+                begin = number
+            elif len(cells) != len(rows[0]):
+                raise self.error(
+                    number,
+                    f"{counted(len(cells), 'column')}, but the sentence's first word has "
+                    f"{len(rows[0])}; every word needs the same number of columns.",
+                )
+            rows.append(cells)
+
+    def _of_2005(self, rows, begin, document):
+        columns = list(zip(*rows, strict=True))
+        # The arguments are the last columns; the one before them has the predicates.
+        first = len(columns)
+        while first > 2 and all(map(_CELL.fullmatch, columns[first - 1])):
+            first -= 1
+        predicates = [word for word, base in enumerate(columns[first - 1]) if base != _NONE]
+        arguments = columns[first:]
+        if len(arguments) != len(predicates) and (arguments or self._need_tags):
+            raise self.error(
+                begin,
+                f"the sentence has {counted(len(predicates), 'predicate')} in column {first} and "
+                f"{counted(len(arguments), 'column')} of arguments after it; every predicate needs "
+                "one, and other words have - in place of a base form.",
+            )
+        yield from self._examples_of(columns[0], predicates, arguments, begin, document)
+
+    def _of_2012(self, rows, begin, document):
+        columns = list(zip(*rows, strict=True))
+        arguments = columns[11:-1]
+        predicates = [word for word, frame in enumerate(columns[7]) if frame != _NONE]
+        if arguments:  # words without arguments have a frame, too
+            verbs = ([c.startswith(f"({VERB}*") for c in cells] for cells in arguments)
+            predicates = [verb.index(True) if any(verb) else None for verb in verbs]
+        if None in predicates:
+            number = 12 + predicates.index(None)
+            raise self.error(begin, f"column {number}, of arguments, does not have the verb, (V*).")
+        if self._need_tags and not arguments:
+            predicates = []
+        yield from self._examples_of(columns[3], predicates, arguments, begin, document)
+
+    def _examples_of(self, words, predicates, arguments, begin, document):
+        lines = tuple(range(begin, begin + len(words)))
+        for number, predicate in enumerate(predicates):
+            tags = self._tags(arguments[number], begin) if arguments else None
+            marked = LabelledSpan(predicate, predicate + 1)
+            where = {"lines": lines, "document": document, "source": self, "predicate": marked}
+            yield PredicateWords(begin, words, tags, **where)
+
+    def _tags(self, cells, begin):
+        """The tags in BIO of a column of arguments."""
+        spans, opened = [], None
+        for word, cell in enumerate(cells):
+            found = _CELL.fullmatch(cell)
+            if (
+                found is None
+                or (found["role"] and opened)
+                or (found["end"] and not (found["role"] or opened))
+            ):
+                raise self.error(
+                    begin + word,
+                    f'"{cell}" cannot be read as part of an argument. Expected (ROLE*, *, *) or '
+                    "(ROLE*), of arguments that do not overlap.",
+                )
+            if found["role"]:
+                opened = word, found["role"]
+            if found["end"]:
+                spans.append(Span(opened[0], word + 1, opened[1]))
+                opened = None
+        if opened:
+            raise self.error(begin + opened[0], f"the argument ({opened[1]}* is not closed.")
+        return tuple(tags_of(spans, len(cells), BIO))
+
+    def _of_objects(self, records, sample):
+        keys = sample[0][1] if sample else {}
+        self.labelled = any("tags" in record for _, record in sample)
+        if self.kind != "given":
+            tags = 'tags in "tags"' if self.labelled else "no tags"
+            words = "words" if "words" in keys else "text"
+            self.description = f'{self.name}: {self._records.format}, words in "{words}", {tags}'
+        return self._of_records(records)
+
+    def _of_records(self, records):
+        for line, record in records:
+            for name in ("predicate", *(("tags",) if self._need_tags else ())):
+                if record.get(name) is None:
+                    raise self.error(
+                        line,
+                        f'no "{name}" among the keys ({listed(record)}). Expected "words", '
+                        '"predicate" ([first word, after the last word]) and "tags".',
+                    )
+            text, words, starts = words_of(record, line, self)
+            predicate = labelled_span(
+                record["predicate"], line, self, text=text, words=words, what="predicate"
+            )
+            tags = record.get("tags")
+            if tags is not None:
+                tags = self._checked_tags(tags, words, line)
+            where = {"starts": starts, "document": line - 1, "source": self}
+            where |= {"text": text, "predicate": predicate}
+            yield PredicateWords(line, words, tags, **where)
+
+    def _checked_tags(self, tags, words, line):
+        if words is None:
+            raise self.error(line, 'tags need "words", a list; a "text" alone has none.')
+        if not isinstance(tags, list | tuple) or not all(isinstance(t, str) and t for t in tags):
+            raise self.error(line, '"tags" should be a list of strings, none of them empty.')
+        if len(tags) != len(words):
+            raise self.error(
+                line,
+                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
+                "one tag.",
+            )
+        return tuple(tags)
+
+
+def _as_record(sentence):
+    if not isinstance(sentence, dict):
+        raise ValueError(
+            'A sentence must be a dictionary with "words", "predicate" and "tags". '
+            f"Received: {sentence!r}"
+        )
+    return sentence

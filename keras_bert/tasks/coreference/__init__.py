@@ -1,0 +1,1 @@
+"""Which mentions in a document refer to the same."""

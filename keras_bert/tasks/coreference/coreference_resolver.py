@@ -1,0 +1,215 @@
+"""Which mentions in a document refer to the same (Lee et al. 2017; Joshi et al. 2019)."""
+
+import keras
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, percent
+from keras_bert.heads.antecedents import AntecedentLoss, AntecedentScores, DocumentWords
+from keras_bert.heads.classification import FlattenChoices, GroupChoices
+from keras_bert.heads.span_representation import ATTENTION, SpanRepresentation
+from keras_bert.tasks.coreference import decode
+from keras_bert.tasks.coreference.metrics import coreference_metrics
+from keras_bert.tasks.coreference.settings import (
+    MAX_ANTECEDENTS,
+    MAX_SPAN_LENGTH,
+    CoreferenceSettings,
+)
+from keras_bert.tasks.task import Task
+
+# Units of the hidden layers over spans and pairs of them, as in Lee et al. 2017.
+UNITS = 150
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class CoreferenceResolver(Task):
+    """An encoder with scores of mentions and of their antecedents (Lee et al. 2017).
+
+    Every span of up to L words is scored as a mention. Those with the highest scores are
+    candidates, and each is linked to one of the candidates before it, or to none. Mentions that are
+    linked are a cluster. A span is represented by its first and its last word, a weighted mean of
+    its words and its width (`SpanRepresentation`, "attention"). As Joshi et al. (2019) do, a
+    document that is longer than a sequence is read in several, which overlap, each word in the one
+    where it has most context; mentions in all of them are compared.
+
+    Takes the encoder's dictionary with an axis of a document's sequences, each input (B, n, S), and
+    `word_starts`, `word_ends` and `word_segments` (B, W) int32: the tokens of each word, the end
+    exclusive (0 and 0 for padding), and the number of its sequence. Returns `antecedents`
+    (B, K, 2 + A) float32, K candidates with their A antecedents (see `AntecedentScores`). Labels
+    are `antecedents` (B, W, L), numbers of clusters (see `AntecedentLoss`).
+
+    Args:
+        encoder: an `Encoder`, such as a `BertEncoder`.
+        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        max_span_length: L.
+        max_antecedents: A.
+        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
+            or its `hidden_dropout_prob` if that is None.
+        max_length: maximum tokens per sequence, including [CLS] and [SEP]. None is 128, or all
+            positions of an encoder that has fewer.
+        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
+
+    Attributes: the settings by these names, and the layers `word_means`, `spans`, `scores` (the
+    `AntecedentScores`) and `dropout`.
+    """
+
+    KIND = "coreference"
+    HEAD_READS = ("input_mask",)
+    HEADS = ("spans", "scores")
+    SETTINGS = CoreferenceSettings
+    METRIC = "f1"
+    SHOWN = {"loss": "loss", "f1": "F1"}
+
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        max_span_length=MAX_SPAN_LENGTH,
+        max_antecedents=MAX_ANTECEDENTS,
+        dropout=None,
+        max_length=None,
+        name="coreference_resolver",
+        **between,
+    ):
+        self.set_encoder(encoder, max_length=max_length, **between)
+        self.max_span_length = max_span_length
+        self.max_antecedents = max_antecedents
+        policy = encoder.layer_policy
+        self.word_means = DocumentWords(
+            last=encoder.config.is_causal, dtype=policy, name="word_means"
+        )
+        self.spans = SpanRepresentation(
+            representation=ATTENTION,
+            units=UNITS,
+            max_words=max_span_length,
+            num_widths=max_span_length,
+            dtype=policy,
+            name="spans",
+        )
+        # Sums of scores are compared with 0.
+        self.scores = AntecedentScores(
+            units=UNITS, max_antecedents=max_antecedents, dtype="float32", name="scores"
+        )
+        rate = encoder.config.head_dropout if dropout is None else dropout
+        self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
+        super().__init__(tokenizer, name=name)
+
+    def feature_inputs(self):
+        return {
+            name: keras.Input((None, None), dtype="int32", name=name)
+            for name in self.encoder.input_names
+        }
+
+    @staticmethod
+    def head_inputs():
+        """The symbolic inputs (B, W): where the words are."""
+        names = ("word_starts", "word_ends", "word_segments")
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+    @staticmethod
+    def to_sequences(x):
+        return FlattenChoices()(x)  # (B n, …)
+
+    @staticmethod
+    def to_examples(x, features):
+        return GroupChoices()(x, features["input_ids"])  # (B, n, S, D)
+
+    def build_head(self, encoded, inputs):
+        words = self.word_means(
+            encoded["sequence_output"],
+            inputs["input_mask"],
+            inputs["word_segments"],
+            inputs["word_starts"],
+            inputs["word_ends"],
+        )
+        spans = self.spans(self.dropout(words))  # (B, W, L, R)
+        return {"antecedents": self.scores(spans, inputs["word_ends"])}  # (B, K, 2 + A)
+
+    def default_losses(self):
+        """Nats per candidate mention, the mean over the documents (see `AntecedentLoss`)."""
+        return {"antecedents": AntecedentLoss()}
+
+    @classmethod
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True):
+        """`SpannedWords` of CoNLL-2012, CorefUD, JSON Lines or plain lines, or of a sequence.
+
+        See `keras_bert.readers.coreference.CoreferenceSource`.
+        """
+        from keras_bert.readers.coreference import CoreferenceSource
+
+        return CoreferenceSource(data, need_clusters=labelled)
+
+    @classmethod
+    def infer_arguments(cls, examples):
+        """Nothing; raises an error if there are no clusters to learn from."""
+        if not any(example.spans for example in examples):
+            raise InputError(
+                f"{examples[0].source.name} has no clusters of two mentions to learn from."
+            )
+        return {}
+
+    @classmethod
+    def summary(cls, train, dev, inferred_arguments):
+        mentions = [span for example in train for span in example.spans]
+        clusters = sum(len({span.label for span in example.spans}) for example in train)
+        line = (
+            f"{counted(len(train), 'training document')} with {counted(len(mentions), 'mention')} "
+            f"in {counted(clusters, 'cluster')} and {counted(len(dev), 'dev document')}."
+        )
+        widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
+        return f"{line} Mentions have up to {max(widths)} words." if widths else line
+
+    @classmethod
+    def notes(cls, examples):
+        return examples[0].source.notes()
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.coreference.features import CoreferenceSequences
+
+        return CoreferenceSequences(
+            examples,
+            tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
+            max_length=max_length or self.max_length,
+            max_span_length=self.max_span_length,
+            labelled=labelled,
+        )
+
+    def decode(self, outputs, sequences):
+        """See `coreference_predictions`."""
+        return decode.coreference_predictions(outputs["antecedents"], sequences)
+
+    def official_metrics(self, predictions, examples):
+        """See `coreference_metrics`; `longer` counts mentions of more than `max_span_length`."""
+        for prediction, example in zip(predictions, examples, strict=True):
+            if "expected" not in prediction:
+                raise example.error("the document has no clusters to compare the prediction with.")
+        expected, found = (
+            [decode.cluster_sets(prediction[name]) for prediction in predictions]
+            for name in ("expected", "clusters")
+        )
+        longest = self.max_span_length
+        mentions = (span for clusters in expected for cluster in clusters for span in cluster)
+        longer = sum(end - start > longest for start, end in mentions)
+        return {**coreference_metrics(expected, found), "longer": longer}
+
+    def errors(self, predictions, examples):
+        """See `coreference_errors`."""
+        return decode.coreference_errors(predictions, examples)
+
+    @staticmethod
+    def describe_error(error):
+        return decode.describe_coreference_error(error)
+
+    @staticmethod
+    def describe_metrics(metrics):
+        return (
+            f"F1 {percent(metrics['f1'])}, the mean of MUC {percent(metrics['muc_f1'])}, B³ "
+            f"{percent(metrics['b_cubed_f1'])} and CEAF {percent(metrics['ceaf_f1'])}; mentions "
+            f"{percent(metrics['mention_f1'])}"
+        )
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.coreference.signatures import coreference_signatures
+
+        return coreference_signatures(self, max_length=max_length or self.max_length)

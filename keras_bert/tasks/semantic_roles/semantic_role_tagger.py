@@ -1,0 +1,201 @@
+"""The arguments of a predicate and their roles (Shi and Lin 2019): who did what to whom."""
+
+from collections import Counter
+
+import keras
+from keras import ops
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.heads.span_representation import WordMeans
+from keras_bert.readers.predicates import VERB
+from keras_bert.readers.schemes import scheme_of_labels, spans_of
+from keras_bert.readers.settings import COUNT, REPAIR
+from keras_bert.tasks.semantic_roles.metrics import role_metrics
+from keras_bert.tasks.semantic_roles.settings import SemanticRoleSettings
+from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
+
+# Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
+UNITS = 300
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SemanticRoleTagger(Tagger):
+    """A tagger of the arguments of one marked predicate (Shi and Lin 2019, section 3.2).
+
+    A sequence is `[CLS] sentence [SEP] predicate [SEP]`, whatever the encoder's template. The
+    head reads every token with the vector of the predicate in its sentence, [h_i; h_p], through a
+    hidden layer with ReLU and a linear one, so that encoders without segment ids know the predicate
+    too, and of two equal verbs the one that is meant.
+
+    Takes the encoder's dictionary and `marked_starts` and `marked_ends` (B, 1) int32, the position
+    of the predicate's first token and the one after its last (of the second text's, if the first
+    does not have it in this window). Returns `logits` (B, S, C), as a `Tagger`, whose labels and
+    sample weights it has.
+
+    Args:
+        encoder, tokenizer, labels, crf, dropout, max_length, **between: see `Tagger`. The labels
+            are tags of a scheme, such as O, B-A0, I-A0 and B-V.
+
+    Attributes: those of a `Tagger`, `hidden` (the `Dense` layer of 300 units) and
+    `predicate_vector` (the `WordMeans`).
+
+    Raises:
+        ValueError: the labels are fewer than two or not unique, or have no scheme.
+    """
+
+    KIND = "semantic-roles"
+    HEADS = ("hidden", "classifier")
+    SETTINGS = SemanticRoleSettings
+
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        *,
+        labels,
+        crf=False,
+        dropout=None,
+        max_length=None,
+        name="semantic_role_tagger",
+        **between,
+    ):
+        if scheme_of_labels(tuple(labels)) is None:
+            raise ValueError(
+                "`labels` must be tags such as O, B-A0 and I-A0, which name arguments. "
+                f"Received: {labels!r}"
+            )
+        super().__init__(
+            encoder,
+            tokenizer,
+            labels=labels,
+            crf=crf,
+            dropout=dropout,
+            max_length=max_length,
+            name=name,
+            **between,
+        )
+
+    def make_head(self, dropout):
+        policy = self.encoder.layer_policy
+        self.predicate_vector = WordMeans(
+            last=self.config.is_causal, dtype=policy, name="predicate_vector"
+        )
+        self.hidden = keras.layers.Dense(UNITS, activation="relu", dtype=policy, name="hidden")
+        super().make_head(dropout)
+
+    @staticmethod
+    def head_inputs():
+        """The symbolic inputs (B, 1): where the predicate is."""
+        names = ("marked_starts", "marked_ends")
+        return {name: keras.Input((1,), dtype="int32", name=name) for name in names}
+
+    def token_vectors(self, encoded, inputs):
+        tokens = super().token_vectors(encoded, inputs)  # (B, S, D)
+        starts, ends = inputs["marked_starts"], inputs["marked_ends"]
+        predicate = self.predicate_vector(tokens, starts, ends)  # (B, 1, D)
+        predicate = predicate + ops.zeros_like(tokens)
+        return self.hidden(ops.concatenate([tokens, predicate], axis=-1))  # (B, S, UNITS)
+
+    @classmethod
+    def read(
+        cls,
+        data,
+        *,
+        inferred_arguments=None,
+        schema=None,
+        labelled=True,
+        invalid_tags=REPAIR,
+        unknown_labels=COUNT,
+    ):
+        """`PredicateWords` of CoNLL-2005, CoNLL-2012 or JSON Lines, or of a sequence.
+
+        See `keras_bert.readers.predicates.PredicateSource`.
+        """
+        from keras_bert.readers.predicates import PredicateSource
+
+        return CheckedSentences(
+            PredicateSource(data, need_tags=labelled),
+            labels=(inferred_arguments or {}).get("labels"),
+            scheme=None,
+            invalid_tags=invalid_tags,
+            unknown_labels=unknown_labels,
+            labelled=labelled,
+        )
+
+    @classmethod
+    def infer_arguments(cls, examples):
+        """All tags of the scheme for the roles that occur."""
+        if not examples:
+            raise InputError("The training file has no predicates with arguments to learn from.")
+        arguments = super().infer_arguments(examples)
+        if scheme_of_labels(arguments["labels"]) is None:
+            raise InputError(
+                f"{examples[0].source.name} has tags that do not name arguments, as O, B-A0 and "
+                f"I-A0 do. Received: {listed(arguments['labels'])}."
+            )
+        return arguments
+
+    @classmethod
+    def summary(cls, train, dev, inferred_arguments):
+        roles = Counter(span.kind for example in train for span in spans_of(example.tags))
+        counts = listed(f"{role}: {roles[role]:,}" for role in sorted(roles) if role != VERB)
+        return (
+            f"{counted(len(train), 'training predicate')} ({counts}) and "
+            f"{counted(len(dev), 'dev predicate')}."
+        )
+
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.semantic_roles.features import PredicateSequences
+
+        return PredicateSequences(
+            examples,
+            tokenizer=self.tokenizer,
+            input_names=self.encoder.input_names,
+            labels=self.labels,
+            max_length=max_length or self.max_length,
+            label_subwords=self.label_subwords,
+            document_context=False,
+            labelled=labelled,
+            crf=self.crf,
+        )
+
+    def decode(self, outputs, sequences):
+        """As a `Tagger`'s, with `predicate`, and `arguments` in place of entities.
+
+        The predicate has `start` and `end` in characters of the text, `words` ([first, after the
+        last]) and its `text`.
+        """
+        predictions = super().decode(outputs, sequences)
+        for prediction, span in zip(predictions, sequences.predicates, strict=True):
+            start, end = prediction["starts"][span.start], prediction["ends"][span.end - 1]
+            prediction["predicate"] = {
+                "start": start,
+                "end": end,
+                "words": [span.start, span.end],
+                "text": prediction["text"][start:end],
+            }
+            found = prediction.pop("entities")
+            prediction["arguments"] = [each for each in found if each["label"] != VERB]
+        return predictions
+
+    def official_metrics(self, predictions, examples):
+        """See `role_metrics`."""
+        expected = [example.tags for example in examples]
+        predicted, scores = (
+            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
+        )
+        return role_metrics(expected, predicted, scores, scheme=self.scheme)
+
+    @staticmethod
+    def describe_metrics(metrics):
+        return (
+            f"F1 {percent(metrics['f1'])} of arguments by srl-eval's rules (precision "
+            f"{percent(metrics['precision'])}, recall {percent(metrics['recall'])}); "
+            f"{percent(metrics['perfect'])} of predicates without an error"
+        )
+
+    def signatures(self, *, max_length=None):
+        from keras_bert.tasks.semantic_roles.signatures import role_signatures
+
+        return role_signatures(self, max_length=max_length or self.max_length)

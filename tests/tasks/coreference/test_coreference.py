@@ -1,0 +1,264 @@
+"""Coreference from the command line to the server: trained, measured, asked and exported."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import logsumexp
+
+import keras_bert as kb
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.cli.main import main
+from keras_bert.heads.antecedents import AntecedentLoss, AntecedentScores
+from keras_bert.tasks.coreference.decode import clusters_of
+from keras_bert.tasks.coreference.signatures import cluster_numbers
+from tests.exports.answers import check_clusters
+from tests.small_model import make_encoder, make_tokenizer
+
+WOMEN, MEN = ("ada", "eva", "ida"), ("max", "tom", "leo")
+WORDS = ["then", "saw", "and", "she", "he", "left", "it", "rained"]
+
+
+def document(rng):
+    """A woman and a man, and then one or both as she and he."""
+    people = [str(rng.choice(WOMEN)), str(rng.choice(MEN))]
+    order = rng.permutation(2)
+    words = ["then", people[order[0]], "saw", people[order[1]], "and"]
+    clusters = {}
+    for who in rng.permutation(2)[: rng.integers(1, 3)]:
+        clusters[who] = [words.index(people[who]), len(words)]
+        words += [("she", "he")[who], "left", "and"]
+    return words + ["it", "rained"], list(clusters.values())
+
+
+def write(path, count, seed):
+    rng = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        words, clusters = document(rng)
+        of = {word: n for n, cluster in enumerate(clusters) for word in cluster}
+        lines.append(f"#begin document ({number}); part 000")
+        for place, word in enumerate(words):
+            lines.append(f"{number} 0 {place} {word} {f'({of[place]})' if place in of else '-'}")
+        lines += ["", "#end document"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("coreference")
+    tokenizer = make_tokenizer([*WORDS, *WOMEN, *MEN])
+    save_folder(make_encoder(tokenizer), tokenizer, folder / "encoder")
+    return {
+        "encoder": folder / "encoder",
+        "train": write(folder / "train.conll", 96, 1),
+        "dev": write(folder / "dev.conll", 24, 2),
+        "folder": folder,
+    }
+
+
+@pytest.fixture(scope="module")
+def run(files):
+    output = files["folder"] / "run"
+    status = main(
+        [
+            *("finetune", "--task", "coreference", "--model", str(files["encoder"])),
+            *("--train", str(files["train"]), "--dev", str(files["dev"]), "--output", str(output)),
+            *("--epochs", "8", "--batch-size", "8", "--learning-rate", "0.005", "--dropout", "0"),
+            *("--max-span-length", "2", "--max-antecedents", "6", "--max-length", "24"),
+        ]
+    )
+    assert status == 0
+    return output
+
+
+def test_a_run_learns_who_is_meant(run, files, capsys):
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["best_metric"] == "f1" and metrics["dev"]["examples"] == 24
+    assert metrics["dev"]["f1"] > 0.99
+    assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == metrics["dev"]
+    assert "the mean of MUC 100.0 %" in load_task(run).describe_metrics(metrics["dev"])
+    assert metrics["dev"]["f1"] == pytest.approx(
+        np.mean([metrics["dev"][f"{name}_f1"] for name in ("muc", "b_cubed", "ceaf")])
+    )
+    config = json.loads((run / "model" / "config.json").read_text())["keras_bert"]
+    assert (config["task"], config["max_antecedents"]) == ("coreference", 6)
+
+
+TEXT = "Then Éva saw Max and she left and it rained."
+
+
+@pytest.mark.usefixtures("eager")
+def test_predict_gives_clusters_with_their_places(run, tmp_path, capsys):
+    assert main(["predict", "--model", str(run), "--text", TEXT]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["words"][:4] == ["Then", "Éva", "saw", "Max"]
+    (cluster,) = answer["clusters"]
+    assert cluster == [
+        {"start": 5, "end": 8, "words": [1, 2], "text": "Éva"},
+        {"start": 21, "end": 24, "words": [5, 6], "text": "she"},
+    ]
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps(answer) + "\n")
+    measures = kb.evaluate(model=run, data=answers)
+    assert measures["f1"] == 1 and measures["mentions"] == 2
+    wrong = {"text": TEXT, "clusters": [[[13, 16], [21, 24]]]}
+    measures = kb.evaluate(model=run, data=[wrong], show_errors=1)
+    assert measures["muc_f1"] == 0 and measures["mention_recall"] == 0.5
+    (error,) = measures["errors"]
+    assert load_task(run).describe_error(error) == ("line 1, true: Max = she; predicted: Éva = she")
+
+
+def test_an_export_answers_as_predict_does_in_texts_of_any_length(run, tmp_path):
+    rng = np.random.default_rng(5)
+    texts = [" ".join(document(rng)[0]) for _ in range(12)]
+    texts += [TEXT, "", "rain", " and ".join(texts), " ".join(texts[::-1]) * 3]
+    expected = list(kb.predict(model=run, text=texts))
+    assert max(len(answer["words"]) for answer in expected) > 300
+    version = kb.export(model=run, output=tmp_path / "served")
+    serve = tf.saved_model.load(str(version)).signatures["serving_default"]
+    found = {name: values.numpy() for name, values in serve(text=tf.constant(texts)).items()}
+    for number, answer in enumerate(expected):
+        check_clusters({name: values[number] for name, values in found.items()}, answer)
+    assert sum(len(answer["clusters"]) for answer in expected) > 20
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_answer_does_not_depend_on_the_other_documents_of_its_batch(run):
+    rng = np.random.default_rng(6)
+    texts = [" ".join(document(rng)[0]) for _ in range(4)]
+    together = list(kb.predict(model=run, text=[*texts, " ".join(texts * 3)], batch_size=5))
+    alone = list(kb.predict(model=run, text=texts, batch_size=1))
+    assert together[:4] == alone
+
+
+def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them():
+    tokenizer = make_tokenizer(WORDS)
+    encoder = make_encoder(tokenizer)
+    task = kb.CoreferenceResolver(encoder, tokenizer, max_length=12, dropout=0.0)
+    words = [*WORDS * 3, "unheard", *WORDS]
+    sequences = task.features(list(task.read([{"words": words, "clusters": []}])), labelled=True)
+    inputs, labels = sequences.batch([0])
+    assert inputs["input_ids"].shape[:2] == (1, 6) and labels["antecedents"].shape == (1, 40, 10)
+    hidden = encoder(
+        {name: inputs[name][0] for name in encoder.input_names}, outputs=("sequence_output",)
+    )["sequence_output"].numpy()
+    found = task.word_means(
+        hidden,
+        *(inputs[f] for f in ("input_mask", "word_segments", "word_starts", "word_ends")),
+    ).numpy()
+    segments, starts, ends = (
+        inputs[f"word_{name}"][0].numpy() for name in ("segments", "starts", "ends")
+    )
+    ids = inputs["input_ids"][0].numpy()
+    for number, word in enumerate(words):
+        place = segments[number], slice(starts[number], ends[number])
+        pieces = tokenizer.tokenize([word])[0].numpy()
+        assert list(ids[place]) == list(pieces[: ends[number] - starts[number]])
+        np.testing.assert_allclose(found[0, number], hidden[place].mean(axis=0), atol=1e-5)
+    assert (np.diff(segments[: len(words)]) >= 0).all() and not found[0, len(words) :].any()
+
+
+def test_candidates_and_scores_are_those_of_the_paper():
+    """In numpy, pair by pair."""
+    rng = np.random.default_rng(0)
+    batch, words, longest, size, most = 2, 12, 3, 4, 3
+    layer = AntecedentScores(units=5, max_antecedents=most)
+    spans = rng.normal(size=(batch, words, longest, size)).astype("float32")
+    ends = np.ones((batch, words), "int32")
+    ends[1, 7:] = 0
+    layer(spans, ends)
+    for weight in layer.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    found = np.asarray(layer(spans, ends))
+
+    def dense(name, x):
+        layer_of = getattr(layer, name)
+        bias = 0 if layer_of.bias is None else np.asarray(layer_of.bias, "float64")
+        return x @ np.asarray(layer_of.kernel, "float64") + bias
+
+    def relu(x):
+        return np.maximum(x, 0)
+
+    for row, count in ((0, 12), (1, 7)):
+        each = [(f, f + w) for f in range(count) for w in range(longest) if f + w < count]
+        vectors = {(f, last): spans[row, f, last - f].astype("float64") for f, last in each}
+        score = {
+            s: dense("mention_score", relu(dense("mention_hidden", v)))[0]
+            for s, v in vectors.items()
+        }
+        kept = sorted(sorted(each, key=lambda s: -score[s])[: -(-4 * count // 10)])
+        assert [tuple(x) for x in found[row, : len(kept), :2].astype(int)] == kept
+        assert (found[row, len(kept) :, :2] == -1).all()
+        for i, one in enumerate(kept):
+            for a in range(most):
+                if i - 1 - a < 0:
+                    assert found[row, i, 2 + a] < -1e8
+                    continue
+                other = kept[i - 1 - a]
+                g, h = vectors[one], vectors[other]
+                hidden = dense("anaphor", g) + dense("antecedent", h) + dense("product", g * h)
+                hidden = relu(hidden + np.asarray(layer.distance, "float64")[a])
+                expected = score[one] + score[other] + dense("pair_score", hidden)[0]
+                assert found[row, i, 2 + a] == pytest.approx(expected, rel=1e-4, abs=1e-3)
+
+
+def test_the_loss_is_minus_log_of_what_is_on_the_right_antecedents():
+    never = -1e9
+    labels = np.zeros((2, 4, 2), "int32")
+    labels[0, 0, 0], labels[0, 1, 1], labels[0, 3, 0], labels[1, 1, 0] = 1, 2, 1, 1
+    outputs = np.array(
+        [
+            [[0, 0, never, never], [1, 2, 0.5, never], [3, 3, 1.0, 2.0]],
+            [[1, 1, never, never], [2, 2, -0.5, never], [-1, -1, never, never]],
+        ],
+        "float32",
+    )
+    # The last candidate of the first document is of the cluster of the first, two before it.
+    first = 0.0, logsumexp([0, 0.5]), logsumexp([0, 1, 2]) - 2
+    second = 0.0, logsumexp([0, -0.5])
+    found = AntecedentLoss(reduction="none")(labels, outputs)
+    np.testing.assert_allclose(found, [np.mean(first), np.mean(second)], rtol=1e-5)
+    # Of several right antecedents, the probabilities are added.
+    labels[0, 1, 1] = 1
+    found = AntecedentLoss(reduction="none")(labels, outputs)
+    losses = 0.0, logsumexp([0, 0.5]) - 0.5, logsumexp([0, 1, 2]) - logsumexp([1, 2])
+    assert float(found[0]) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_chains_of_antecedents_are_clusters_in_numpy_and_in_the_graph():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(-0.3, 1, (20, 30, 4)).astype("float32")
+    for i in range(4):
+        scores[:, i, i:] = -1e9
+    counts = rng.integers(0, 31, 20)
+    firsts = np.where(np.arange(30) < counts[:, None], np.arange(30), -1)
+    scores[firsts < 0] = -1e9
+    candidates = np.concatenate([np.repeat(firsts[..., None], 2, axis=-1), scores], axis=-1)
+    found = cluster_numbers(tf.constant(candidates, tf.float32)).numpy()
+    for row, numbers in zip(candidates, found, strict=True):
+        clusters = clusters_of(row)
+        expected = np.full(30, -1)
+        for number, cluster in enumerate(clusters):
+            expected[[first for first, _ in cluster]] = number
+        assert numbers.tolist() == expected.tolist()
+    assert found.max() > 3
+
+
+@pytest.mark.usefixtures("eager")
+def test_bad_input_is_named(run, files, tmp_path):
+    inside = [{"text": "then Éva left", "clusters": [[[5, 7], [9, 13]]]}]
+    with pytest.raises(InputError, match=r'"Év", ends inside the word "Éva"'):
+        kb.evaluate(model=run, data=inside)
+    none = tmp_path / "none.jsonl"
+    none.write_text('{"words": ["rain"], "clusters": []}\n')
+    given = {"task": "coreference", "model": files["encoder"], "output": tmp_path / "run"}
+    with pytest.raises(InputError, match="has no clusters of two mentions to learn from"):
+        kb.finetune(**given, train=none, dev=none)
+    with pytest.raises(InputError, match="`max_span_length` is 0; at least 1 is needed"):
+        kb.finetune(**given, train=files["train"], dev=files["dev"], max_span_length=0)
