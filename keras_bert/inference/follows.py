@@ -47,16 +47,15 @@ def follows(**settings) -> list[FollowingText]:
     settings = FollowsSettings.of(settings)
     task = sentence_task(settings.model)
     max_length = task.encoder.default_max_length(_USUAL_LENGTH)
-    found = []
+    probabilities = []
     for start in range(0, len(settings.text_a), _PAIRS_TOGETHER):
         texts = [x[start : start + _PAIRS_TOGETHER] for x in (settings.text_a, settings.text_b)]
-        found.append(follows_probability(task, texts, max_length=max_length).numpy())
-    probabilities = np.concatenate(found)
-    check_finite({task.SENTENCES: probabilities})
+        probabilities += follows_probability(task, texts, max_length=max_length).numpy().tolist()
+    check_finite({task.SENTENCES: np.array(probabilities)})
     texts = zip(settings.text_a, settings.text_b, strict=True)
     return [
         FollowingText(*pair, probability)
-        for pair, probability in zip(texts, probabilities.tolist(), strict=True)
+        for pair, probability in zip(texts, probabilities, strict=True)
     ]
 
 

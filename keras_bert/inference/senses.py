@@ -153,12 +153,7 @@ class SenseVectors:
             InputError: the name ends otherwise, another file has it, or the model is not a folder.
         """
         path = Path(path)
-        if path.suffix != ".safetensors":
-            raise InputError(f"Sense vectors are a safetensors file. {path} should end so.")
-        if path.exists() and _metadata(path) is None:
-            raise InputError(f"{path} contains something else. Give another name.")
-        if isinstance(self.model, tuple):
-            raise InputError("Only sense vectors of a model folder can be saved.")
+        _check_output(path, self.model)
         folder = Path(find_model_folder(self.model)).resolve()
         metadata = {
             "version": keras_bert.__version__,
@@ -200,6 +195,20 @@ class SenseVectors:
                 )
         senses = [Sense(*each) for each in metadata["senses"]]
         return cls(senses, vectors, metadata["forms"], layers=metadata["layers"], model=model)
+
+
+def _check_output(path, model):
+    if path.suffix != ".safetensors":
+        raise InputError(
+            f"Sense vectors are saved as a safetensors file. {path} should end in .safetensors."
+        )
+    if path.exists() and _metadata(path) is None:
+        raise InputError(f"{path} contains something else. Give another name.")
+    if isinstance(model, tuple):
+        raise InputError(
+            "Only sense vectors of a model folder can be saved. Received: a pair of an encoder and "
+            "its tokenizer."
+        )
 
 
 def _metadata(path):
@@ -246,10 +255,12 @@ def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseV
             few layers.
     """
     settings = SensesSettings.of(settings)
+    if settings.output is not None:
+        _check_output(Path(settings.output), settings.model)
     model = open_model(settings.model)
     columns = {name: getattr(settings, name) for name in ("text_column", "label_column", "header")}
-    train = _read(settings.train, columns, report)
-    dev = None if settings.dev is None else _read(settings.dev, columns, report)
+    train = _read("train", settings.train, columns, report)
+    dev = None if settings.dev is None else _read("dev", settings.dev, columns, report)
     count = model[0].config.num_hidden_states
     choices = settings.all_layers or ["first", *(f"layer-{n}" for n in range(1, count))]
     accuracy, best = {}, None
@@ -281,13 +292,18 @@ def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseV
     return best
 
 
-def _read(data, columns, report):
+def _read(name, data, columns, report):
     if not isinstance(data, str | PathLike):
         columns = {}
     description, words = read_marked_words(data, **columns)
     if report is not None and description:
         report(description)
-    return list(words)
+    words = list(words)
+    if not words:
+        raise InputError(
+            f"`{name}` has no examples. Expected texts with a marked word and its sense."
+        )
+    return words
 
 
 def _vectors(embedder, words):
@@ -366,6 +382,8 @@ def word_similarity(
     description, pairs, layout = read_rated_pairs(settings.pairs)
     if report is not None and description:
         report(description)
+    if not pairs:
+        return []  # of a list; a file without any is an error
     words = [word for pair in pairs for word in (pair.first, pair.second)]
     vectors = _unit(_vectors(embedder, words)).reshape(len(pairs), 2, -1)
     cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=1, dtype=np.float64)

@@ -52,6 +52,10 @@ def test_the_next_sentence_head_is_that_of_transformers(task, folder):
         assert probability == pytest.approx(float(torch.softmax(logits, dim=0)[0]), abs=1e-5)
 
 
+def test_no_pairs_have_no_probabilities(task):
+    assert kb.follows(model=task, text_a=[], text_b=[]) == []
+
+
 def test_the_order_of_sentences(tokenizer, task, tmp_path):
     order = kb.SentenceOrderPretrainer(task.encoder, tokenizer)
     order.next_sentence_head.dense.kernel.assign(task.next_sentence_head.dense.kernel)

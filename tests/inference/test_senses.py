@@ -318,7 +318,10 @@ def test_bad_flags_are_one_sentence(folder, flags, message, capsys):
 
 
 def test_what_is_not_sense_vectors_is_not_replaced_or_read(folder, tmp_path):
-    for name, message in (("a.npz", "should end so"), ("a.safetensors", "contains something else")):
+    for name, message in (
+        ("a.npz", "should end in .safetensors"),
+        ("a.safetensors", "contains something else"),
+    ):
         path = tmp_path / name
         path.write_text("mine")
         with pytest.raises(kb.InputError, match=message):
@@ -326,6 +329,9 @@ def test_what_is_not_sense_vectors_is_not_replaced_or_read(folder, tmp_path):
         assert path.read_text() == "mine"
     with pytest.raises(kb.InputError, match="does not contain sense vectors"):
         kb.SenseVectors.load(tmp_path / "a.safetensors")
+    assert kb.word_similarity(model=folder, pairs=[]) == []
+    with pytest.raises(kb.InputError, match="`train` has no examples. Expected texts with a"):
+        kb.senses(model=folder, train=[])
     with pytest.raises(kb.InputError, match="Pair 1 of those given must be two texts"):
         kb.word_similarity(model=folder, pairs=["a **b**"])
     with pytest.raises(kb.InputError, match="Pair 1 of those given: 0 marked words"):

@@ -203,6 +203,8 @@ def test_an_export_answers_as_python_does(kind, tmp_path):
             assert not values[count:].any()
     alone = signatures["surprisal"](text=tf.constant([""]))
     assert alone["surprisals"].shape == (1, 0)
+    none = signatures["surprisal"](text=tf.constant([], tf.string))
+    assert none["surprisals"].shape == (0, 0)
     if kind == "pretrainer":
         pairs = {"text_a": [*TEXTS[:2], LONG], "text_b": ["a mat", "the cat", LONG]}
         found = signatures["next_sentence"](**{name: tf.constant(x) for name, x in pairs.items()})

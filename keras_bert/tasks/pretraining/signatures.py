@@ -194,6 +194,7 @@ def masked_surprisals(task, ids, masked, *, max_length):
     Shapes: ids ragged int32 (B, None); masked int32 (T,), how many tokens are masked from each
     token on, itself included -> float32 (T,).
     """
+    ids = _with_an_empty_text(ids)
     template = task.tokenizer.template
     room, before = template.room(max_length), template.before(0, texts=1)
     found = windows(tf.cast(ids.row_lengths(), tf.int32), room, stride=max(1, room // 2))
@@ -241,6 +242,7 @@ def left_to_right_surprisals(task, ids, *, max_length):
 
     Shapes: ids ragged int32 (B, None) -> float32 (T,).
     """
+    ids = _with_an_empty_text(ids)
     special = len(special_before(task.tokenizer))
     room = max_length - special
     lengths = tf.cast(ids.row_lengths(), tf.int32)
@@ -258,6 +260,12 @@ def left_to_right_surprisals(task, ids, *, max_length):
     size = chunk_size(inputs["input_ids"])
     specs = {"nats": tf.TensorSpec([None])}
     return in_chunks(surprisals, {**inputs, "is_core": is_core}, size=size, specs=specs)["nats"]
+
+
+def _with_an_empty_text(ids):
+    """Ragged ids with one row more: the encoder takes no batch of none."""
+    lengths = tf.concat([ids.row_lengths(), tf.zeros([1], tf.int64)], axis=0)
+    return tf.RaggedTensor.from_row_lengths(ids.values, lengths)
 
 
 def given_tokens(task):
