@@ -211,6 +211,7 @@ def two(arguments):
     }
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_results(two, tmp_path, monkeypatch):
     """Killed in the second task's sweep, and again before the second task is predicted."""
     whole = glue(**two, output=tmp_path / "whole")
