@@ -56,7 +56,7 @@ def arguments(data, **changes):
         "data": data,
         "vocab": data / "vocab.txt",
         "architecture": str(data / "elmo.json"),
-        "steps": 48,
+        "steps": 80,
         "batch_size": 16,
         "learning_rate": 0.02,
         "checkpoint_every": 20,
