@@ -54,8 +54,8 @@ class Lstm(Layer):
             """
 
             def of_gates(shape, dtype=None):
-                parts = [initializer()((rows, self.units), dtype=dtype) for _ in range(4)]
-                return ops.concatenate(parts, axis=1)
+                parts = [initializer()((rows, self.units), dtype="float32") for _ in range(4)]
+                return ops.cast(ops.concatenate(parts, axis=1), dtype)  # no QR in bfloat16
 
             return self.add_weight(shape=(rows, 4 * self.units), initializer=of_gates, name=name)
 

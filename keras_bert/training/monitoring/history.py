@@ -198,6 +198,9 @@ class History(keras.callbacks.Callback):
         return NotFinite(f"The loss became infinite or NaN in step {first}", step=first)
 
     def _metrics(self, logs):
-        penalties = sum(float(penalty) for penalty in self.model.losses)
+        # Not `model.losses`, where a loss that a layer adds in a graph is a symbol.
+        penalties = sum(
+            float(v.regularizer(v)) for v in self.model.trainable_variables if v.regularizer
+        )
         logs = {name: value for name, value in logs.items() if name != GRADIENT_NORM}
         return exact_losses(logs, weights=self.loss_weights, penalties=penalties)
