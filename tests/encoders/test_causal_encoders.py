@@ -97,8 +97,11 @@ def test_a_run_from_left_to_right_is_the_default_and_goes_on_after_a_kill(
     assert text.text.startswith(" w") or not text.text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "model_type", "way"), ROWS, ids=str)
+@pytest.mark.parametrize(
+    ("kind", "model_type", "way"),
+    [row if row[0] == "tagger" else pytest.param(*row, marks=pytest.mark.slow) for row in ROWS],
+    ids=str,
+)
 def test_every_kind_of_task(kind, model_type, way, pretrained, tmp_path):
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
