@@ -70,7 +70,7 @@ class AntecedentScores(Layer):
     Shapes: spans (B, W, L, R), of the spans of 1 to L words from each word; ends (B, W) int, which
     is 0 for padding -> (B, K, 2 + A) float32: the first and the last word of K candidates (-1 and
     -1 for padding, which comes last) and the scores of the A candidates before each, the nearest
-    first (-1e9 where there is none).
+    first (-1e9 without one).
 
     Args:
         units: size of the hidden layers.
@@ -156,7 +156,7 @@ class AntecedentLoss(keras.losses.Loss):
     """-log of the probability that is on a mention's right antecedents, in nats per candidate.
 
     The probabilities are a softmax over the scores of a candidate's antecedents and 0 for none. The
-    right ones are all candidates before it in its cluster; none where there are none, as for a span
+    right ones are all candidates before it in its cluster, or 0 if it has none there, such as a span
     that is not a mention (Lee et al. 2017, section 3.2).
 
     Shapes: labels (B, W, L), the number of the cluster of the span of 1 to L words from each word,

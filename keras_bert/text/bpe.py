@@ -189,7 +189,7 @@ class _OverWords(Merging):
         widths = [len(token.removesuffix(mark).encode("utf-8")) for token in vocabulary.tokens]
         super().__init__(vocabulary, symbols=symbols, widths=widths, lowercase=lowercase)
         words = {p.removesuffix(mark) for p in vocabulary.tokens if p.endswith(mark)}
-        # Others are none of BERT's words. (The builder would not take an empty one.)
+        # BERT splits all others. (The builder would not take an empty one.)
         words = sorted(word for word in words if len(word) == 1 or word.isalnum())
         # The builder needs at least one token; U+0001 is in no normalized text.
         words.append("\x01")

@@ -37,7 +37,7 @@ class BilmConfig(EncoderConfig):
             up a token embedding instead.
         num_hidden_layers: LSTM layers of each direction.
         cell_clip, projection_clip: limits of the absolute values of the cells and of the projected
-            outputs; None is none.
+            outputs; None means no limit.
         use_residuals: whether each layer above the first adds its input to its output.
         num_highway_layers: highway layers over the filters.
         character_embedding_size: size of the embedding of a character.

@@ -21,7 +21,7 @@ class Adagrad(keras.optimizers.Optimizer):
     Args:
         learning_rate: η, a number or a schedule.
         epsilon: ε.
-        weight_decay: of all rows, in every step; None and 0 are none.
+        weight_decay: of all rows, in every step; None and 0 mean no decay.
 
     Others are those of every Keras optimizer.
     """
