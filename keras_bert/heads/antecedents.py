@@ -156,8 +156,8 @@ class AntecedentLoss(keras.losses.Loss):
     """-log of the probability that is on a mention's right antecedents, in nats per candidate.
 
     The probabilities are a softmax over the scores of a candidate's antecedents and 0 for none. The
-    right ones are all candidates before it in its cluster, or 0 if there is none, as for a span that
-    is not a mention (Lee et al. 2017, section 3.2).
+    right ones are all candidates before it in its cluster, or 0 if there is none, as for a span
+    that is not a mention (Lee et al. 2017, section 3.2).
 
     Shapes: labels (B, W, L), the number of the cluster of the span of 1 to L words from each word,
     from 1, and 0 for those that are not mentions; outputs (B, K, 2 + A) of `AntecedentScores` ->
