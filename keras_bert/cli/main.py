@@ -198,7 +198,7 @@ def make_parser(argv):
             usage=f"keras-bert {name} [flags]",
             help=each.summary,
             description=each.description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             # An abbreviated flag would change its meaning when a longer one is added, and would
             # capture options that are Beam's.
             allow_abbrev=False,
@@ -240,6 +240,19 @@ class _Parser(argparse.ArgumentParser):
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"unknown {what} {' '.join(unknown)}{''.join(sorted(hints))}")
+
+
+class _Help(argparse.HelpFormatter):
+    """Fills the paragraphs of a description to the terminal's width, and leaves examples alone."""
+
+    def _fill_text(self, text, width, indent):
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(
+            paragraph
+            if paragraph.startswith(("keras-bert ", " "))
+            else super(_Help, self)._fill_text(paragraph, width, indent)
+            for paragraph in paragraphs
+        )
 
 
 class _MainParser(_Parser):

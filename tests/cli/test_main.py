@@ -248,3 +248,11 @@ def test_a_threshold_without_several_labels_is_rejected(capsys):
     files = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
     assert cli.main(["finetune", *files, "--threshold", "0.7"]) == 2
     assert "--threshold requires --multi-label." in (capsys.readouterr().err)
+
+
+def test_descriptions_fit_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, parsers = cli.make_parser([])
+    lines = [line for parser in parsers.values() for line in parser.format_help().splitlines()]
+    # Examples are to be copied, and argparse does not break a list of choices.
+    assert [x for x in lines if len(x) > 80 and "keras-bert " not in x and "{" not in x] == []
