@@ -57,7 +57,7 @@ def is_allennlp(path):
 
 
 def _only(folder, pattern):
-    """The single file of a folder whose name fits; None if there is none or several."""
+    """The single file of a folder whose name fits; None unless exactly one fits."""
     files = sorted(Path(folder).glob(pattern)) if Path(folder).is_dir() else []
     return files[0] if len(files) == 1 else None
 

@@ -94,7 +94,7 @@ class Vocabulary(abc.ABC):
     algorithm: str  # "wordpiece", "bpe", "gpt-bpe" or "byte-level-bpe"
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
     lowercase: bool | None = None  # whether its texts are lowercased; None: either
-    UNKNOWN: str | None = UNK  # the token for unknown text; None: it has any name, or there is none
+    UNKNOWN: str | None = UNK  # the token for unknown text; None: any name, or no such token
     ONE_LINE = True  # no token has a line end
 
     def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
