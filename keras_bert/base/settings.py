@@ -308,11 +308,11 @@ def _checked(value, name, kind, known):
     if kind is float and not math.isfinite(value):
         raise InputError(f"`{name}` is {value}. It should be a finite number.")
     for bound, holds, text in (
-        (known.at_least, lambda bound: value >= bound, "at least {} is needed"),
-        (known.above, lambda bound: value > bound, "it must be above {}"),
-        (known.below, lambda bound: value < bound, "it must be below {}"),
-        (known.at_most, lambda bound: value <= bound, "it must be at most {}"),
+        (known.at_least, lambda bound: value >= bound, "at least"),
+        (known.above, lambda bound: value > bound, "above"),
+        (known.below, lambda bound: value < bound, "below"),
+        (known.at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
-            raise InputError(f"`{name}` is {value}; {text.format(bound)}.")
+            raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")
     return value

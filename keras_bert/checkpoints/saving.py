@@ -36,11 +36,11 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
     """
     config = model.config
     if tokenizer is None and config.model_type == "bert":
-        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None")
+        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None.")
     if tokenizer is not None and len(tokenizer) > config.vocab_size:
         raise ValueError(
             "The tokenizer has more tokens than the model's token embedding has rows. "
-            f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}"
+            f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
     values, tensors = to_hugging_face(model)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)

@@ -226,7 +226,7 @@ class WordVectorFile:
             expected = f"Expected a word and {self.size} numbers."
         received = f" Received: {shown!r}" if shown else ""
         return InputError(
-            f"Could not read {self.path} as word vectors: {what}. {expected}{received}"
+            f"Could not read {self.path} as word vectors: {what}. {expected}{received}."
         )
 
     @contextlib.contextmanager
@@ -296,7 +296,7 @@ def save_word_vectors(model, tokenizer, path, *, format, overwrite=False):
             binary file.
     """
     if format not in VECTOR_FORMATS:
-        raise ValueError(f"`format` must be one of {VECTOR_FORMATS}. Received: {format!r}")
+        raise ValueError(f"`format` must be one of {VECTOR_FORMATS}. Received: {format!r}.")
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, StaticEncoder):
         raise InputError(

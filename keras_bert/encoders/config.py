@@ -68,7 +68,7 @@ class EncoderConfig:
         if self.model_type not in self.MODEL_TYPES:
             raise ValueError(
                 f"`model_type` must be one of {', '.join(self.MODEL_TYPES)}. "
-                f"Received: model_type={self.model_type!r}"
+                f"Received: model_type={self.model_type!r}."
             )
         for name, field in self._own_fields().items():
             _check_type(name, field.type, getattr(self, name))
@@ -76,7 +76,7 @@ class EncoderConfig:
         if known:
             raise ValueError(
                 "`extra_keys` must not contain fields of the config. "
-                f"Received: extra_keys with {known[0]!r}"
+                f"Received: extra_keys with {known[0]!r}."
             )
 
     def _check(self, names, is_valid, expected):
@@ -85,7 +85,7 @@ class EncoderConfig:
             value = getattr(self, name)
             if not is_valid(value):
                 raise ValueError(
-                    f"`{name}` must be {expected}. Received: {name}={reprlib.repr(value)}"
+                    f"`{name}` must be {expected}. Received: {name}={reprlib.repr(value)}."
                 )
 
     @classmethod
@@ -287,6 +287,6 @@ def _check_type(name, annotation, value):
     is_bool = isinstance(value, bool)
     if not isinstance(value, accepted) or (is_bool and expected is not bool):
         kinds = {bool: "true or false", str: "a string", int: "a whole number", float: "a number"}
-        raise ValueError(f"`{name}` must be {kinds[expected]}. Received: {name}={value!r}")
+        raise ValueError(f"`{name}` must be {kinds[expected]}. Received: {name}={value!r}.")
     if expected is float and not abs(value) <= sys.float_info.max:  # nor NaN
         raise ValueError(f"`{name}` must be a finite number.")

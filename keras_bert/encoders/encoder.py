@@ -59,7 +59,7 @@ class Encoder(keras.Model):
             expected = self.CONFIG.__name__
             raise ValueError(
                 f"`config` must be a `{expected}` (see `{expected}.from_dict`). "
-                f"Received: a {type(config).__name__}"
+                f"Received: a {type(config).__name__}."
             )
         super().__init__(dtype=dtype, name=name, **kwargs)
         self.config = config
@@ -284,14 +284,14 @@ class Encoder(keras.Model):
             received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
             raise ValueError(
                 f"The inputs must be a dictionary of {', '.join(self.input_names)}. "
-                f"Received: {received}"
+                f"Received: {received}."
             )
         check_ids(inputs, self.config)
         shapes = {name: tuple(x.shape) for name, x in inputs.items()}
         sizes = [set(known) - {None} for known in zip(*shapes.values(), strict=False)][:2]
         if len(sizes) < 2 or max(map(len, sizes)) > 1:
             raise ValueError(
-                f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}"
+                f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}."
             )
         return inputs
 
@@ -301,7 +301,7 @@ class Encoder(keras.Model):
         if not isinstance(outputs, list | tuple | set) or not outputs or set(outputs) - {*OUTPUTS}:
             raise ValueError(
                 f"`outputs` must be a list of names of outputs: {', '.join(OUTPUTS)}. "
-                f"Received: {outputs!r}"
+                f"Received: {outputs!r}."
             )
         return tuple(outputs)
 
@@ -378,4 +378,4 @@ def check_ids(inputs, config):
         ids = ids.numpy() if hasattr(ids, "numpy") else ids
         if isinstance(ids, np.ndarray) and ids.size and not 0 <= ids.min() <= ids.max() < count:
             wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}")
+            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}.")

@@ -12,11 +12,11 @@ from keras_bert.layers.dense import logits_layer
 def check_labels(labels, *, least):
     """The labels as a tuple; ValueError unless there are at least `least`, each once."""
     if isinstance(labels, str):  # whose characters would be the labels
-        raise ValueError(f"`labels` must be a list of names. Received: {labels!r}")
+        raise ValueError(f"`labels` must be a list of names. Received: {labels!r}.")
     labels = tuple(labels)
     if len(labels) < least or len(set(labels)) < len(labels):
         count = {1: "one", 2: "two"}[least]
-        raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}")
+        raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}.")
     return labels
 
 

@@ -57,7 +57,7 @@ class ScalarMix(Layer):
         if num_layers < 1 or l2 < 0:
             raise ValueError(
                 "`num_layers` must be at least 1 and `l2` at least 0. "
-                f"Received: num_layers={num_layers}, l2={l2}"
+                f"Received: num_layers={num_layers}, l2={l2}."
             )
         self.num_layers = num_layers
         self.l2 = l2
@@ -109,5 +109,5 @@ class ScalarMix(Layer):
         if len(shapes) != self.num_layers or len({tuple(shape) for shape in shapes}) != 1:
             raise ValueError(
                 f"A mix of {self.num_layers} layers takes as many tensors of one shape. "
-                f"Received: {[tuple(shape) for shape in shapes]}"
+                f"Received: {[tuple(shape) for shape in shapes]}."
             )

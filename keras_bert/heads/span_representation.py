@@ -80,7 +80,7 @@ class SpanRepresentation(Layer):
         super().__init__(**kwargs)
         if representation not in REPRESENTATIONS:
             raise ValueError(
-                f"`representation` must be one of {REPRESENTATIONS}. Received: {representation!r}"
+                f"`representation` must be one of {REPRESENTATIONS}. Received: {representation!r}."
             )
         self.representation = representation
         self.units = units

@@ -313,13 +313,13 @@ class NearestSettings(Settings):
         if len(given) != 1:
             raise InputError(
                 f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
-                f"{' and '.join(f'`{name}`' for name in given) or 'none'}"
+                f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
             )
         if self.analogy is not None:
             count = len(self.analogy) if isinstance(self.analogy, list) else 1
             if count != 3:
                 raise InputError(
-                    f"`analogy` needs three words, as king man woman. Received: {count}"
+                    f"`analogy` needs three words, as king man woman. Received: {count}."
                 )
 
 

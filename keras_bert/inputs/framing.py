@@ -26,7 +26,7 @@ def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
     if count not in (1, 2) or template.room(max_length, texts=count) < count:
         raise ValueError(
             "`segments` must be one or two, and `max_length` must leave a token for each. "
-            f"Received: {count} segments, max_length={max_length}"
+            f"Received: {count} segments, max_length={max_length}."
         )
     tokens = tf.concat([segment.values for segment in segments], axis=0)
     sequences, lengths = frame_sequences(
@@ -53,12 +53,12 @@ def check_max_length(max_length, config, tokenizer):
     if config.max_length is not None and max_length > config.max_length:
         raise InputError(
             f"`max_length` must be at most {config.max_length}, the positions of the model. "
-            f"Received: {max_length}"
+            f"Received: {max_length}."
         )
     least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
     if max_length < least:
         raise InputError(
-            f"`max_length` must be at least {least} to leave room for text. Received: {max_length}"
+            f"`max_length` must be at least {least} to leave room for text. Received: {max_length}."
         )
 
 

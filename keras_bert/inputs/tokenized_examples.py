@@ -71,7 +71,7 @@ class TokenizedExamples(SequenceBatches):
         if max_length < least:
             raise InputError(
                 f"`max_length` must be at least {least} to leave room for {len(segments)} texts. "
-                f"Received: {max_length}"
+                f"Received: {max_length}."
             )
         super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
         self.example_of_sequence = (

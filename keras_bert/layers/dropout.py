@@ -21,7 +21,7 @@ class Dropout(Layer):
     def __init__(self, *, rate, seed=None, **kwargs):
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
-            raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
+            raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}.")
         self.rate = rate
         if rate:
             self.seed_generator = keras.random.SeedGenerator(seed)

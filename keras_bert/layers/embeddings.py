@@ -95,7 +95,7 @@ class Embeddings(Layer):
         if length is not None and length > self.max_length:
             raise ValueError(
                 "The sequence is longer than the model has positions. "
-                f"Received: length={length}, positions={self.max_length}"
+                f"Received: length={length}, positions={self.max_length}."
             )
         dtype = self.compute_dtype
         x = embedded(self.token_embedding, input_ids, dtype=dtype)  # (B, S, D)

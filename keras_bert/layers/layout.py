@@ -39,7 +39,7 @@ class Layout:
         if len(ids.shape) != 2 or not dtype.startswith(("int", "uint", "bool")):
             raise ValueError(
                 f"`{name}` must be (batch, sequence) and hold integers or booleans. "
-                f"Received: shape={tuple(ids.shape)}, dtype={dtype}"
+                f"Received: shape={tuple(ids.shape)}, dtype={dtype}."
             )
         self.causal = causal
         self.positions = self._same_sequence = None

@@ -70,7 +70,7 @@ class SelfAttention(Layer):
         if hidden_size % num_heads:
             raise ValueError(
                 "`hidden_size` must be a multiple of `num_heads`. "
-                f"Received: hidden_size={hidden_size}, num_heads={num_heads}"
+                f"Received: hidden_size={hidden_size}, num_heads={num_heads}."
             )
         self.hidden_size = hidden_size
         self.num_heads = num_heads

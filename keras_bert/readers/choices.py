@@ -126,7 +126,7 @@ class ChoiceSource(ExampleSource):
             raise self.error(line, "an example needs two or more choices.")
         for choice in choices:
             if not isinstance(choice, str) or not is_text(choice):
-                raise self.error(line, f"a choice should be a text. Received: {choice!r}")
+                raise self.error(line, f"a choice should be a text. Received: {choice!r}.")
         if not all(choice.strip() for choice in choices):
             raise self.error(line, "a choice without a word.")
         number = _number(label)

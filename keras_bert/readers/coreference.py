@@ -269,5 +269,5 @@ def _as_record(document):
         return document
     raise ValueError(
         'A document must be a string, or a dictionary with "words" or "text", and "clusters". '
-        f"Received: {document!r}"
+        f"Received: {document!r}."
     )

@@ -231,6 +231,6 @@ def _as_record(sentence):
     if not isinstance(sentence, dict):
         raise ValueError(
             'A sentence must be a dictionary with "words", "predicate" and "tags". '
-            f"Received: {sentence!r}"
+            f"Received: {sentence!r}."
         )
     return sentence

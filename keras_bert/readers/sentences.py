@@ -271,7 +271,7 @@ class TaggedSource(ExampleSource):
         if not parts or not all(map(_is_strings, parts)):
             raise ValueError(
                 "A sentence must be a string, a list of words, a pair of words and tags, or a "
-                f'dictionary with "words". Received: {sentence!r}'
+                f'dictionary with "words". Received: {sentence!r}.'
             )
         return dict(zip(("words", "tags"), map(list, parts), strict=False))
 

@@ -205,7 +205,7 @@ class SpanSource(TaggedSource):
             return {"words": text}
         raise ValueError(
             "A text must be a string, a list of words, or a dictionary with one of these and its "
-            f"spans. Received: {text!r}"
+            f"spans. Received: {text!r}."
         )
 
 
@@ -378,5 +378,5 @@ class SpanPairSource(ExampleSource):
 
 def _pair_record(pair):
     if not isinstance(pair, dict):
-        raise ValueError(f"Pairs of spans must be dictionaries. Received: {pair!r}")
+        raise ValueError(f"Pairs of spans must be dictionaries. Received: {pair!r}.")
     return pair

@@ -267,7 +267,7 @@ def _as_record(item):
     if not is_pair or not all(isinstance(text, str) for text in item):
         raise ValueError(
             "Questions must be pairs of a question and its context, or dictionaries. "
-            f"Received: {item!r}"
+            f"Received: {item!r}."
         )
     question, context = item
     return {"question": question, "context": context}

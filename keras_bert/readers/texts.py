@@ -243,7 +243,7 @@ def _as_record(item, names):
         what = "strings or pairs of a text and its label"
         if len(names) > 1:
             what = "pairs of strings, or two strings and their label"
-        raise ValueError(f"Texts must be {what}. Received: {item!r}")
+        raise ValueError(f"Texts must be {what}. Received: {item!r}.")
     return dict(zip(names, texts, strict=True)) | {"label": label[0] if label else None}
 
 

@@ -157,7 +157,8 @@ class DatasetCard:
         try:
             return cls(**_known(cls, values) | _typed(values))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"{path} is an incomplete dataset card: {error}.") from None
+            reason = str(error).rstrip(".")
+            raise InputError(f"{path} is an incomplete dataset card: {reason}.") from None
 
     def to_dict(self):
         """The card as JSON values."""
@@ -329,7 +330,7 @@ class DataFolder:
         Raises `InputError` where a shard of the card is missing.
         """
         if split not in SPLITS:
-            raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}")
+            raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}.")
         count = self.card.splits[split].shards
         paths = [
             _join(self.path, shard_name(split, index, count, self.card.compression))

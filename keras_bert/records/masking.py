@@ -70,11 +70,11 @@ class Masker:
 
     def __init__(self, *, vocabulary, unit, rate, max_predictions, unigram_counts=None):
         if unit not in UNITS:
-            raise ValueError(f"`unit` must be one of {UNITS}. Received: {unit!r}")
+            raise ValueError(f"`unit` must be one of {UNITS}. Received: {unit!r}.")
         if not 0 < rate <= 1:
-            raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate}")
+            raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate}.")
         if max_predictions < 1:
-            raise ValueError(f"`max_predictions` must be positive. Received: {max_predictions}")
+            raise ValueError(f"`max_predictions` must be positive. Received: {max_predictions}.")
         self.unit = unit
         self.rate = rate
         self.max_predictions = max_predictions

@@ -87,7 +87,7 @@ class FeatureSpec:
             return column
         if column.ndim != 2 or column.shape[1] != length:
             raise ValueError(
-                f"`{name}` must have the shape (examples, {length}). Received: {column.shape}"
+                f"`{name}` must have the shape (examples, {length}). Received: {column.shape}."
             )
         return column.reshape(-1), length
 
@@ -135,9 +135,9 @@ def padded(*, objective, max_length, max_predictions):
 
 def _check(objective, masking):
     if objective not in OBJECTIVES:
-        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
+        raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}.")
     if masking not in MASKINGS:
-        raise ValueError(f"`masking` must be one of {MASKINGS}. Received: {masking!r}")
+        raise ValueError(f"`masking` must be one of {MASKINGS}. Received: {masking!r}.")
 
 
 COMPACT = compact(objective="mlm-nsp", masking="static")
@@ -167,7 +167,7 @@ def _ends(values, sizes):
     ends = np.cumsum(sizes, dtype=np.int64)
     total = ends[-1] if len(ends) else 0
     if total != len(values):
-        raise ValueError(f"The lengths must sum to {len(values)}. Received: {total}")
+        raise ValueError(f"The lengths must sum to {len(values)}. Received: {total}.")
     return ends
 
 
@@ -183,7 +183,7 @@ def _cut(name, list_field, data, ends):
 def _varints(values):
     """Every value as a base-128 varint: the bytes, and bytes per value (None: one each)."""
     if len(values) and values.min() < 0:
-        raise ValueError(f"Values must not be negative. Received: {values.min()}")
+        raise ValueError(f"Values must not be negative. Received: {values.min()}.")
     highest = int(values.max(initial=0))
     if highest < 1 << 7:
         return values.astype(np.uint8), None

@@ -129,6 +129,6 @@ def _together(batch):
     outputs = first.version.compute(first.signature, inputs)
     ends = np.cumsum([request.size for request in batch])
     if any(len(array) != ends[-1] for array in outputs.values()):
-        raise ValueError("an output does not have one row per example")
+        raise ValueError("an output does not have one row per example.")
     parts = {name: np.split(array, ends[:-1]) for name, array in outputs.items()}
     return [{name: parts[name][number] for name in parts} for number in range(len(batch))]

@@ -112,7 +112,7 @@ class Task(keras.Model):
             raise ValueError(
                 f"`{cls.__name__}` needs an encoder. Load one with `encoder, tokenizer = "
                 "kb.load(folder)`, or a whole task with `kb.load_task(folder)`. "
-                f"Received: encoder={encoder!r}"
+                f"Received: encoder={encoder!r}."
             )
         return super().__new__(cls)
 
@@ -150,7 +150,7 @@ class Task(keras.Model):
         elif layer_mix is not None:
             raise ValueError(
                 "`layer_mix` is for a learned mix, `layers` mix-last-4 or mix-all. "
-                f"Received: layers={layers!r}"
+                f"Received: layers={layers!r}."
             )
         self._concatenates = how == CONCAT
         if static_vectors is not None:
@@ -368,7 +368,7 @@ class Task(keras.Model):
         if not isinstance(inputs, dict) or set(inputs) != set(self.input):
             received = sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__
             raise ValueError(
-                f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}"
+                f"The inputs must be a dictionary of {', '.join(self.input)}. Received: {received}."
             )
         check_ids(inputs, self.config)
         outputs = super().call(inputs, training=training, mask=mask)
@@ -479,7 +479,7 @@ class Task(keras.Model):
         elif steps is not None or learning_rate is not None:
             raise ValueError(
                 "`steps` and `learning_rate` are for the default optimizer only. "
-                f"Received: optimizer={optimizer!r}"
+                f"Received: optimizer={optimizer!r}."
             )
         options = {"loss_weights": self.default_loss_weights(), **options}
         self.compile(
@@ -783,7 +783,7 @@ def _static_vectors(encoder, *, dtype):
     if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
         raise ValueError(
             "`static_vectors` must be an encoder whose vectors do not depend on the context, such "
-            f"as a `StaticEncoder`. Received: {encoder!r}"
+            f"as a `StaticEncoder`. Received: {encoder!r}."
         )
     copy = type(encoder)(encoder.config, dtype=dtype, name="static_vectors")
     copy.set_weights(encoder.get_weights())

@@ -127,7 +127,7 @@ def model_of(tokenizer, *, source):
     ]
     for number, pair in enumerate(merges, 1):
         if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-            raise InputError(f"{source}: merge {number} must be two tokens. Received: {pair!r}")
+            raise InputError(f"{source}: merge {number} must be two tokens. Received: {pair!r}.")
     return _ids(tokenizer, source=source), merges
 
 

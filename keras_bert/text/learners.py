@@ -36,9 +36,9 @@ def _checked_counts(counts):
     checked = []
     for word, count in counts.items():
         if not word or not isinstance(word, str):
-            raise ValueError(f"Words are strings of at least one character. Received: {word!r}")
+            raise ValueError(f"Words are strings of at least one character. Received: {word!r}.")
         if count < 1:
-            raise ValueError(f"Counts are positive integers. Received: {word!r}: {count!r}")
+            raise ValueError(f"Counts are positive integers. Received: {word!r}: {count!r}.")
         if len(word) <= MAX_WORD_LENGTH:
             checked.append((word, int(count)))
     if not checked:

@@ -31,12 +31,12 @@ class Template:
             if [what for what, _ in parts if not isinstance(what, str)] != list(range(count)):
                 raise ValueError(
                     f"A template of {count} must have each text once and in order. "
-                    f"Received: {parts}"
+                    f"Received: {parts}."
                 )
             if any(len({segment for _, segment in group}) > 1 for group in self._groups(count)):
                 raise ValueError(
                     "A text and the special tokens that belong to it must have one segment id. "
-                    f"Received: {parts}"
+                    f"Received: {parts}."
                 )
 
     def parts(self, texts):
@@ -93,7 +93,7 @@ class Template:
         templates = []
         for name in ("single", "pair"):
             if not isinstance(values, dict) or not isinstance(values.get(name), list):
-                raise ValueError(f"A template must have a list {name!r}. Received: {values!r}")
+                raise ValueError(f"A template must have a list {name!r}. Received: {values!r}.")
             templates.append(tuple(map(_part_of, values[name])))
         return cls(*templates)
 
@@ -121,7 +121,9 @@ def _part_of(part):
             return token, segment
         case {"Sequence": {"id": "A" | "B" as text, "type_id": int(segment)}}:
             return _NAMES.index(text), segment
-    raise ValueError(f"A part of a template must be a SpecialToken or a Sequence. Received: {part}")
+    raise ValueError(
+        f"A part of a template must be a SpecialToken or a Sequence. Received: {part}."
+    )
 
 
 PLAIN_TEMPLATE = Template(single=((0, 0),), pair=((0, 0), (1, 1)))  # no special tokens

@@ -245,7 +245,7 @@ class Tokenizer(tf.Module):
         if vocabulary.lowercase not in (None, lowercase):
             raise ValueError(
                 f"`lowercase` must be {vocabulary.lowercase} for this kind of vocabulary "
-                f"({vocabulary.algorithm}). Received: lowercase={lowercase}"
+                f"({vocabulary.algorithm}). Received: lowercase={lowercase}."
             )
         self.vocabulary = vocabulary
         self.lowercase = lowercase
@@ -341,7 +341,7 @@ def _as_tensor(texts):
     if texts.dtype != tf.string or texts.shape.rank != 1:
         raise ValueError(
             "The tokenizer takes a batch of texts: a list of strings or a string tensor of shape "
-            f"(B,). Received: dtype={texts.dtype.name}, shape={texts.shape}"
+            f"(B,). Received: dtype={texts.dtype.name}, shape={texts.shape}."
         )
     return texts
 

@@ -58,7 +58,7 @@ class SpecialTokens:
         ):
             raise ValueError(
                 f"Special tokens must be strings, by one of {', '.join(sorted(roles))}. "
-                f"Received: {values!r}"
+                f"Received: {values!r}."
             )
         return cls(**values)
 
@@ -116,7 +116,7 @@ class Vocabulary(abc.ABC):
             if counts.shape != (len(self.tokens),):
                 raise ValueError(
                     "`counts` must hold one number per token. "
-                    f"Received: {counts.shape} for {len(self.tokens)} tokens"
+                    f"Received: {counts.shape} for {len(self.tokens)} tokens."
                 )
         self.counts = counts
 
@@ -198,13 +198,13 @@ class Vocabulary(abc.ABC):
     def id(self, token: str) -> int:
         """The id of a token; ValueError for an unknown one."""
         if token not in self._ids:
-            raise ValueError(f"The vocabulary has no such token. Received: {token!r}")
+            raise ValueError(f"The vocabulary has no such token. Received: {token!r}.")
         return self._ids[token]
 
     def token(self, id: int) -> str:
         """The token with this id; ValueError for an unknown one."""
         if not 0 <= id < len(self.tokens):
-            raise ValueError(f"Ids go from 0 to {len(self.tokens) - 1}. Received: {id}")
+            raise ValueError(f"Ids go from 0 to {len(self.tokens) - 1}. Received: {id}.")
         return self.tokens[id]
 
     def token_name(self, id: int) -> str:
@@ -512,7 +512,7 @@ def parse_merges(text, *, source):
             continue
         pair = line.split(" ")
         if len(pair) != 2 or not all(pair):
-            raise InputError(f"{source}, line {number} must be two tokens and one space: {line!r}")
+            raise InputError(f"{source}, line {number} must be two tokens and one space: {line!r}.")
         merges.append(tuple(pair))
     return merges
 

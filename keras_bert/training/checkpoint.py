@@ -193,7 +193,7 @@ def named_variables(model):
                 seeds += 1
             if name in named:
                 raise ValueError(
-                    f"Two variables have the same path. Give layers unique names. Received: {name}"
+                    f"Two variables have the same path. Give layers unique names. Received: {name}."
                 )
             named[name] = variable
     return named

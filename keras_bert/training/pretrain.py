@@ -279,7 +279,7 @@ def _check_same_kind(folders):
             if values[0] != values[1]:
                 raise InputError(
                     f"The data of all phases must have the same {name}. Received: {values[0]!r} in "
-                    f"{first.path}, and {values[1]!r} in {other.path}"
+                    f"{first.path}, and {values[1]!r} in {other.path}."
                 )
 
 

@@ -128,7 +128,7 @@ class RunSettings(Settings):
             if number is not None and number % self.steps_per_execution:
                 raise InputError(
                     f"`{name}` must be a multiple of `steps_per_execution`, "
-                    f"{self.steps_per_execution}. Received: {number}"
+                    f"{self.steps_per_execution}. Received: {number}."
                 )
 
 
@@ -362,7 +362,7 @@ class PretrainSettings(RunSettings):
             if size % self.gradient_accumulation:
                 raise InputError(
                     f"`{name}`, the size of a whole step, must be a multiple of "
-                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}"
+                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}."
                 )
         if self.causal_fraction and self.objective == CAUSAL_LM:
             raise InputError(
@@ -544,7 +544,7 @@ class LabelledRunSettings(RunSettings):
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
                 "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
-                f"of 2 or more. Received: {self.epochs}"
+                f"of 2 or more. Received: {self.epochs}."
             )
 
     @property
@@ -612,10 +612,10 @@ class FinetuneSettings(LabelledRunSettings):
             if fraction > 1 and fraction != int(fraction):
                 raise InputError(
                     "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
-                    f"Received: {fraction}"
+                    f"Received: {fraction}."
                 )
         if len({*self.fractions}) < len(self.fractions):
-            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}")
+            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
         if self.baseline == RANDOM and self.model is None:
             raise InputError(
                 "`baseline` random is for runs that start from a model. This one starts from "

@@ -428,7 +428,7 @@ def _options(task_class, settings, source=None):
         if options.setdefault("max_span_length", own) != own:
             raise InputError(
                 f"`max_span_length` must be that of the model in {settings.model}, {own}. "
-                f"Received: {options['max_span_length']}"
+                f"Received: {options['max_span_length']}."
             )
     return options
 

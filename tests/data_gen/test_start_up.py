@@ -73,7 +73,7 @@ def test_help_and_wrong_flags_load_nothing():
     "flags, sentence",
     [
         (["--max-lenght=64"], "Unknown option --max-lenght"),
-        (["--max-length=4"], "--max-length is 4; at least 8 is needed."),
+        (["--max-length=4"], "--max-length must be at least 8. Received: 4."),
         (["--pad", "--masking=dynamic"], "--pad needs static masks"),
         (["--objective=clm"], "--objective is 'clm'. It should be mlm-nsp, mlm-sop, mlm or span."),
     ],

@@ -163,8 +163,8 @@ def test_embed_takes_folders_pairs_texts_and_files(model_folder, encoder, tokeni
         ({"layers": "middle"}, "`layers` is 'middle'. It should be last, .* or layer-K"),
         ({"tokens": "letters"}, "`tokens` is 'letters'. It should be words-mean, "),
         ({"max_length": 41}, "`max_length` is 41, but the model has 40 positions"),
-        ({"max_length": 2}, "`max_length` is 2; at least 3 is needed"),
-        ({"batch_size": 0}, "`batch_size` is 0; at least 1 is needed"),
+        ({"max_length": 2}, "`max_length` must be at least 3. Received: 2"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1. Received: 0"),
     ],
 )
 def test_rejects_invalid_settings(options, sentence, encoder, tokenizer):

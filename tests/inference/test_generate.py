@@ -273,11 +273,11 @@ def export_of(task, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"temperature": 0.0}, "`temperature` is 0.0; it must be above 0."),
-        ({"temperature": -1.0}, "`temperature` is -1.0; it must be above 0."),
-        ({"top_k": 0}, "`top_k` is 0; at least 1 is needed."),
-        ({"top_p": 1.5}, "`top_p` is 1.5; it must be at most 1."),
-        ({"max_tokens": 0}, "`max_tokens` is 0; at least 1 is needed."),
+        ({"temperature": 0.0}, "`temperature` must be above 0. Received: 0.0."),
+        ({"temperature": -1.0}, "`temperature` must be above 0. Received: -1.0."),
+        ({"top_k": 0}, "`top_k` must be at least 1. Received: 0."),
+        ({"top_p": 1.5}, "`top_p` must be at most 1. Received: 1.5."),
+        ({"max_tokens": 0}, "`max_tokens` must be at least 1. Received: 0."),
         (
             {"prompt": "the " * 23},
             "The prompt that begins with 'the the the the the ' has 24 tokens, and the model has "
@@ -321,4 +321,4 @@ def test_the_command(gpt, folder, capsys):
     (found,) = log_probability(model=gpt, text="the plan")
     assert capsys.readouterr().out.split()[0] == f"{found.log_probability:.4f}"
     assert main([*command, "--temperature", "0"]) == 2
-    assert capsys.readouterr().err == "keras-bert: --temperature is 0.0; it must be above 0.\n"
+    assert capsys.readouterr().err == "keras-bert: --temperature must be above 0. Received: 0.0.\n"

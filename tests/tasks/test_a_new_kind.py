@@ -121,7 +121,7 @@ def test_the_folder_says_what_it_holds_and_others_can_read_the_encoder(run, tmp_
 def test_a_stored_setting_that_cannot_be_is_said(run, tmp_path):
     task = load_task(run[0] / "model")
     for setting, value, message in (
-        ("threshold", 2, "under keras_bert: `threshold` is 2.0; it must be below 1"),
+        ("threshold", 2, "under keras_bert: `threshold` must be below 1. Received: 2.0"),
         ("word", 7, "under keras_bert: `word` is 7. It should be a text"),
         ("max_length", 17, "`max_length` is 17. Expected at most the 16 positions"),
         ("task", "poetry", "Unknown task 'poetry'"),
@@ -198,7 +198,7 @@ def test_the_command_has_the_flags_of_the_kind(given, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "on the 24 dev examples: f1 " in printed and "keras-bert predict" in printed
     assert main(["finetune", *flags, "--threshold", "0", "--output", str(tmp_path / "new")]) == 2
-    assert "keras-bert: --threshold is 0.0; it must be above 0." in capsys.readouterr().err
+    assert "keras-bert: --threshold must be above 0. Received: 0.0." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("eager")

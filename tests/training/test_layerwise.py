@@ -129,7 +129,7 @@ def test_how_many_layers_are_trained(task):
         ({"freeze_encoder": True, "layer_decay": 0.9}, "`layer_decay` trains layers"),
         ({"freeze_encoder": True, "gradual_unfreezing": True}, "unfreezing` trains layers"),
         ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
-        ({"layer_decay": 1.1}, "`layer_decay` is 1.1; it must be at most 1"),
+        ({"layer_decay": 1.1}, "`layer_decay` must be at most 1. Received: 1.1"),
         ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
         ({"schedule": "square"}, "`schedule` is 'square'. It should be linear, slanted"),
         ({"patience": 0}, "`patience` is 0; at least 1"),

@@ -134,7 +134,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
         (["--output", "o", "--settings", "nowhere.json"], "There is no settings file nowhere.json"),
         (
             ["--output", "o", "--steps", "0", "--data", "d", "--vocab", "v"],
-            "keras-bert: --steps is 0; at least 1 is needed.",
+            "keras-bert: --steps must be at least 1. Received: 0.",
         ),
         (["--steps", "x"], "argument --steps: 'x' is not a whole number; see keras-bert pretrain"),
         (

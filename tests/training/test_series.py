@@ -245,7 +245,7 @@ def test_the_default_sweep_is_the_paper_s():
     "values, message",
     [
         ({"learning_rate": []}, "`learning_rate` is empty. Give at least one value"),
-        ({"epochs": [2, 0]}, "`epochs` is 0; at least 1 is needed"),
+        ({"epochs": [2, 0]}, "`epochs` must be at least 1. Received: 0"),
         ({"batch_size": [16.5]}, "`batch_size` is 16.5. It should be a whole number"),
         ({"epochs": [3, 1], "gradual_unfreezing": True}, "needs `epochs` of 2 or more"),
         ({"task": "poetry"}, "Invalid `task` 'poetry'. Choose from: classifier"),

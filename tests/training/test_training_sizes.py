@@ -134,14 +134,14 @@ def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"train_fraction": 0.0}, "`train_fraction` is 0.0; it must be above 0"),
+        ({"train_fraction": 0.0}, "`train_fraction` must be above 0. Received: 0.0"),
         ({"train_fraction": 2.5}, "a fraction up to 1 or a whole number of examples. Received: 2."),
         ({"train_fraction": [0.1, 0.1]}, "`train_fraction` has a value twice"),
         ({"train_fraction": 99}, "`train_fraction` is 99 examples, but ...train.tsv has 40."),
         ({"baseline": "none/here", "num_seeds": 2}, "none/here"),
         ({"ensemble": True}, "`ensemble` averages the models of several seeds. Give `num_seeds`"),
         ({"ensemble": True, "num_seeds": 2, "baseline": "random"}, "nor `baseline`"),
-        ({"hidden_layers": -1}, "`hidden_layers` is -1; at least 0 is needed"),
+        ({"hidden_layers": -1}, "`hidden_layers` must be at least 0. Received: -1"),
     ],
 )
 def test_bad_arguments(changes, message, given, tmp_path):

@@ -165,18 +165,18 @@ class BertConfig(EncoderConfig):
             raise ValueError(
                 "`hidden_size` must be a multiple of `num_attention_heads`. "
                 f"Received: hidden_size={self.hidden_size}, "
-                f"num_attention_heads={self.num_attention_heads}"
+                f"num_attention_heads={self.num_attention_heads}."
             )
         if not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(
                 "`pad_token_id` must be below `vocab_size` and not negative. "
-                f"Received: pad_token_id={self.pad_token_id}, vocab_size={self.vocab_size}"
+                f"Received: pad_token_id={self.pad_token_id}, vocab_size={self.vocab_size}."
             )
         if self.max_length < 1:
             raise ValueError(
                 "`max_position_embeddings` must be above the position offset. Received: "
                 f"max_position_embeddings={self.max_position_embeddings}, "
-                f"position offset {self.position_offset}"
+                f"position offset {self.position_offset}."
             )
 
     @property

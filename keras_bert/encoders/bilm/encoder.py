@@ -111,7 +111,7 @@ class BilmEncoder(Encoder):
         if "attention_probabilities" in outputs:
             self.require("attention-probabilities")
         if causal:
-            raise ValueError("A bilm encoder reads in both directions. Received: causal=True")
+            raise ValueError("A bilm encoder reads in both directions. Received: causal=True.")
         x = self._represented(inputs["input_ids"])  # (B, S, P)
         forward = backward = x
         states = [ops.concatenate([x, x], axis=-1)]

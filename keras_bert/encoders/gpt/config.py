@@ -64,11 +64,11 @@ class GptConfig(EncoderConfig):
         if self.n_embd % self.n_head:
             raise ValueError(
                 "`n_embd` must be a multiple of `n_head`. "
-                f"Received: n_embd={self.n_embd}, n_head={self.n_head}"
+                f"Received: n_embd={self.n_embd}, n_head={self.n_head}."
             )
         if self.activation not in ("gelu_new", "relu"):
             raise ValueError(
-                f"The activation must be gelu_new or relu. Received: {self.activation!r}"
+                f"The activation must be gelu_new or relu. Received: {self.activation!r}."
             )
 
     @property

@@ -139,7 +139,7 @@ class GptEncoder(TransformerEncoder):
         if length is not None and length > self.config.n_positions:
             raise ValueError(
                 "The sequence is longer than the model has positions. "
-                f"Received: length={length}, positions={self.config.n_positions}"
+                f"Received: length={length}, positions={self.config.n_positions}."
             )
         table = embedding_table(self.position_embedding, dtype=self.compute_dtype)
         return x + table[: ops.shape(ids)[1]]  # (S, D) to each

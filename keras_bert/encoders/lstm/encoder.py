@@ -88,7 +88,7 @@ class AwdLstmEncoder(Encoder):
         if "attention_probabilities" in outputs:
             self.require("attention-probabilities")
         if causal is False:
-            raise ValueError("An awd-lstm encoder is causal. Received: causal=False")
+            raise ValueError("An awd-lstm encoder is causal. Received: causal=False.")
         # Padding is at the end of a sequence, where no token sees it.
         x = self._embed(inputs["input_ids"], training=training)
         x = self.input_dropout(x, training=training)  # (B, S, D)

@@ -49,7 +49,7 @@ def parse_class_weights(text, labels):
         if not 0 < weight < math.inf:
             raise InputError(
                 "`class_weights` must be none, balanced, or LABEL=WEIGHT,… with weights above 0. "
-                f"Received: {part}"
+                f"Received: {part}."
             )
         if label not in weights:
             raise InputError(

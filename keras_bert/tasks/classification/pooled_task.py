@@ -26,7 +26,7 @@ class PooledTask(Task):
         encoder = self.encoder
         if pooling is not None and pooling not in POOLINGS:
             raise ValueError(
-                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}"
+                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}."
             )
         self.pooling = pooling or encoder.default_pooling
         if "cls" in POOLINGS[self.pooling]:
@@ -41,7 +41,7 @@ class PooledTask(Task):
             if encoder.lacks_head_transform(self.KIND):
                 raise ValueError(
                     f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
-                    "with a pooler. Received: an encoder whose weights came without one"
+                    "with a pooler. Received: an encoder whose weights came without one."
                 )
         if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.bilstm_layer is None:
             encoder.require("single-token-pooling")

@@ -66,7 +66,7 @@ class Regressor(TextTask):
         **between,
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
-            raise ValueError(f"`scale` must be a power of two. Received: scale={scale}")
+            raise ValueError(f"`scale` must be a power of two. Received: scale={scale}.")
         self.set_encoder(encoder, max_length=max_length, **between)
         self.one_text = one_text
         self.text_names = TEXT if one_text else PAIR

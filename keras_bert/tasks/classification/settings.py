@@ -87,7 +87,7 @@ class LabelSettings(PoolingSettings):
             labels = "several labels" if self.multi_label else "one label"
             raise InputError(
                 f"`metric` must be one of {', '.join(metrics)} with {labels} per text. "
-                f"Received: {self.metric}"
+                f"Received: {self.metric}."
             )
 
 

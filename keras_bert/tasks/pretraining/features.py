@@ -224,7 +224,7 @@ def pretraining_dataset(data, *, split, **options):
     `data` is a `DataFolder` or the path of one.
     """
     if split not in ("train", "eval"):
-        raise ValueError(f"`split` must be 'train' or 'eval'. Received: {split!r}")
+        raise ValueError(f"`split` must be 'train' or 'eval'. Received: {split!r}.")
     folder = data if isinstance(data, DataFolder) else DataFolder.open(data)
     if split == "train":
         return training_dataset(folder, **{"seed": 0, **options})

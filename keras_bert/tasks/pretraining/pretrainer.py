@@ -190,7 +190,7 @@ class Pretrainer(PretrainingTask):
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
-                "Received: an encoder whose weights came without one"
+                "Received: an encoder whose weights came without one."
             )
         self.transform = encoder.head_transform(self.KIND)
         self.lm_head = encoder.lm_head()

@@ -127,7 +127,7 @@ def question_sequences(
     if room < 2:
         raise InputError(
             f"`max_length` must be at least {max_length - room + 2} to hold a question and text. "
-            f"Received: {max_length}"
+            f"Received: {max_length}."
         )
     limit = question_limit(room, max_question_length)
     questions = tokenized([example.question for example in examples], tokenizer, limit)

@@ -63,7 +63,7 @@ class SemanticRoleTagger(Tagger):
         if scheme_of_labels(tuple(labels)) is None:
             raise ValueError(
                 "`labels` must be tags such as O, B-A0 and I-A0, which name arguments. "
-                f"Received: {labels!r}"
+                f"Received: {labels!r}."
             )
         super().__init__(
             encoder,

@@ -162,7 +162,7 @@ class LinearChainCrf(keras.layers.Layer):
         if len(end) != count or any(len(row) != count for row in [between, *between]):
             raise ValueError(
                 "`transitions` must be (C, C), (C,) and (C,). "
-                f"Received: {len(between)} rows, {count} and {len(end)}"
+                f"Received: {len(between)} rows, {count} and {len(end)}."
             )
 
     def build(self, emissions_shape):

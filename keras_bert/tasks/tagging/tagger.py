@@ -103,7 +103,7 @@ class Tagger(Task):
         if crf and not self._by_one_token:
             raise ValueError(
                 "`crf` needs one token per word, the first or the last one. Received: "
-                f"label_subwords={label_subwords!r}, aggregation={aggregation!r}"
+                f"label_subwords={label_subwords!r}, aggregation={aggregation!r}."
             )
         self.document_context = document_context
         self.crf = crf

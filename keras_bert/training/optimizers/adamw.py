@@ -44,7 +44,7 @@ class LayerwiseAdamW(AdamW):
             raise ValueError(
                 "`fractions` and `first_steps` must have one value per variable. Received: "
                 f"{len(self.fractions)} fractions, {len(self.first_steps)} first steps, "
-                f"{len(variables)} variables"
+                f"{len(variables)} variables."
             )
         super().build(variables)
 

@@ -188,7 +188,7 @@ def make_optimizer(
     ):
         if value not in names:
             raise InputError(
-                f"Invalid `{name}`. Choose from: {', '.join(names)}. Received: {value!r}"
+                f"Invalid `{name}`. Choose from: {', '.join(names)}. Received: {value!r}."
             )
     for name, value, is_valid, expected in (
         ("steps", steps, steps is None or steps >= 1, "at least 1"),
@@ -203,7 +203,7 @@ def make_optimizer(
         ),
     ):
         if not is_valid:
-            raise InputError(f"Invalid `{name}`. Expected {expected}. Received: {value}")
+            raise InputError(f"Invalid `{name}`. Expected {expected}. Received: {value}.")
     rate, accumulated = learning_rate, None
     if steps is not None:
         rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)
@@ -213,7 +213,7 @@ def make_optimizer(
     kind, layerwise = OPTIMIZERS[optimizer], {}
     if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
         if optimizer != "adamw":
-            raise InputError(f"Layer-wise rates need the optimizer adamw. Received: {optimizer}")
+            raise InputError(f"Layer-wise rates need the optimizer adamw. Received: {optimizer}.")
         count = len(model.trainable_variables)
         kind = LayerwiseAdamW
         layerwise = {"fractions": fractions or [1.0] * count}

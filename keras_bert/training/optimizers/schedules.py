@@ -22,7 +22,7 @@ class Warmup(keras.optimizers.schedules.LearningRateSchedule):
         if peak <= 0 or not 0 <= warmup_steps < steps:
             raise ValueError(
                 "`peak` must be positive and `warmup_steps` at least 0 and below `steps`. "
-                f"Received: peak={peak}, warmup_steps={warmup_steps}, steps={steps}"
+                f"Received: peak={peak}, warmup_steps={warmup_steps}, steps={steps}."
             )
         self.peak = peak
         self.warmup_steps = warmup_steps

@@ -176,7 +176,7 @@ def _workers_named():
     except (ValueError, AttributeError, TypeError) as error:
         raise InputError(
             "The environment variable TF_CONFIG does not describe a cluster. docs/distribution.md "
-            f"has an example. Received: {config}"
+            f"has an example. Received: {config}."
         ) from error
 
 

@@ -159,9 +159,9 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
         ),
         ({"train_layers": 99, "train": "none.tsv"}, "`train_layers` is 99, but the head reads"),
         ({"keep": "worst"}, "`keep` is 'worst'. It should be best or last"),
-        ({"epochs": 0}, "`epochs` is 0; at least 1 is needed"),
-        ({"dropout": 1.0}, "`dropout` is 1.0; it must be below 1"),
-        ({"learning_rate": -1.0}, "`learning_rate` is -1.0; it must be above 0"),
+        ({"epochs": 0}, "`epochs` must be at least 1. Received: 0"),
+        ({"dropout": 1.0}, "`dropout` must be below 1. Received: 1.0"),
+        ({"learning_rate": -1.0}, "`learning_rate` must be above 0. Received: -1.0"),
         (
             {"steps_per_execution": 100, "checkpoint_every": 100},
             "would have 100 steps, a multiple of `steps_per_execution`, for 96 examples. Use a",

@@ -260,5 +260,5 @@ def test_bad_input_is_named(run, files, tmp_path):
     given = {"task": "coreference", "model": files["encoder"], "output": tmp_path / "run"}
     with pytest.raises(InputError, match="has no clusters of two mentions to learn from"):
         kb.finetune(**given, train=none, dev=none)
-    with pytest.raises(InputError, match="`max_span_length` is 0; at least 1 is needed"):
+    with pytest.raises(InputError, match="`max_span_length` must be at least 1. Received: 0"):
         kb.finetune(**given, train=files["train"], dev=files["dev"], max_span_length=0)
