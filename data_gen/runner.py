@@ -320,4 +320,4 @@ class _PooledWorker(GrpcWorkerHandler):
         self._connection.recv(1)  # returns when the other end is closed
         while not self._is_done.wait(_POLL_SECONDS):
             self._pool.fail()
-            self.control_conn.abort(RuntimeError("a worker process ended before its work"))
+            self.control_conn.abort(RuntimeError("A worker process ended before its work."))

@@ -16,7 +16,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from data_gen import files
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import listed
 from keras_bert.records.tfds_folders import (
@@ -157,7 +157,7 @@ def tfds_contents(block, reading, counts):
         raise InputError(
             f"Could not read a text after record {number} of {block.path} from the feature "
             f"{reading.text_field}. Set `text_field` to the feature of the text "
-            f"({error.message.splitlines()[0][:200]})."
+            f"({reason_of(error)})."
         ) from None
 
 
@@ -178,6 +178,8 @@ def _read_info(folder, name):
         with FileSystems.open(f"{folder}/{INFO}") as file:
             return parse_json(file.read())
     except (BeamIOError, OSError):
-        raise InputError(f"{name} is not prepared: there is no {folder}/{INFO}.") from None
+        raise InputError(
+            f"{name} is not prepared: there is no {folder}/{INFO}. Prepare the dataset again."
+        ) from None
     except NotJson as error:
         raise InputError(f"{folder}/{INFO} is not JSON: {error}.") from None

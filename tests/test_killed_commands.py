@@ -108,7 +108,7 @@ def is_rejected_on_a_full_disk(place, run):
         run()
     said = str(refusal.value)
     assert f"{place}" in said and "keras-bert-" not in said and "\n" not in said
-    assert re.search(r"cannot be written: (No space left on device|File too large)$", said), said
+    assert re.search(r"cannot be written: (No space left on device|File too large)\.$", said), said
 
 
 @contextlib.contextmanager

@@ -23,6 +23,12 @@ class InputWarning(UserWarning):
     """
 
 
+def reason_of(error):
+    """What another library's error says, for the middle of a sentence: its first line."""
+    lines = str(getattr(error, "message", None) or error).splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip(".:")
+
+
 @contextlib.contextmanager
 def input_errors(message_for):
     """Turns expected errors of other libraries into `InputError`s.

@@ -11,7 +11,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import (
     check_object,
     check_output_folder,
@@ -97,7 +97,7 @@ def load_allennlp(path):
 
     def message(error):
         if isinstance(error, OSError | KeyError | RuntimeError | ValueError):
-            return f"{weights_file} is not a whole HDF5 file: {str(error).splitlines()[0]}"
+            return f"{weights_file} is not a whole HDF5 file: {reason_of(error)}."
         return None
 
     with input_errors(message), h5py.File(weights_file, "r") as file:

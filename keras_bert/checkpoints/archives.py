@@ -15,7 +15,7 @@ import zlib
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import system_errors
 
 ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar", ".tar.xz")
@@ -39,6 +39,8 @@ _HEADERS = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _MAX_HEADER = 1 << 20
+
+_PACK = "Pack the model's folder alone."
 
 _ENCRYPTED = 1  # a bit of a zip member's flags
 
@@ -76,8 +78,9 @@ def unpack(archive, folder, *, root):
         if isinstance(error, NotImplementedError):  # of zipfile, for a compression
             return f"{archive} cannot be unpacked: {error}. Pack it again."
         if isinstance(error, _BROKEN):
-            reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".:")
-            return f"{archive} is not a whole archive: {reason}."
+            return (
+                f"{archive} is not a whole archive: {reason_of(error)}. Download or pack it again."
+            )
         return None
 
     with contextlib.ExitStack() as stack:
@@ -107,8 +110,8 @@ def _files_in(archive, stack):
         total += size
         if count >= _MAX_MEMBERS:
             raise InputError(
-                f"{archive} has more than {_MAX_MEMBERS:,} members. Expected an archive of the "
-                "model's folder only."
+                f"{archive} has more than {_MAX_MEMBERS:,} members. Expected an archive of one "
+                f"model. {_PACK}"
             )
         if total > limit:
             raise InputError(
@@ -134,7 +137,10 @@ def _tar_members(file, archive):
     """As `_zip_members`. Headers are read one at a time: the next follows the member's bytes."""
     for member in file:
         if not (member.isdir() or member.isfile()) or member.issparse():
-            raise InputError(f"{archive} contains {member.name!r}, which is not an ordinary file.")
+            raise InputError(
+                f"{archive} contains {member.name!r}, which is not an ordinary file. Pack the "
+                "files themselves, without links."
+            )
         yield member.name, member.isdir(), member.size, partial(_extract_tarred, file, member)
 
 
@@ -165,13 +171,13 @@ def _path(name, archive):
     """
     path = PurePosixPath(name.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-        raise InputError(f"{archive} names a file outside its folder: {name!r}.")
+        raise InputError(f"{archive} names a file outside its folder: {name!r}. {_PACK}")
     if "\0" in name:
-        raise InputError(f"{archive} names a file with a null character: {name!r}.")
+        raise InputError(f"{archive} names a file with a null character: {name!r}. {_PACK}")
     if len(path.parts) > _MAX_DEPTH or len(name) > _MAX_NAME:
         raise InputError(
             f"{archive} contains a file {len(path.parts):,} folders deep, with a name of "
-            f"{len(name):,} characters. Expected at most {_MAX_DEPTH} and {_MAX_NAME:,}."
+            f"{len(name):,} characters. Expected at most {_MAX_DEPTH} and {_MAX_NAME:,}. {_PACK}"
         )
     return path
 

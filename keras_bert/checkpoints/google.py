@@ -14,7 +14,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import (
     check_output_folder,
     check_regular,
@@ -115,7 +115,7 @@ def load_google(path):
 
     def message(error):
         if isinstance(error, tf.errors.OpError | ValueError | IndexError):  # IndexError: cut off
-            return f"{prefix} is not a whole TensorFlow checkpoint: {str(error).splitlines()[0]}"
+            return f"{prefix} is not a whole TensorFlow checkpoint: {reason_of(error)}."
         return None
 
     for file in folder.glob(f"{glob.escape(prefix.name)}.*"):

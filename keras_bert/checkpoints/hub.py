@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.formatting import listed
 from keras_bert.base.terminal import drawn_on, shows_bars
 from keras_bert.checkpoints import tensor_files
@@ -102,7 +102,7 @@ def upload(repo, files, *, private, revision, message):
                     f"{endpoint} denied the upload to {repo}. Log in with `hf auth login` and a "
                     "token that may write, and use a name under your own user or organisation."
                 )
-            return f"{repo} was not pushed: {_answer(error, endpoint)}"
+            return f"{repo} was not pushed: {_answer(error, endpoint)}."
         if isinstance(error, ValueError):  # of the metadata in README.md
             reason = " ".join(str(error).split()).removesuffix(".")
             return f"{repo} was not pushed: {reason}. Fix the model's README.md."
@@ -225,9 +225,9 @@ def _download_errors(name, repo, revision):
             case errors.LocalEntryNotFoundError():
                 return not_cached
             case errors.HfHubHTTPError():
-                return f"{name}: {_answer(error, endpoint)}"
+                return f"{name}: {_answer(error, endpoint)}."
             case errors.HFValidationError():
-                return f"Invalid name of a hub model: {name}. {error}"
+                return f"Invalid name of a hub model: {name}. {reason_of(error)}."
             # The client's HTTP errors are not `OSError`s.
             case OSError(errno=errno.ENOSPC | errno.EDQUOT):
                 return (
@@ -245,7 +245,7 @@ def _download_errors(name, repo, revision):
 
 
 def _answer(error, endpoint):
-    return f"the hub at {endpoint} answered: {str(error).splitlines()[0]}"
+    return f"the hub at {endpoint} answered: {reason_of(error)}"
 
 
 def _is_of_the_network(error):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError, input_errors
+from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import (
     check_output_folder,
     check_regular,
@@ -43,8 +43,7 @@ def load_keras_nlp(path):
 
     def message(error):
         if isinstance(error, OSError | ValueError | KeyError | TypeError | AttributeError):
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            return f"{path} is not a whole keras-nlp preset: {reason}"
+            return f"{path} is not a whole keras-nlp preset: {reason_of(error)}."
         return None
 
     keras_nlp = _keras_nlp()

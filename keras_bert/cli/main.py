@@ -227,19 +227,20 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action, value):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            hint = _suggestion(value, action.choices)
-            self.error(f"unknown command {value!r}{hint}")
+            self.error(f"Unknown command {value!r}.{_suggestion(value, action.choices)}")
         super()._check_value(action, value)
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
+        sentence = message[:1].upper() + message[1:]  # argparse's own begin in lower case
+        end = "" if sentence.endswith((".", "?")) else "."
+        self.exit(2, f"{self.prog}: {sentence}{end} See {self.prog} --help.\n")
 
     def reject(self, unknown):
         """Reports arguments that are unknown, and the flags that begin like them."""
         what = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
-        self.error(f"unknown {what} {' '.join(unknown)}{''.join(sorted(hints))}")
+        self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
 
 
 class _Help(argparse.HelpFormatter):
@@ -270,7 +271,7 @@ def _owner(flag):
     """A hint where the flag is that of another task."""
     name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
     kinds = [kind for kind in finetuned_kinds() if name in settings_class(kind).names()]
-    return f" (a flag of --task {' and '.join(kinds)})" if kinds else ""
+    return f" {flag} is a flag of --task {' and '.join(kinds)}." if kinds else ""
 
 
 def _suggestion(word, known):
@@ -278,4 +279,4 @@ def _suggestion(word, known):
     begins = [each for each in known if word.startswith("--") and each.startswith(f"{word}-")]
     close = difflib.get_close_matches(word, known, n=1)
     found = begins or [each for each in [_SYNONYMS.get(word)] if each in known] or close
-    return f" (did you mean {' or '.join(found)}?)" if found else ""
+    return f" Did you mean {' or '.join(found)}?" if found else ""

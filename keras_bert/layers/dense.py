@@ -64,7 +64,7 @@ def activation(name):
     """The function (x, training) -> x that `hidden_act` names; ValueError for another name."""
     if name not in ACTIVATIONS:
         raise ValueError(
-            "`hidden_act` must be one of " + ", ".join(ACTIVATIONS) + f". Received: {name!r}"
+            f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: {name!r}."
         )
     return ACTIVATIONS[name]
 

@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 
@@ -101,8 +101,7 @@ def _parquet_batches(path):
 
 
 def _unreadable(path, what, error):
-    reason = str(error).splitlines()[0][:200].rstrip(".")
-    return InputError(f"Could not read {path} as a file of {what}: {reason}.")
+    return InputError(f"Could not read {path} as a file of {what}: {reason_of(error)}.")
 
 
 def _class_names(metadata):

@@ -64,7 +64,7 @@ def several_labels(value):
     parts = value if isinstance(value, list) else str(value).split(_BETWEEN_LABELS)
     labels = tuple(map(one_label, parts))
     if isinstance(value, list) and None in labels:
-        raise ValueError(f"{value!r} should be a list of labels")
+        raise ValueError(f"{value!r} should be a list of labels.")
     return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
@@ -80,7 +80,7 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(f"the score {shown} is not a number such as 1.5 (leave it empty for none)")
+        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
     return number
 
 

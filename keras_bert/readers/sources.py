@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.files import NotJson, parse_json, read_json
 from keras_bert.base.formatting import counted
 from keras_bert.readers.arrow import ArrowTable, is_parquet, is_saved_dataset
@@ -291,7 +291,8 @@ class TextFile(Records):
         name = "FILE" if self.name == "standard input" else self.name
         return self.error(
             number,
-            f"{what}. Expected UTF-8. Convert it: iconv -f {encoding} -t UTF-8 {name} > utf8.txt",
+            f"{what}. Expected UTF-8. Convert it with "
+            f"`iconv -f {encoding} -t UTF-8 {name} > utf8.txt`.",
         )
 
     def _decoded(self, number, line):
@@ -524,7 +525,7 @@ class TfdsRecords(Records):
         self._rest = self._read(paths, dict(_feature_readers(features, folder)))
         self.sample = list(islice(self._rest, 1))
         if not self.sample:
-            raise InputError(f"{name} has no records.")
+            raise InputError(f"{name} has no records. Choose another split.")
 
     def _read(self, paths, readers):
         import tensorflow as tf
@@ -536,8 +537,10 @@ class TfdsRecords(Records):
                 features = tf.train.Example.FromString(record).features.feature
                 yield number, {name: read(features[name]) for name, read in readers.items()}
         except (tf.errors.OpError, ValueError) as error:
-            reason = str(getattr(error, "message", error)).splitlines()[0][:200]
-            raise InputError(f"{self.name}, after record {number}: damaged ({reason}).") from None
+            raise InputError(
+                f"{self.name} is damaged after record {number}: {reason_of(error)}. Prepare the "
+                "dataset again."
+            ) from None
 
 
 def _is_class(about):

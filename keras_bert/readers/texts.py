@@ -199,7 +199,7 @@ class TextSource(ExampleSource):
         try:
             label = self._form(value)
         except ValueError as error:
-            raise self.error(line, f"{error}.") from None
+            raise self.error(line, str(error)) from None
         if label is not None and not (label == _NO_GOLD and self._is_gold(column)):
             return label
         if self.kind == "given":

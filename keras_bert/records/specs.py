@@ -46,7 +46,7 @@ class FeatureSpec:
         if set(columns) != set(self.lengths):
             raise ValueError(
                 f"A {self.kind} example has the features {sorted(self.lengths)}. "
-                f"Received: {sorted(columns)}"
+                f"Received: {sorted(columns)}."
             )
         features = []
         for name, length in self.lengths.items():

@@ -58,7 +58,9 @@ def split_info(info, split, *, folder):
         )
     splits = {each["name"]: each for each in info.get("splits", [])}
     if split not in splits:
-        raise InputError(f"{folder} has no split {split}: it has {', '.join(splits) or 'none'}.")
+        raise InputError(
+            f"{folder} has no split {split}. Choose from: {', '.join(splits) or 'none'}."
+        )
     return splits[split]
 
 

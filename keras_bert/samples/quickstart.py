@@ -472,7 +472,7 @@ class QuickstartSteps:
                 [sys.executable, "-I", *command], capture_output=True, encoding="utf-8", check=False
             )
             if answered.returncode:
-                raise RuntimeError(f"{script} failed:\n{answered.stderr}")
+                raise RuntimeError(f"{answered.stderr}\n{script} failed.")
             answers = [json.loads(line) for line in answered.stdout.splitlines()]
             done(", ".join(answer["label"] for answer in answers))
         return answers

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.base.errors import reason_of
 from keras_bert.serving.errors import RequestError
 
 # Two, so that one long request does not delay all others.
@@ -118,7 +119,7 @@ def _alone(request):
     except RequestError as error:
         return error
     except Exception as error:  # the slot must survive
-        return RequestError(f"{type(error).__name__}: {error}", "INTERNAL")
+        return RequestError(f"{type(error).__name__}: {reason_of(error)}.", "INTERNAL")
 
 
 def _together(batch):
@@ -129,6 +130,6 @@ def _together(batch):
     outputs = first.version.compute(first.signature, inputs)
     ends = np.cumsum([request.size for request in batch])
     if any(len(array) != ends[-1] for array in outputs.values()):
-        raise ValueError("an output does not have one row per example.")
+        raise ValueError("An output does not have one row per example.")
     parts = {name: np.split(array, ends[:-1]) for name, array in outputs.items()}
     return [{name: parts[name][number] for name in parts} for number in range(len(batch))]

@@ -12,6 +12,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from keras_bert.base.errors import reason_of
 from keras_bert.serving.errors import (
     RequestError,
     ServerError,
@@ -77,7 +78,8 @@ class GrpcClient:
                 proto = tf.make_tensor_proto(_sendable(values), dtype=dtype)
             except (TypeError, ValueError) as error:
                 raise ServerError(
-                    f"The input {name!r} cannot be sent: {error}", code="INVALID_ARGUMENT"
+                    f"The input {name!r} cannot be sent: {reason_of(error)}.",
+                    code="INVALID_ARGUMENT",
                 ) from None
             request.inputs[name].CopyFrom(proto)
         response = self._call(self._prediction.Predict, request)
@@ -117,7 +119,7 @@ class GrpcClient:
             problem = "cannot be reached, or does not take more requests"
         else:
             problem = f"rejected the request ({code})"
-        raise ServerError(f"{self._address} {problem}: {details}", code=code)
+        raise ServerError(f"{self._address} {problem}: {details.rstrip('.')}.", code=code)
 
 
 def _fill(spec, model, version):

@@ -138,7 +138,8 @@ class RestClient:
         message = " ".join((message if isinstance(message, str) else response.text[:200]).split())
         status = response.status_code
         raise ServerError(
-            f"{self._url} rejected the request ({status} {response.reason}): {message}",
+            f"{self._url} rejected the request ({status} {response.reason}): "
+            f"{message.rstrip('.')}.",
             code=_CODES.get(status, "INTERNAL"),
         )
 

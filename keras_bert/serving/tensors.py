@@ -13,6 +13,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import reason_of
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.errors import RequestError
 
@@ -83,7 +84,7 @@ def array_of_proto(name, proto, *, max_values):
     try:
         return tf.make_ndarray(proto)
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise RequestError(f"The tensor {name!r} cannot be read: {error}") from None
+        raise RequestError(f"The tensor {name!r} cannot be read: {reason_of(error)}.") from None
 
 
 def read_object(body):
@@ -95,7 +96,7 @@ def read_object(body):
         request = parse_json(body)
     except NotJson as error:
         where = "" if error.line is None else f" on line {error.line}"
-        raise RequestError(f"JSON Parse error{where}: {error}") from None
+        raise RequestError(f"JSON Parse error{where}: {error}.") from None
     if not isinstance(request, dict):
         raise RequestError(f"The body must be an object. Received: {_json_name(request)}.")
     return request
@@ -107,7 +108,7 @@ def read_signature(request):
         raise RequestError(f"Unknown key {key!r}. Expected: {', '.join(sorted(_KEYS))}.")
     name = request.get("signature_name", "")
     if not isinstance(name, str):
-        raise RequestError(f"signature_name must be a string. Received: {_json_name(name)}.")
+        raise RequestError(f"'signature_name' must be a string. Received: {_json_name(name)}.")
     return name
 
 

@@ -103,7 +103,7 @@ def bpe_of(config, tokenizer, ids, merges, *, sources, folder):
     try:
         return kind(tokens, merges, special_tokens=special, **options), name
     except InputError as error:
-        raise InputError(f"{sources[1]} does not fit {sources[0]}: {error}") from None
+        raise InputError(f"{sources[1]} does not fit {sources[0]}. {error}") from None
 
 
 def prefix_space(tokenizer, *, config=None):

@@ -388,7 +388,7 @@ class BpeVocabulary(Vocabulary):
         try:
             return cls(tokens, pairs, special_tokens=special_tokens, **options)
         except InputError as error:
-            raise InputError(f"{merges_source} does not fit {VOCAB_JSON}: {error}") from None
+            raise InputError(f"{merges_source} does not fit {VOCAB_JSON}. {error}") from None
 
     @classmethod
     def check_symbols(cls, tokens, special_tokens, *, name):
@@ -487,11 +487,11 @@ def _check_merges(merges, ids, special_tokens):
         for token in (left, right, left + right):
             if token not in ids or token in special_tokens.tokens:
                 raise InputError(
-                    f"merge {number}, {left!r} and {right!r}, needs the token {token!r}, which the "
+                    f"Merge {number}, {left!r} and {right!r}, needs the token {token!r}, which the "
                     "vocabulary does not have."
                 )
         if (left, right) in seen:
-            raise InputError(f"merge {number}, {left!r} and {right!r}, is there twice.")
+            raise InputError(f"Merge {number}, {left!r} and {right!r}, is there twice.")
         seen.add((left, right))
 
 
@@ -500,7 +500,7 @@ def parse_ids(text, *, source):
     try:
         return parse_json(text)
     except NotJson as error:
-        raise InputError(f"{source} is not JSON: {error}") from None
+        raise InputError(f"{source} is not JSON: {error}.") from None
 
 
 def parse_merges(text, *, source):

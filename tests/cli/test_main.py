@@ -101,7 +101,7 @@ def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, c
         cli.main(["predict", "--model", str(tmp_path), "--text", "a pair?"])
     assert stop.value.code == 2
     said = capsys.readouterr().err
-    assert "unknown arguments --text a pair? (did you mean --text-a or --text-b?); see" in said
+    assert "Unknown arguments: --text a pair?. Did you mean --text-a or --text-b? See" in said
 
 
 _HOSTILE = "\x1b[31m\x07\r\x9b\u202e\u200f\x7f"

@@ -86,7 +86,7 @@ def test_tfds(prepared):
         ("tfds:stories", "Invalid dataset name tfds:stories"),
         ("tfds:tales/plain:train", "is not prepared: there is no ...tales/plain/VERSION"),
         ("tfds:stories/plain:2.0.0:train", "is not prepared"),
-        ("tfds:stories/plain:test", "has no split test: it has train"),
+        ("tfds:stories/plain:test", "has no split test. Choose from: train"),
     ],
 )
 def test_a_dataset_that_is_not_there_is_one_sentence(prepared, name, message):

@@ -215,7 +215,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_pa
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
-        with pytest.raises(InputError, match=rf"v\.{ending} cannot be written: [A-Z][a-z ]+$"):
+        with pytest.raises(InputError, match=rf"v\.{ending} cannot be written: [A-Z][a-z ]+\.$"):
             embedded(output=tmp_path / f"v.{ending}")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

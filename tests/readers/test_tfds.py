@@ -183,7 +183,7 @@ def test_bad_input(root):
     for name, message in (
         ("tfds:spam", "Expected tfds:NAME/CONFIG:SPLIT"),
         ("tfds:none:train", "tfds:none:train is not prepared"),
-        ("tfds:spam:dev", "1.10.0 has no split dev: it has train"),
+        ("tfds:spam:dev", "1.10.0 has no split dev. Choose from: train"),
     ):
         with says(message):
             TextSource(name)

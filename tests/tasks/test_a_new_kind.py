@@ -152,7 +152,10 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert json.loads(capsys.readouterr().out) == answers[0]
     with pytest.raises(SystemExit):
         main(["predict", *model, "--label-column", "1", "--text", "x"])  # a classifier's
-    assert "unknown arguments --label-column 1 (a flag of --task" in capsys.readouterr().err
+    assert (
+        "Unknown arguments: --label-column 1. --label-column is a flag of --task"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("eager")

@@ -229,9 +229,9 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_dat
         ('{"[PAD]": 0, "‗": 2}', "a b\n", "must give every token an id"),
         ('["‗"]', "a b\n", "an unsupported kind of byte-pair encoding"),
         ('{"‗": 0', "a b\n", "is not JSON"),
-        (None, "a b\n", "merge 1, 'a' and 'b', needs the token 'b'"),
+        (None, "a b\n", "Merge 1, 'a' and 'b', needs the token 'b'"),
         (None, "#version: 0.1\na\n", "line 2 must be two tokens"),
-        (None, "#version: 0.1\na ‗\na ‗\n", "merge 2, 'a' and '‗', is there twice"),
+        (None, "#version: 0.1\na ‗\na ‗\n", "Merge 2, 'a' and '‗', is there twice"),
         (None, "a ‗\r\n", "line 1 has a Windows line end"),
     ],
 )

@@ -392,7 +392,7 @@ GPT = {"<unk>": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, "ab</w>": 5, "\n</w>"
 @pytest.mark.parametrize(
     ("vocab", "merges", "sentence"),
     [
-        (BYTES, "a b\n", "merges.txt does not fit ...vocab.json: merge 1, 'a' and 'b', needs"),
+        (BYTES, "a b\n", "merges.txt does not fit ...vocab.json. Merge 1, 'a' and 'b', needs"),
         (BYTES, "#version: 0.2\na\n", "merges.txt, line 2 must be two tokens and one space"),
         ({**BYTES, "ab": 256}, "a b\na b c\n", "merges.txt, line 2 must be two tokens"),
         ({**BYTES, "ab": 258}, "", "vocab.json must give every token an id, from 0 on"),

@@ -238,7 +238,7 @@ def test_a_run_that_finds_the_disk_full_and_is_stopped_ends_bit_for_bit_like_an_
     second = output / "checkpoints" / "step-000000006.safetensors"
     with full_disk_from(step=6), pytest.raises(InputError) as refusal:
         run(output, **phases)
-    assert str(refusal.value) == f"{second} cannot be written: No space left on device"
+    assert str(refusal.value) == f"{second} cannot be written: No space left on device."
     assert [path.name for path in second.parent.iterdir()] == ["step-000000005.safetensors"]
     assert not (output / "metrics.json").exists()
     with in_step(9, raise_stopped), pytest.raises(Stopped):

@@ -136,7 +136,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
             ["--output", "o", "--steps", "0", "--data", "d", "--vocab", "v"],
             "keras-bert: --steps must be at least 1. Received: 0.",
         ),
-        (["--steps", "x"], "argument --steps: 'x' is not a whole number; see keras-bert pretrain"),
+        (["--steps", "x"], "Argument --steps: 'x' is not a whole number. See keras-bert pretrain"),
         (
             ["--output", "o", "--steps", "1", "--vocab", "v", "--data", "nowhere"],
             "There is no data folder nowhere",

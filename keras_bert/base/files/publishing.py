@@ -72,7 +72,7 @@ def system_errors(path):
 
 def _write_error(path, words):
     """An attribute, not a class, has the parts: Beam's workers pass on the base class alone."""
-    error = InputError(f"{path} cannot be written: {words}")
+    error = InputError(f"{path} cannot be written: {words}.")
     error.cannot_be_written = path, words
     return error
 
@@ -86,7 +86,7 @@ def _words_of(error, path):
         if isinstance(named, str | bytes | os.PathLike):
             if not _is_about(os.path.realpath(os.fsdecode(named)), path):
                 return None
-        return error.strerror or str(error)
+        return error.strerror or str(error).rstrip(".")
     text = str(error)
     known = _WRITING + (_ANYTHING if os.path.dirname(path) in text else ())
     return next((words for words in map(os.strerror, known) if words in text), None)

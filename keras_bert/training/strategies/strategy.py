@@ -12,7 +12,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.signals import says
 from keras_bert.training.run_folder import RunFolder
 
@@ -163,7 +163,7 @@ def _multiworker():
         ) from error
     except (ValueError, tf.errors.OpError) as error:
         raise InputError(
-            f"Could not join the workers of TF_CONFIG: {str(error).splitlines()[0]}"
+            f"Could not join the workers of TF_CONFIG: {reason_of(error)}. Check its addresses."
         ) from error
 
 
@@ -189,7 +189,7 @@ def _tpu():
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(
-            f"Could not connect to the TPU {name!r}: {str(error).splitlines()[0]}. Set the "
+            f"Could not connect to the TPU {name!r}: {reason_of(error)}. Set the "
             "environment variable TPU_NAME. See docs/distribution.md for the versions that support "
             "one."
         ) from error
