@@ -8,7 +8,7 @@ import keras
 from keras_bert.encoders.bert import tensor_names
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
-from keras_bert.encoders.transformer import TransformerEncoder
+from keras_bert.encoders.encoder import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.embeddings import Embeddings

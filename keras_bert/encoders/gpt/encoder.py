@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from keras_bert.encoders import read_config
+from keras_bert.encoders.encoder import TransformerEncoder
 from keras_bert.encoders.gpt import tensor_names
 from keras_bert.encoders.gpt.config import GptConfig
-from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import initializer
 from keras_bert.layers.dropout import Dropout
