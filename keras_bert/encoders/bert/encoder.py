@@ -11,8 +11,8 @@ from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.encoder import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead, LMTransform
 from keras_bert.heads.pooling import Pooler
+from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
-from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock

@@ -10,7 +10,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import TensorNames, dense
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.character_cnn import CharacterCnn
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.gathering import at_distinct
 from keras_bert.layers.lstm import Lstm
