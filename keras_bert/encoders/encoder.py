@@ -145,13 +145,12 @@ class Encoder(keras.Model):
 
     def lm_head(self, *, name="lm_head"):
         """A new language-model head: from hidden states and positions to logits over the tokens."""
-        return LMHead(
-            token_embedding=self.token_embedding,
-            transform=None,
-            use_bias=True,
-            dtype=self.layer_policy,
-            name=name,
-        )
+        return self._lm_head(name)
+
+    def _lm_head(self, name, **options):
+        """An `LMHead` without a transform and with a bias; `options` are other arguments."""
+        usual = {"token_embedding": self.token_embedding, "transform": None, "use_bias": True}
+        return LMHead(**{**usual, **options}, dtype=self.layer_policy, name=name)
 
     @property
     def token_embedding(self):

@@ -8,7 +8,6 @@ from keras_bert.base.rename import Rename
 from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import TensorNames, dense
-from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.character_cnn import CharacterCnn
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.embeddings import embedded
@@ -166,13 +165,7 @@ class BilmEncoder(Encoder):
             name="output_embedding",
             dtype=self.dtype_policy,
         )
-        return LMHead(
-            token_embedding=output_embedding,
-            transform=None,
-            use_bias=True,
-            dtype=self.layer_policy,
-            name=name,
-        )
+        return self._lm_head(name, token_embedding=output_embedding)
 
     def rebuilt(self, **options):
         copy = super().rebuilt(**options)
