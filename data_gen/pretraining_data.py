@@ -29,8 +29,8 @@ from data_gen.output_folder import OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import reject_input_as_output
 from keras_bert.base.objectives import PAIRED
+from keras_bert.base.ownership import reject_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
 from keras_bert.records import DatasetCard, compact, padded

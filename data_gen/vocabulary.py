@@ -21,13 +21,12 @@ from data_gen.files import clear_leftovers, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import (
+from keras_bert.base.files import system_errors, temporary_name
+from keras_bert.base.ownership import (
     check_output_file,
     check_output_folder,
     held_names,
     reject_input_as_output,
-    system_errors,
-    temporary_name,
 )
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
