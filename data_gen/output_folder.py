@@ -26,7 +26,7 @@ from keras_bert.records.folder import (
     DatasetCard,
     shard_name,
 )
-from keras_bert.text.vocabulary import TOKENIZER_FILES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 INFO, FEATURES = "dataset_info.json", "features.json"

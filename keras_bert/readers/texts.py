@@ -1,8 +1,7 @@
 """Texts, or pairs of texts, with labels: from tables, JSON Lines, plain lines, tfds or Python."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
@@ -38,11 +37,9 @@ class LabelledText(Example):
     a score, a float.
     """
 
-    line: int
     text: str
     label: str | tuple | float | None
     text_b: str | None = None
-    source: Any = field(default=None, compare=False, repr=False)
 
     @property
     def texts(self):
@@ -107,20 +104,20 @@ class TextSource(ExampleSource):
             header_names=HEADER_NAMES,
             skip_invalid=task is not None and need_labels,
         )
-        super().__init__(table)
+        super().__init__(
+            table,
+            text_column=text_column,
+            label_column=label_column,
+            header=header,
+            fields=fields,
+            glue=glue,
+        )
         self._form = form
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
         self.unlabelled = 0
         self._glue = None
         if self.kind == "given":
-            table.reject_columns(
-                text_column=text_column,
-                label_column=label_column,
-                header=header,
-                fields=fields,
-                glue=glue,
-            )
             self.columns = Columns(texts=texts, label="label")
         elif schema is not None and not given and self._has_form_of(schema):
             self.columns = schema.columns
