@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import parse_fields
+from keras_bert.readers.columns import COUNT, ERROR, REPAIR, parse_fields
 from keras_bert.readers.labels import check_known
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.readers.sources import (
     Example,
     ExampleSource,

@@ -6,6 +6,8 @@ from functools import partial
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.columns import (
+    COUNT,
+    ERROR,
     HEADER_NAMES,
     Columns,
     Wanted,
@@ -20,7 +22,6 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.settings import COUNT, ERROR
 from keras_bert.readers.sources import Example, ExampleSource, is_file, open_records
 
 TEXT = ("text",)
