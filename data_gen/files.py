@@ -163,9 +163,6 @@ def _decompressed(path, file, size):
         raise InputError(f"{path} is a damaged gzip file: {error}.") from None
 
 
-_COPIED_AT_ONCE = 4 << 20
-
-
 @contextlib.contextmanager
 def new_file(path):
     """Yields the `Path` of a local file to write, which is at `path` at the end, complete.
@@ -188,7 +185,7 @@ def new_file(path):
         with FileSystems.create(
             temporary, "application/octet-stream", CompressionTypes.UNCOMPRESSED
         ) as target:
-            shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
+            shutil.copyfileobj(local, target, CHUNK_BYTES)
         FileSystems.rename([temporary], [str(path)])
 
 
