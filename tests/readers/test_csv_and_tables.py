@@ -93,6 +93,7 @@ def test_a_line_is_that_where_its_row_begins(write):
         (b"\x1f\x8b garbage", "train.csv is not a complete gzip file"),
         (b'[{"text": "a", "label": "b"},\n 7]', "train.csv, item 2: not a JSON object"),
         (b'[{"text": "a", "label": "b"},\n {"text": }]', "train.csv, line 2: not JSON"),
+        (b"[\n]\n", "train.csv is an empty JSON array. Expected objects in it."),
         ("text,label\né,b\n".encode("latin-1"), "iconv -f WINDOWS-1252 -t UTF-8 ...train.csv"),
         ("text,label\na,b\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 ...train.csv"),
     ],
