@@ -1,13 +1,13 @@
 """Settings of how labelled files are read, and which columns of a table hold texts and labels."""
 
 import math
+import re
 from dataclasses import dataclass
 from statistics import fmean
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, quoted
 from keras_bert.base.settings import Settings, setting
-from keras_bert.readers.labels import parsed_number
 
 # What is done with tags that break their scheme, and with labels that the model does not have.
 REPAIR, ERROR, COUNT = "repair", "error", "count"
@@ -40,6 +40,7 @@ PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
 _MIN_ROWS_FOR_A_HEADER = 10
 # A first line with one of these in place of a score, or a number in another form, is no header.
 _NO_SCORES = ("na", "n/a", "nan", "null", "none", "inf", "-", "?")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # With fewer rows than this, a column of different values may still be the label.
 _MIN_ROWS_TO_DOUBT_A_LABEL = 20
 
@@ -431,3 +432,11 @@ def _replaces_score(cell):
 
 def _is_number(cell):
     return math.isfinite(parsed_number(cell))
+
+
+def parsed_number(text):
+    """The number in a cell, as JSON would write it; nan where there is none.
+
+    Python's own `float` also reads 1_000 and digits of other scripts.
+    """
+    return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan

@@ -89,7 +89,7 @@ def open_records(
     return GivenRecords(items, item=item, as_record=as_record)
 
 
-def open_objects(data, *, item, as_record, comment=None):
+def open_objects(data, *, item, as_record, comment):
     """As `open_records`, for dictionaries that no table in a text file can hold.
 
     A text file is a `DetectedFile`: of another format than JSON where its `kind` is None.

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import COUNT, ERROR, REPAIR, parse_fields
-from keras_bert.readers.labels import check_known
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
 from keras_bert.readers.sources import (
@@ -25,6 +24,7 @@ from keras_bert.readers.sources import (
     open_records,
     records_of_columns,
 )
+from keras_bert.readers.texts import check_known
 
 _BETWEEN_COLUMNS = "|"
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")

@@ -6,10 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.readers.choices import ChoiceSource
-from keras_bert.readers.labels import score
 from keras_bert.readers.sources import DatasetRecords
 from keras_bert.readers.spans import SpanPairSource
-from keras_bert.readers.texts import PAIR, TextSource
+from keras_bert.readers.texts import PAIR, TextSource, score
 from tests.messages import says
 
 _FEATURES = "tensorflow_datasets.core.features"
