@@ -357,20 +357,21 @@ class DetectedFile(TextFile):
     Args:
         path: a path, or `-`.
         comment: how lines begin by which the format is not detected.
+        sampled: how many JSON objects are read at opening.
 
     Attributes:
         head: the lines up to the first that is neither empty nor a comment, as (number, line).
         rest: an iterator over the lines after these; the records have read it where it is JSON.
     """
 
-    def __init__(self, path, *, comment=None):
+    def __init__(self, path, *, comment=None, sampled=1):
         super().__init__(path)
         self.rest = self.lines()
         self.head = self.first_lines(self.rest, comment=comment)
         if is_json_object(self.head[-1][1]):
             self.kind = "jsonl"
             self._rest = self.json_objects(chain(self.head, self.rest))
-            self.sample = list(islice(self._rest, 1))
+            self.sample = list(islice(self._rest, sampled))
             if not self.sample:
                 raise InputError(f"{self.name} is an empty JSON array. Expected objects in it.")
 
@@ -398,7 +399,7 @@ class Table(DetectedFile):
     """
 
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
-        super().__init__(path)
+        super().__init__(path, sampled=SAMPLE_LINES)
         if self.kind is None:
             self._detect(self.head, self.rest, may_be_csv, header_names, skip_invalid)
             # Plain lines need no sample, so that a pipe is answered line by line.
