@@ -159,7 +159,6 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """
     if VOCAB_TXT in contents:
         return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
-    _check_both(contents, folder)
     (vocab, merges), sources = _bpe_texts(contents, folder)
     kind = class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
     options = {}
@@ -169,18 +168,13 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     return kind.from_texts(vocab, merges, sources=sources, special_tokens=special_tokens, **options)
 
 
-def _check_both(contents, folder):
-    for name in BpeVocabulary.FILES:
-        if name not in contents:
-            raise InputError(
-                f"The vocabulary {folder}/{name} could not be read: it does not exist."
-            )
-
-
 def _bpe_texts(contents, folder):
     """The texts of a `vocab.json` and a `merges.txt`, and their names in errors."""
     expected = {VOCAB_JSON: "a JSON object of token and id", MERGES_FILE: "two tokens per line"}
     sources = [f"{folder}/{name}" for name in expected]
+    for name, source in zip(expected, sources, strict=True):
+        if name not in contents:
+            raise InputError(f"The vocabulary {source} could not be read: it does not exist.")
     texts = [
         _decode(contents[name], source, expected=expected[name])
         for name, source in zip(expected, sources, strict=True)
@@ -292,7 +286,6 @@ def _read_bpe(folder, contents, theirs, model):
     `model` the ids and merges of its tokenizer.json, or None.
     """
     if contents:
-        _check_both(contents, folder)
         (vocab, merges), sources = _bpe_texts(contents, folder)
         ids = parse_ids(vocab, source=sources[0])
         merges = parse_merges(merges, source=sources[1])
