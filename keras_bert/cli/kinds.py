@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
-from keras_bert.readers.arrow import is_saved_dataset
+from keras_bert.readers.datasets import is_saved_dataset
 from keras_bert.readers.glue import glue_settings, glue_task
 from keras_bert.tasks import kind_named
 
@@ -105,12 +105,12 @@ def _configs(model):
     """The paths where a model's config may be; of a named model only the config is downloaded."""
     folder = Path(model)
     if "://" in str(model) or folder.is_file():
-        from keras_bert.checkpoints import hub, named_models
+        from keras_bert.checkpoints import hub, loading
 
         with contextlib.suppress(InputError):
             if str(model).startswith(hub.SCHEME):
                 return [hub.config_of(model)]
-            folder = named_models.local_folder(model)
+            folder = loading.local_folder(model)
     return [folder / "config.json", folder / "model" / "config.json"]
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import fields_setting
+from keras_bert.readers.columns import fields_setting
 from keras_bert.readers.squad import WRONG_OFFSETS
 from keras_bert.tasks.settings import TaskSettings
 

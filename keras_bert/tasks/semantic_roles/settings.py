@@ -4,7 +4,7 @@ import dataclasses
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import invalid_tags_setting, unknown_labels_setting
+from keras_bert.readers.columns import invalid_tags_setting, unknown_labels_setting
 from keras_bert.tasks.settings import TaskSettings
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import (
+from keras_bert.readers.columns import (
     column_setting,
     fields_setting,
     invalid_tags_setting,

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import (
+from keras_bert.readers.columns import (
     column_setting,
     invalid_tags_setting,
     unknown_labels_setting,
