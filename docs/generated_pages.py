@@ -80,7 +80,7 @@ def on_files(files, config):
     for command in _all_commands():
         pages[f"commands/{command}.md"] = _command(command)
     for path, _ in _notebooks():
-        for name, content in _tutorial(path):
+        for name, content in _tutorial(path, config.repo_url):
             pages[f"tutorials/{name}"] = content
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
@@ -94,15 +94,24 @@ def _notebooks():
         yield path, first[0].removeprefix("# ").strip()
 
 
-def _tutorial(path):
-    """Yields (file name, content): a notebook as a page, and its pictures."""
+def _tutorial(path, repository):
+    """Yields (file name, content): a notebook as a page, and its pictures.
+
+    Where the repository is on GitHub, the page has a link that opens the notebook in Colab.
+    """
     lines = []
+    github = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", repository or "")
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         source = "".join(cell["source"])
         if "check" in cell["metadata"].get("tags", ()):
             continue
         if cell["cell_type"] == "markdown":
+            source = source.replace("OWNER/NAME", github[1]) if github else source
             lines += [re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", source), ""]
+            if github and number == 0:
+                notebook = f"github/{github[1]}/blob/main/notebooks/{path.name}"
+                link = f"[Open in Colab](https://colab.research.google.com/{notebook})"
+                lines += [f"{link}{{ .md-button }} It has not been run there yet.", ""]
             continue
         lines += ["```python", source, "```", ""]
         for place, output in enumerate(cell["outputs"]):

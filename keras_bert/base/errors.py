@@ -1,6 +1,7 @@
 """The errors and warnings that a user sees as a message, without a traceback."""
 
 import contextlib
+import re
 
 
 class InputError(ValueError):
@@ -24,9 +25,12 @@ class InputWarning(UserWarning):
 
 
 def reason_of(error):
-    """What another library's error says, for the middle of a sentence: its first line."""
+    """What another library's error says, for the middle of a sentence: its first line.
+
+    Without the names of nodes that TensorFlow puts around it.
+    """
     lines = str(getattr(error, "message", None) or error).splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(".:")
+    return re.sub(r"\{\{.*?\}\} | \[Op:.*", "", lines[0])[:200].rstrip(".:")
 
 
 @contextlib.contextmanager

@@ -187,7 +187,7 @@ def test_bad_input(root):
         with says(message):
             TextSource(name)
     shard.write_bytes(shard.read_bytes()[:-3])
-    with says("tfds:spam:train, after record 1: damaged"):
+    with says("tfds:spam:train is damaged after record 1: truncated record"):
         list(TextSource("tfds:spam:train"))
     shard.unlink()
     with says("is missing. Prepare the dataset"):
