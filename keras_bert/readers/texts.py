@@ -103,7 +103,7 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(f"the score {shown} is not a number such as 1.5. Leave it empty for none.")
+        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
     return number
 
 

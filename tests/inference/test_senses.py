@@ -266,7 +266,7 @@ def test_bad_files_of_senses_are_one_sentence(folder, tmp_path, name, text, mess
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", COSIMLEX.replace("3.5", "x"), 'line 2: the score "x" is not a number such as'),
+        ("a.tsv", COSIMLEX.replace("3.5", "x"), 'line 2: "x" is not a score, a number such as'),
         (
             "a.tsv",
             COSIMLEX.replace("<strong>bank</strong> lends", "bank"),

@@ -89,7 +89,7 @@ def test_a_first_score_that_never_comes_again_is_no_header(first, write):
 @pytest.mark.parametrize("value", ["high", "nan", "inf", "1e999", "1_000", "１", "1,5"])
 def test_what_is_no_score_is_told_by_its_line(write, value):
     table = "score\ttext_a\ttext_b\n1.5\ta\tb\n" + f"{value}\tc\td\n"
-    with says(f'line 3: the score "{value}" is not a number such as'):
+    with says(f'line 3: "{value}" is not a score, a number such as'):
         list(TextSource(write(table), texts=PAIR, form=score))
 
 
@@ -100,7 +100,7 @@ def test_one_bad_score_among_good_ones_is_told_by_its_line(write, value, place):
     rows[place] = f"{value}\tone text\tand its twin"
     if (value, place) == ("high", 0):
         return  # this is what a header looks like
-    with says(f'line {place + 1}: the score "{value}" is not a number'):
+    with says(f'line {place + 1}: "{value}" is not a score, a number'):
         list(TextSource(write("\n".join(rows)), texts=PAIR, form=score))
 
 
@@ -147,7 +147,7 @@ def test_bad_fields_are_named(write, fields, message):
         ),
         ("score\ttext_a\ttext_b\n\ta\tb\n", SCORES, "has no score in ... of any record"),
         # A number of the row is not taken for a score with a gap.
-        ("\n".join(GAP), SCORES, 'line 4: the score "NA" is not a number'),
+        ("\n".join(GAP), SCORES, 'line 4: "NA" is not a score, a number'),
         (LABELS, SCORES, "no column looks like a score...`fields`, label="),
         ("a text\tham\n", {"texts": PAIR}, "as pairs of texts: line 1 has 2 columns"),
         (
