@@ -31,40 +31,36 @@ KINDS = {
     "bidirectional-lm": _kind("pretraining.bidirectional_lm:BidirectionalLM"),
     "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
     "cbow": _kind("pretraining.static_vectors:Cbow"),
-    "classifier": _kind(
-        "classification.classifier:Classifier", "classification.settings:ClassifierSettings"
-    ),
+    "classifier": _kind("classification.classifier:Classifier", "settings:ClassifierSettings"),
     "pair-classifier": _kind(
         "classification.classifier:PairClassifier",
-        "classification.settings:PairClassifierSettings",
+        "settings:PairClassifierSettings",
     ),
-    "regression": _kind(
-        "classification.regressor:Regressor", "classification.settings:RegressionSettings"
-    ),
+    "regression": _kind("classification.regressor:Regressor", "settings:RegressionSettings"),
     "multiple-choice": _kind(
         "multiple_choice.multiple_choice:MultipleChoice",
-        "classification.settings:MultipleChoiceSettings",
+        "settings:MultipleChoiceSettings",
     ),
-    "tagger": _kind("tagging.tagger:Tagger", "tagging.settings:TaggerSettings"),
+    "tagger": _kind("tagging.tagger:Tagger", "settings:TaggerSettings"),
     "semantic-roles": _kind(
         "semantic_roles.semantic_role_tagger:SemanticRoleTagger",
-        "semantic_roles.settings:SemanticRoleSettings",
+        "settings:SemanticRoleSettings",
     ),
     "question-answering": _kind(
         "question_answering.question_answerer:QuestionAnswerer",
-        "question_answering.settings:QuestionSettings",
+        "settings:QuestionSettings",
     ),
     "span-classifier": _kind(
         "span_classification.span_classifier:SpanClassifier",
-        "span_classification.settings:SpanClassifierSettings",
+        "settings:SpanClassifierSettings",
     ),
     "relation-classifier": _kind(
         "span_classification.relation_classifier:RelationClassifier",
-        "span_classification.settings:RelationClassifierSettings",
+        "settings:RelationClassifierSettings",
     ),
     "coreference": _kind(
         "coreference.coreference_resolver:CoreferenceResolver",
-        "coreference.settings:CoreferenceSettings",
+        "settings:CoreferenceSettings",
     ),
 }
 

@@ -12,7 +12,7 @@ from keras_bert.readers.labels import score
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.classification.settings import RegressionSettings
+from keras_bert.tasks.settings import RegressionSettings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

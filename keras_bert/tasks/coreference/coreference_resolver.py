@@ -9,7 +9,7 @@ from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.span_representation import ATTENTION, SpanRepresentation
 from keras_bert.tasks.coreference import decode
 from keras_bert.tasks.coreference.metrics import coreference_metrics
-from keras_bert.tasks.coreference.settings import (
+from keras_bert.tasks.settings import (
     MAX_ANTECEDENTS,
     MAX_SPAN_LENGTH,
     CoreferenceSettings,

@@ -9,8 +9,8 @@ from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.classification import FlattenChoices, GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.classification.settings import MultipleChoiceSettings
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
+from keras_bert.tasks.settings import MultipleChoiceSettings
 
 # The logit of a missing choice, whose probability is then 0.
 _NO_CHOICE = -10000.0

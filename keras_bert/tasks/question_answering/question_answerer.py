@@ -16,7 +16,7 @@ from keras_bert.tasks.question_answering.metrics import (
     squad_2,
     tuned_threshold,
 )
-from keras_bert.tasks.question_answering.settings import QuestionSettings
+from keras_bert.tasks.settings import QuestionSettings
 from keras_bert.tasks.task import Task
 
 # The logit at padding, as in google-research/bert; its probability is 0.

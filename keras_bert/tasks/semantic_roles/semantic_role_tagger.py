@@ -12,7 +12,7 @@ from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
 from keras_bert.readers.settings import COUNT, REPAIR
 from keras_bert.tasks.semantic_roles.metrics import role_metrics
-from keras_bert.tasks.semantic_roles.settings import SemanticRoleSettings
+from keras_bert.tasks.settings import SemanticRoleSettings
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.

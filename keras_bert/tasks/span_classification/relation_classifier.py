@@ -10,12 +10,12 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.span_classification import decode
-from keras_bert.tasks.span_classification.metrics import relation_metrics
-from keras_bert.tasks.span_classification.settings import (
+from keras_bert.tasks.settings import (
     MAX_SPAN_LENGTH,
     RelationClassifierSettings,
 )
+from keras_bert.tasks.span_classification import decode
+from keras_bert.tasks.span_classification.metrics import relation_metrics
 from keras_bert.tasks.span_classification.span_classifier import (
     WordsTask,
     span_representation_of,

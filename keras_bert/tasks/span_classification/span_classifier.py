@@ -12,15 +12,15 @@ from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.span_classification import decode
-from keras_bert.tasks.span_classification.decode import best_threshold
-from keras_bert.tasks.span_classification.metrics import span_metrics
-from keras_bert.tasks.span_classification.settings import (
+from keras_bert.tasks.settings import (
     LAST,
     MAX_SPAN_LENGTH,
     MEAN,
     SpanClassifierSettings,
 )
+from keras_bert.tasks.span_classification import decode
+from keras_bert.tasks.span_classification.decode import best_threshold
+from keras_bert.tasks.span_classification.metrics import span_metrics
 from keras_bert.tasks.task import Task
 
 # Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.

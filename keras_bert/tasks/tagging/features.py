@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import tokenized_words
+from keras_bert.tasks.settings import ALL, FIRST
 from keras_bert.tasks.tagging.crf import KNOWN
-from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 
 class Sentence(NamedTuple):

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
+from keras_bert.tasks.settings import FIRST, LAST, MEAN
 from keras_bert.tasks.signatures import (
     outputs_in_chunks,
     standard_signatures,
@@ -14,7 +15,6 @@ from keras_bert.tasks.signatures import (
     traced_on_texts,
     warmup_texts,
 )
-from keras_bert.tasks.tagging.settings import FIRST, LAST, MEAN
 from keras_bert.text.ragged import of_values
 
 

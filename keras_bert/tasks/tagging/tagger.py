@@ -21,6 +21,7 @@ from keras_bert.readers.schemes import (
     transitions,
 )
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR
+from keras_bert.tasks.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
     describe_tagging_error,
@@ -28,7 +29,6 @@ from keras_bert.tasks.tagging.decode import (
     tagging_errors,
 )
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
-from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
 
 
