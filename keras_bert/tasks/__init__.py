@@ -38,12 +38,12 @@ KINDS = {
     ),
     "regression": _kind("classification.regressor:Regressor", "settings:RegressionSettings"),
     "multiple-choice": _kind(
-        "multiple_choice.multiple_choice:MultipleChoice",
+        "classification.multiple_choice:MultipleChoice",
         "settings:MultipleChoiceSettings",
     ),
     "tagger": _kind("tagging.tagger:Tagger", "settings:TaggerSettings"),
     "semantic-roles": _kind(
-        "semantic_roles.semantic_role_tagger:SemanticRoleTagger",
+        "tagging.semantic_role_tagger:SemanticRoleTagger",
         "settings:SemanticRoleSettings",
     ),
     "question-answering": _kind(

@@ -1,4 +1,4 @@
-"""Sequences of a multiple-choice task: one per choice."""
+"""Sequences of a multiple-choice task, one per choice."""
 
 import tensorflow as tf
 
