@@ -39,9 +39,9 @@ from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.coreference.coreference_resolver import (
     CoreferenceResolver as CoreferenceResolver,
 )
-from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM as BidirectionalLM
-from keras_bert.tasks.pretraining.causal_lm import CausalLM as CausalLM
-from keras_bert.tasks.pretraining.causal_lm import MaskedCausalLM as MaskedCausalLM
+from keras_bert.tasks.pretraining.language_models import BidirectionalLM as BidirectionalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM as CausalLM
+from keras_bert.tasks.pretraining.language_models import MaskedCausalLM as MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
 from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
 from keras_bert.tasks.pretraining.pretrainer import (

@@ -6,7 +6,7 @@ from keras import ops
 from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.classification import FlattenChoices, GroupChoices, labelled_head
+from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
@@ -39,6 +39,7 @@ class MultipleChoice(PooledTask):
     """
 
     KIND = "multiple-choice"
+    SEQUENCE_AXES = (None,)
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
     METRIC = "accuracy"
@@ -60,20 +61,6 @@ class MultipleChoice(PooledTask):
         self.HEAD_READS = ("input_mask",)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
         super().__init__(tokenizer, name=name)
-
-    def feature_inputs(self):
-        return {
-            name: keras.Input((None, None), dtype="int32", name=name)
-            for name in self.encoder.input_names
-        }
-
-    @staticmethod
-    def to_sequences(x):
-        return FlattenChoices()(x)  # (B n, …)
-
-    @staticmethod
-    def to_examples(x, features):
-        return GroupChoices()(x, features["input_ids"])  # (B, n, S, D)
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
@@ -117,9 +104,7 @@ class MultipleChoice(PooledTask):
         return ChoiceSequences.of_examples(
             examples,
             labels=labels,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            **self.framing(max_length),
         )
 
     def decode(self, outputs, sequences):

@@ -162,9 +162,7 @@ class Regressor(TextTask):
             [prediction["score"] for prediction in predictions],
         )
 
-    def errors(self, predictions, examples):
-        """See `score_errors`."""
-        return score_errors(predictions, examples)
+    errors = staticmethod(score_errors)
 
     @staticmethod
     def describe_error(error):

@@ -4,15 +4,17 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import in_both_orders
 from keras_bert.tasks.classification.features import frame_choices
 from keras_bert.tasks.signatures import (
     Signature,
+    framed,
     ids_signature,
     outputs_in_chunks,
     standard_signatures,
+    text_specs,
     traced_on_ids,
+    traced_on_texts,
     warmup_texts,
 )
 
@@ -43,21 +45,15 @@ def text_signatures(task, *, max_length):
         return outputs_of(outputs_in_chunks(task, inputs), task)
 
     texts = task.text_names
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
 
-    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    @functools.partial(traced_on_texts, names=texts)
     def from_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
 
-        def framed(*tokens):
-            return frame(
-                list(tokens),
-                tokenizer=task.tokenizer,
-                names=task.encoder.input_names,
-                max_length=max_length,
-            )
+        def inputs(*tokens):
+            return framed(task, list(tokens), max_length=max_length)
 
-        batch = in_both_orders(framed, *tokens) if task.both_orders else framed(*tokens)
+        batch = in_both_orders(inputs, *tokens) if task.both_orders else inputs(*tokens)
         return from_ids(**batch)
 
     warmup = [dict.fromkeys(texts, batch) for batch in warmup_texts(max_length)]
@@ -161,5 +157,5 @@ def choice_signatures(task, *, max_length):
             tokenizer=task.tokenizer,
             axes=("B", "n", "S"),
         ),
-        "examples": Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")]),
+        "examples": Signature(from_examples, text_specs(["examples"])),
     }

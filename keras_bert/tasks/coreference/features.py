@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import word_sequences
+from keras_bert.tasks.classification.features import of_examples
 from keras_bert.tasks.span_classification.features import (
     PAD_WORDS_TO,
     span_in_words,
@@ -133,11 +134,7 @@ def document_inputs(ids, columns, *, tokenizer, names, max_length):
     framed = frame(
         [ids.values], tokenizer=tokenizer, names=names, max_length=max_length, multiple_of=PAD_TO
     )
-    counts = ids.row_lengths()
-    inputs = {
-        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in framed.items()
-    }
-    inputs = {name: tf.ensure_shape(x, [None, None, None]) for name, x in inputs.items()}
+    inputs = of_examples(framed, ids.row_lengths())
     width = _words_width(columns["word_starts"])
     shape = tf.stack([tf.cast(ids.nrows(), tf.int32), width])
     padded = {name: x.to_tensor(shape=shape) for name, x in columns.items()}

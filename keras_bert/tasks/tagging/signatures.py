@@ -4,15 +4,17 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.settings import FIRST, LAST, MEAN
 from keras_bert.tasks.signatures import (
+    framed,
+    in_windows,
     outputs_in_chunks,
     standard_signatures,
     traced_on_ids,
     traced_on_texts,
+    warmup_at,
     warmup_texts,
 )
 from keras_bert.tasks.span_classification.signatures import whole_words
@@ -37,8 +39,6 @@ def tagger_signatures(task, *, max_length):
     """
     labels = tf.constant(task.labels)  # (C,)
     vocabulary = task.tokenizer.vocabulary
-    template = task.tokenizer.template
-    room, before = template.room(max_length), template.before(0, texts=1)
 
     @functools.partial(traced_on_ids, encoder=task.encoder)
     def logits_of(**inputs):
@@ -47,16 +47,8 @@ def tagger_signatures(task, *, max_length):
     @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
         words, starts, ends = words_of_texts(text, task.tokenizer)
-        counts = tf.cast(words.ids.row_lengths(), tf.int32)
-        found = windows(counts, room, stride=max(1, room // 2))
-        batch = frame(
-            [found.rows(words.ids)],
-            tokenizer=task.tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
-        logits = logits_of(**batch)  # (R, S, C)
-        in_core = found.core_of(tf.shape(logits)[1], offset=before)
+        _, inputs, in_core = in_windows(task, words.ids, max_length=max_length)
+        logits = logits_of(**inputs)  # (R, S, C)
         return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
     marks = tf.constant(vocabulary.starts_word), tf.constant(vocabulary.ends_word)
@@ -103,12 +95,10 @@ def role_signatures(task, *, max_length):
     windows, as in `predict`. There is no signature for ids, which do not show where words end.
     """
     names = ("predicate_start", "predicate_end")
-    specs = [tf.TensorSpec([None], tf.string, name="text")]
-    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
     template = task.tokenizer.template
     room, before = template.room(max_length, texts=2), template.before(0, texts=2)
 
-    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    @functools.partial(traced_on_texts, names=["text"], numbers=names)
     def from_text(text, predicate_start, predicate_end):
         words, starts, ends = words_of_texts(text, task.tokenizer)
         first, after = whole_words(starts, ends, from_=[predicate_start], to=[predicate_end])
@@ -123,22 +113,13 @@ def role_signatures(task, *, max_length):
         second = tf.gather(
             second.with_values(tf.gather(words.ids.values, second.values)), found.sequence
         )
-        inputs = frame(
-            [found.rows(words.ids), second],
-            tokenizer=task.tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
+        inputs = framed(task, [found.rows(words.ids), second], max_length=max_length)
         inputs |= marked_inputs(found, marked, repeated, template=template)
         logits = outputs_in_chunks(task, inputs)["logits"]  # (R, S, C)
         in_core = found.core_of(tf.shape(logits)[1], offset=before)
         return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
-    positions = dict(zip(names, (0, 1), strict=True))
-    warmup = [
-        {"text": batch, **{name: [position] * len(batch) for name, position in positions.items()}}
-        for batch in warmup_texts(max_length)
-    ]
+    warmup = warmup_at(dict(zip(names, (0, 1), strict=True)), max_length)
     return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)
 
 
