@@ -1,6 +1,6 @@
 """The task contract: an encoder, a head, and what training, inference and export need of them.
 
-docs/decisions.md lists what a new kind of task defines.
+CONTRIBUTING.md lists what a new kind of task defines.
 """
 
 import dataclasses

@@ -101,11 +101,7 @@ class MultipleChoice(PooledTask):
         labels = {}
         if labelled:
             labels = {"logits": np.array([example.label for example in examples], np.int32)}
-        return ChoiceSequences.of_examples(
-            examples,
-            labels=labels,
-            **self.framing(max_length),
-        )
+        return ChoiceSequences.of_examples(examples, labels=labels, **self.framing(max_length))
 
     def decode(self, outputs, sequences):
         """`context`, `choices`, `label` (from 0), `choice`, `score`, `expected`, `probabilities`.

@@ -155,13 +155,7 @@ class SemanticRoleTagger(Tagger):
             prediction["arguments"] = [each for each in found if each["label"] != VERB]
         return predictions
 
-    def official_metrics(self, predictions, examples):
-        """See `role_metrics`."""
-        expected = [example.tags for example in examples]
-        predicted, scores = (
-            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
-        )
-        return role_metrics(expected, predicted, scores, scheme=self.scheme)
+    scheme_metrics = staticmethod(role_metrics)
 
     @staticmethod
     def describe_metrics(metrics):

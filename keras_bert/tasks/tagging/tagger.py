@@ -266,7 +266,9 @@ class Tagger(Task):
         )
         if self.scheme is None:
             return word_metrics(expected, predicted, scores, labels=self.labels)
-        return chunk_metrics(expected, predicted, scores, scheme=self.scheme)
+        return self.scheme_metrics(expected, predicted, scores, scheme=self.scheme)
+
+    scheme_metrics = staticmethod(chunk_metrics)
 
     def labels_of(self, example):
         return example.tags or ()
