@@ -18,7 +18,8 @@ class Kind(NamedTuple):
 
 
 def _kind(task, settings=None):
-    return Kind(*(path and f"keras_bert.tasks.{path}" for path in (task, settings)))
+    """The `Kind` of a task, "module:Class" of this package, and of a class of `tasks.settings`."""
+    return Kind(f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}")
 
 
 KINDS = {
@@ -31,39 +32,29 @@ KINDS = {
     "bidirectional-lm": _kind("pretraining.language_models:BidirectionalLM"),
     "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
     "cbow": _kind("pretraining.static_vectors:Cbow"),
-    "classifier": _kind("classification.classifier:Classifier", "settings:ClassifierSettings"),
-    "pair-classifier": _kind(
-        "classification.classifier:PairClassifier",
-        "settings:PairClassifierSettings",
-    ),
-    "regression": _kind("classification.regressor:Regressor", "settings:RegressionSettings"),
+    "classifier": _kind("classification.classifier:Classifier", "ClassifierSettings"),
+    "pair-classifier": _kind("classification.classifier:PairClassifier", "PairClassifierSettings"),
+    "regression": _kind("classification.regressor:Regressor", "RegressionSettings"),
     "multiple-choice": _kind(
-        "classification.multiple_choice:MultipleChoice",
-        "settings:MultipleChoiceSettings",
+        "classification.multiple_choice:MultipleChoice", "MultipleChoiceSettings"
     ),
-    "tagger": _kind("tagging.tagger:Tagger", "settings:TaggerSettings"),
+    "tagger": _kind("tagging.tagger:Tagger", "TaggerSettings"),
     "semantic-roles": _kind(
-        "tagging.semantic_role_tagger:SemanticRoleTagger",
-        "settings:SemanticRoleSettings",
+        "tagging.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
     "question-answering": _kind(
-        "question_answering.question_answerer:QuestionAnswerer",
-        "settings:QuestionSettings",
+        "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"
     ),
     "span-classifier": _kind(
-        "span_classification.span_classifier:SpanClassifier",
-        "settings:SpanClassifierSettings",
+        "span_classification.span_classifier:SpanClassifier", "SpanClassifierSettings"
     ),
     "relation-classifier": _kind(
-        "span_classification.relation_classifier:RelationClassifier",
-        "settings:RelationClassifierSettings",
+        "span_classification.relation_classifier:RelationClassifier", "RelationClassifierSettings"
     ),
     "coreference": _kind(
-        "coreference.coreference_resolver:CoreferenceResolver",
-        "settings:CoreferenceSettings",
+        "coreference.coreference_resolver:CoreferenceResolver", "CoreferenceSettings"
     ),
 }
-
 
 # What people call a kind -> its name.
 _ALIASES = {
