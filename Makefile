@@ -19,7 +19,7 @@ test: $(VENV)/installed-test
 	@$(PYTEST) -m "not slow"
 
 # Also what is slow by nature: an interruption at every system call, several processes and devices,
-# the server that stands for a hub, and the notebooks.
+# the JAX backend, every pair of a task's options, the server that stands for a hub, the notebooks.
 test-all: $(VENV)/installed-test
 	@$(PYTEST)
 	@$(MAKE) --no-print-directory check-notebooks

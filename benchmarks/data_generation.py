@@ -93,7 +93,7 @@ def write_sentences(documents, folder):
 
     Returns them by name, and the seconds that splitting the text took.
     """
-    from data_gen.sentences import split_sentences
+    from data_gen.segments import split_sentences
 
     start = time.process_time()
     sentences = [split_sentences(text) for text in documents]

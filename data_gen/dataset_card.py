@@ -51,21 +51,12 @@ class Statistics:
         self.shards |= other.shards
 
 
-class AddStatistics(beam.CombineFn):
-    """Adds up `Statistics`."""
-
-    def create_accumulator(self):
-        return Statistics()
-
-    def add_input(self, accumulator, element):
-        accumulator.add(element)
-        return accumulator
-
-    def merge_accumulators(self, accumulators):
-        return functools.reduce(self.add_input, accumulators, Statistics())
-
-    def extract_output(self, accumulator):
-        return accumulator
+def add_statistics(parts):
+    """The sum of `Statistics`."""
+    total = Statistics()
+    for part in parts:
+        total.add(part)
+    return total
 
 
 class WriteCard(beam.DoFn):

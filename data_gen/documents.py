@@ -9,28 +9,43 @@ A *window* is a stretch of a file that one worker scans, a *block* a run of whol
 worker reads. Both are small descriptors, and only they are sent from worker to worker. The content
 of a block depends on the content of its file alone.
 
-`ReadTexts` reads only the text.
+`ReadTexts` reads only the text. Prepared datasets are read from disk as TFRecord files: nothing is
+downloaded, and tensorflow-datasets is not needed. Text files are in `data_gen.text_files`.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 from collections import Counter
 from typing import NamedTuple
 
 import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 
-from data_gen import files, sources, text_files
+from data_gen import files, text_files
+from data_gen.files import Block, Window
 from data_gen.settings import Reading
-from data_gen.sources import Window
 from keras_bert.base.errors import InputError
-from keras_bert.records.tfds_folders import PREFIX
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.formatting import listed
+from keras_bert.records.tfds_folders import (
+    INFO,
+    PREFIX,
+    latest_version,
+    not_prepared,
+    parse_tfds_name,
+    shard_paths,
+    split_info,
+)
 
 BLOCK_BYTES = 256 << 10
 TEXT_CHARACTERS = 1 << 20
 
-_SPANS = {"parquet": sources.parquet_spans, "tfds": sources.tfds_spans}
-_CONTENTS = {"parquet": sources.parquet_contents, "tfds": sources.tfds_contents}
+_PARQUET_BATCH, _TFDS_BATCH = 1024, 256
 _DEFAULT = Reading()
 
 
@@ -66,7 +81,7 @@ def find(patterns, input_format=None):
         )
     patterns = [patterns] if isinstance(patterns, str) else [str(each) for each in patterns]
     datasets = [pattern for pattern in patterns if pattern.startswith(PREFIX)]
-    windows = [window for name in datasets for window in sources.tfds_windows(name)]
+    windows = [window for name in datasets for window in _tfds_windows(name)]
     sizes = files.sizes([pattern for pattern in patterns if pattern not in datasets])
     for path, size in sorted(sizes.items()):
         starts = range(0, size, text_files.WINDOW_BYTES)
@@ -86,11 +101,12 @@ def blocks(window, *, reading=_DEFAULT, block_bytes=BLOCK_BYTES, eval_below=0, d
 
 
 def _spans(window, reading):
-    if window.format in _SPANS:
-        return _SPANS[window.format](window, reading)
+    """The blocks of a window without counts."""
+    if window.format == "tfds":
+        return [Block(window.path, "tfds", 0, None, stream=True)]
     head = files.head(window.path, text_files.HEAD_BYTES)
     if window.format is None and files.detect(head) == "parquet":
-        return sources.parquet_spans(window, reading)
+        return _parquet_spans(window, reading)
     return text_files.spans(window, head)
 
 
@@ -101,8 +117,7 @@ def read(block, *, reading=_DEFAULT, counts=None):
     """
     counts = Counter() if counts is None else counts
     elsewhere, seen = frozenset(block.dropped), set()
-    contents = _CONTENTS.get(block.format, text_files.contents)
-    for start, end, content in contents(block, reading, counts):
+    for start, end, content in _contents(block, reading, counts):
         for number, part in enumerate(_bounded(content.strip())):
             if number:
                 counts[text_files.DOCUMENTS_CUT] += 1
@@ -118,6 +133,12 @@ def read(block, *, reading=_DEFAULT, counts=None):
                 yield document
             else:
                 counts[reason] += 1
+
+
+def _contents(block, reading, counts):
+    """Yields (start, end, text) for each document of a block."""
+    contents = {"parquet": _parquet_contents, "tfds": _tfds_contents}
+    return contents.get(block.format, text_files.contents)(block, reading, counts)
 
 
 def _blocks_of(span, reading, block_bytes, eval_below, digests):
@@ -162,17 +183,10 @@ def parts(text, longest):
 
 def _bounded(content):
     """A text in parts of at most `text_files.MAX_DOCUMENT_BYTES`; none if it is empty."""
-    longest = text_files.MAX_DOCUMENT_BYTES
-    if len(content) <= longest // 4:  # a character has up to 4 bytes
-        if content:
-            yield content
-        return
+    if len(content) <= text_files.MAX_DOCUMENT_BYTES // 4:  # a character has up to 4 bytes
+        return [content] if content else []
     data = content.encode()
-    while len(data) > longest:
-        cut = text_files.position_to_cut(data)
-        yield data[:cut].decode()
-        data = data[cut:]
-    yield data.decode()
+    return (part.decode() for _, _, part in text_files.cut((0, len(data), data)))
 
 
 class ReadTexts(beam.PTransform):
@@ -216,3 +230,112 @@ def texts(block, *, reading=_DEFAULT):
             size += len(part) + 1
     if held:
         yield "\n".join(held)
+
+
+def _parquet_spans(window, reading):
+    """A block per row group, which can be read on its own; `start` is the number of the group."""
+    if window.start:
+        return  # the first window has the whole file
+    with _open_parquet(window.path, reading) as file:
+        for group in range(file.num_row_groups):
+            yield Block(window.path, "parquet", group, group + 1, stream=True)
+
+
+def _parquet_contents(block, reading, counts):
+    """The documents are in a column of strings; offsets are rows of the group."""
+    with _open_parquet(block.path, reading) as file:
+        batches = file.iter_batches(
+            batch_size=_PARQUET_BATCH,
+            row_groups=list(range(block.start, block.end)),
+            columns=[reading.text_field],
+        )
+        row = 0
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                if text is None:
+                    counts["empty_rows"] += 1
+                else:
+                    yield row, row + 1, text
+                row += 1
+
+
+@contextlib.contextmanager
+def _open_parquet(path, reading):
+    with files.reading(path) as stream:
+        try:
+            file = pq.ParquetFile(stream)
+            names = file.schema_arrow.names
+            if reading.text_field not in names:
+                raise InputError(
+                    f"{path} has no column {reading.text_field}. Set `text_field` to the column of "
+                    f"the text, one of {listed(names)}."
+                )
+            dtype = file.schema_arrow.field(reading.text_field).type
+            if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
+                raise InputError(
+                    f"The column {reading.text_field} of {path} has the type {dtype}. Set "
+                    "`text_field` to a column of strings."
+                )
+            yield file
+        except pa.ArrowException as error:
+            raise InputError(f"Could not read {path} as a Parquet file: {error}.") from None
+
+
+def _tfds_windows(name):
+    """The shards of `tfds:NAME/CONFIG:SPLIT` (see `TfdsName`) as windows.
+
+    Raises `InputError` for a dataset or a split that is not prepared.
+    """
+    dataset = parse_tfds_name(name)
+    folder = dataset.folder
+    folder = f"{folder}/{dataset.version or _latest(folder, name)}"
+    info = _read_info(folder, name)
+    split = split_info(info, dataset.split, folder=folder)
+    paths = shard_paths(info, split, folder=folder)
+    for path in paths:
+        if not FileSystems.exists(path):
+            raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
+    size = int(split.get("numBytes", 0)) // max(1, len(paths))
+    return [Window(path, "tfds", 0, None, size) for path in paths]
+
+
+def _tfds_contents(block, reading, counts):
+    """The offsets are numbers of records."""
+    import tensorflow as tf
+
+    features = {reading.text_field: tf.io.FixedLenFeature([], tf.string)}
+    number = 0
+    try:
+        for records in tf.data.TFRecordDataset(block.path).batch(_TFDS_BATCH):
+            texts = tf.io.parse_example(records, features)[reading.text_field]
+            for text in texts.numpy().tolist():
+                yield number, number + 1, text.decode("utf-8", errors="replace")
+                number += 1
+    except tf.errors.OpError as error:
+        raise InputError(
+            f"Could not read a text after record {number} of {block.path} from the feature "
+            f"{reading.text_field}. Set `text_field` to the feature of the text "
+            f"({error.message.splitlines()[0][:200]})."
+        ) from None
+
+
+def _latest(folder, name):
+    """The highest version in a dataset's folder."""
+    try:
+        matches = FileSystems.match([f"{folder}/*/{INFO}"])[0].metadata_list
+    except (BeamIOError, ValueError) as error:
+        raise InputError(f"Could not list {folder}: {error}.") from None
+    version = latest_version(match.path.split("/")[-2] for match in matches)
+    if version is None:
+        raise not_prepared(name, folder)
+    return version
+
+
+def _read_info(folder, name):
+    try:
+        with FileSystems.open(f"{folder}/{INFO}") as file:
+            return parse_json(file.read())
+    except (BeamIOError, OSError):
+        raise InputError(f"{name} is not prepared: there is no {folder}/{INFO}.") from None
+    except NotJson as error:
+        raise InputError(f"{folder}/{INFO} is not JSON: {error}.") from None

@@ -12,7 +12,6 @@ import tensorflow as tf
 from data_gen import segments
 from data_gen.dataset_card import Statistics
 from data_gen.documents import parts
-from data_gen.sentences import split_sentences
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import frame_sequences, pad, with_special_tokens
 from keras_bert.text.tokenizer import Tokenizer
@@ -45,7 +44,7 @@ class ExampleBuilder:
             if document.format == "lines":
                 sentences = document.text.split("\n")
             else:
-                sentences = split_sentences(document.text)
+                sentences = segments.split_sentences(document.text)
             if max(map(len, sentences), default=0) > _MAX_CHARACTERS:
                 sentences = [part for each in sentences for part in parts(each, _MAX_CHARACTERS)]
             texts += sentences

@@ -1,4 +1,4 @@
-"""Lists, reads and writes files, through Beam's file systems, and knows whether they changed."""
+"""Files on Beam's file systems, as inputs and outputs, and descriptors of parts of them."""
 
 import contextlib
 import gzip
@@ -9,6 +9,7 @@ import stat
 import tempfile
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -19,6 +20,44 @@ from keras_bert.base.errors import InputError
 CHUNK_BYTES = 4 << 20
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
+
+
+class Window(NamedTuple):
+    """The documents of `path` that begin from byte `start` up to `stop` (None: the end)."""
+
+    path: str
+    format: str | None  # None: to be detected from the content
+    start: int
+    stop: int | None
+    size: int  # its bytes on disk
+
+
+class Block(NamedTuple):
+    """A run of documents from `start` to `end` of a file (None: to its end).
+
+    The offsets are bytes of a text file, rows of a Parquet file, records of a tfds shard. A
+    `stream` cannot be entered in its middle: it is one block of any length.
+
+    `digest` is a hash of the documents, `size` their bytes. `eval_documents` and `eval_size` count
+    those with a hash below the limit that was asked for, `lowest` and `highest` are the ends of
+    their hashes. `counts` are pairs (name, number) of what was left out. `dropped` are the hashes
+    of documents that are read from another block.
+    """
+
+    path: str
+    format: str
+    start: int
+    end: int | None
+    stream: bool = False
+    digest: bytes = b""
+    documents: int = 0
+    size: int = 0
+    eval_documents: int = 0
+    eval_size: int = 0
+    lowest: int = 2**64
+    highest: int = -1
+    counts: tuple = ()
+    dropped: tuple = ()
 
 
 def is_local(path):
@@ -124,9 +163,6 @@ def _decompressed(path, file, size):
         raise InputError(f"{path} is a damaged gzip file: {error}.") from None
 
 
-_COPIED_AT_ONCE = 4 << 20
-
-
 @contextlib.contextmanager
 def new_file(path):
     """Yields the `Path` of a local file to write, which is at `path` at the end, complete.
@@ -149,7 +185,7 @@ def new_file(path):
         with FileSystems.create(
             temporary, "application/octet-stream", CompressionTypes.UNCOMPRESSED
         ) as target:
-            shutil.copyfileobj(local, target, _COPIED_AT_ONCE)
+            shutil.copyfileobj(local, target, CHUNK_BYTES)
         FileSystems.rename([temporary], [str(path)])
 
 

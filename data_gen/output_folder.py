@@ -15,7 +15,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from data_gen.files import is_local, new_file
-from keras_bert.base import files
+from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError
 from keras_bert.records.folder import (
     CARD,
@@ -26,7 +26,7 @@ from keras_bert.records.folder import (
     DatasetCard,
     shard_name,
 )
-from keras_bert.text.vocabulary import TOKENIZER_FILES as TOKENIZER_FILES
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
 
 INFO, FEATURES = "dataset_info.json", "features.json"
@@ -195,7 +195,7 @@ class OutputFolder:
     def _own(self, owned, force):
         """Takes the folder for this process until the `ExitStack` that is given is closed."""
         if is_local(self.path):
-            owned.enter_context(files.owned(self.path, name=IN_PROGRESS))
+            owned.enter_context(ownership.owned(self.path, name=IN_PROGRESS))
             return
         # Other file systems have no locks, and overwrite what another job has just written. So
         # each job writes a file of its own, and then looks for others': of two jobs at once at
@@ -205,7 +205,7 @@ class OutputFolder:
             if owner and owner.runs and (owner.is_here or not force):
                 raise self._in_use(owner)
         self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
-        self.write(self._claim, files.Owner.this().to_json())
+        self.write(self._claim, ownership.Owner.this().to_json())
         owned.callback(self._delete, [self._claim])
         for name, owner in self._claims().items():
             if name != self._claim and name not in before:
@@ -220,7 +220,7 @@ class OutputFolder:
         claims = {}
         for name in filter(_CLAIM.fullmatch, self._names()):
             try:
-                claims[name] = files.Owner.from_json(self.read(name))
+                claims[name] = ownership.Owner.from_json(self.read(name))
             except OSError:
                 if FileSystems.exists(self.file(name)):
                     raise

@@ -6,8 +6,6 @@ Only descriptors, hashes and counts are sent from worker to worker; text, tokens
 """
 
 import dataclasses
-import math
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -17,9 +15,9 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 
 from data_gen import documents, output_folder, runner, shards
 from data_gen.dataset_card import (
-    AddStatistics,
     Statistics,
     WriteCard,
+    add_statistics,
     draw_card,
     load_matplotlib,
     make_card,
@@ -29,8 +27,8 @@ from data_gen.output_folder import OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import reject_input_as_output
 from keras_bert.base.objectives import PAIRED
+from keras_bert.base.ownership import reject_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
 from keras_bert.records import DatasetCard, compact, padded
@@ -185,7 +183,6 @@ def pretraining_data(
 def _make(job, windows, folder, beam_options):
     """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
-    workers = min(max(1, math.ceil(work / _BYTES_PER_WORKER)), os.cpu_count() or 1)
     texts = job.vocabulary.files()
     is_bert = (job.template, job.vocabulary.special_tokens) == (BERT_TEMPLATE, BERT_TOKENS)
     if not is_bert:  # the data folder can be used as a vocabulary, too
@@ -194,7 +191,7 @@ def _make(job, windows, folder, beam_options):
         folder.write(name, text)
     runner.run(
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),
-        [f"--direct_num_workers={workers}", *beam_options],
+        [runner.workers(work, each=_BYTES_PER_WORKER), *beam_options],
         meanwhile=load_matplotlib,
     )
     card = folder.card()
@@ -241,7 +238,7 @@ def add_steps(pipeline, *, windows, job):
     _ = (
         (written, planned[Plan.STATISTICS], *statistics)
         | "Statistics" >> beam.Flatten()
-        | "AddUp" >> beam.CombineGlobally(AddStatistics())
+        | "AddUp" >> beam.CombineGlobally(add_statistics)
         | "WriteCard" >> beam.ParDo(WriteCard(job))
     )
 

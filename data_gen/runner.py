@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import logging
+import math
 import os
 import re
 import shlex
@@ -121,6 +122,12 @@ def run(build, beam_options=(), *, meanwhile=None):
             raise
         counters = result.metrics().query()["counters"]
     return {counter.key.metric.name: counter.result for counter in counters}
+
+
+def workers(work, *, each):
+    """Beam's flag for one worker per `each` bytes of work, at most one per processor."""
+    number = min(math.ceil(work / each), os.cpu_count() or 1)
+    return f"--direct_num_workers={max(1, number)}"
 
 
 def options(beam_options):

@@ -19,9 +19,8 @@ from apache_beam.transforms.window import GlobalWindows
 
 from data_gen.dataset_card import Statistics
 from data_gen.documents import read
-from data_gen.files import new_file
+from data_gen.files import Block, new_file
 from data_gen.output_folder import owner_of
-from data_gen.sources import Block
 from keras_bert.base.errors import InputError
 from keras_bert.records.folder import shard_name
 
@@ -102,15 +101,8 @@ def _items(split, blocks, sizes, shard_bytes, eval_below):
     ]
 
 
-class WriteShard(beam.DoFn):
-    """Takes an `Item`, writes its shard into the output, yields `Statistics` once per bundle.
-
-    The tokenizer is loaded once. A repeated item leaves the same bytes. `unigrams` are the counts
-    of the corpus where the job needs them. The statistics of a bundle are yielded as one: with a
-    count per token of the vocabulary, they are too large to be sent for each of thousands of items.
-
-    Raises `InputError` where the output cannot be written, or belongs to another job by now.
-    """
+class _OfItems(beam.DoFn):
+    """A step over the items of a job, for which each worker loads the tokenizer once."""
 
     def __init__(self, job):
         super().__init__()
@@ -121,6 +113,20 @@ class WriteShard(beam.DoFn):
         from data_gen.example_builder import ExampleBuilder
 
         self._builder = ExampleBuilder(self._job)
+
+
+class WriteShard(_OfItems):
+    """Takes an `Item`, writes its shard into the output, yields `Statistics` once per bundle.
+
+    A repeated item leaves the same bytes. `unigrams` are the counts of the corpus where the job
+    needs them. The statistics of a bundle are yielded as one: with a count per token of the
+    vocabulary, they are too large to be sent for each of thousands of items.
+
+    Raises `InputError` where the output cannot be written, or belongs to another job by now.
+    """
+
+    def setup(self):
+        super().setup()
         self._owner = owner_of(self._job.output)
 
     def start_bundle(self):
@@ -181,17 +187,8 @@ def groups(item, job):
         yield held
 
 
-class CountUnigrams(beam.DoFn):
+class CountUnigrams(_OfItems):
     """Items of the train split -> the counts of their tokens, int64 (V,), one array per bundle."""
-
-    def __init__(self, job):
-        super().__init__()
-        self._job = job
-
-    def setup(self):
-        from data_gen.example_builder import ExampleBuilder  # in a worker, as in `WriteShard`
-
-        self._builder = ExampleBuilder(self._job)
 
     def start_bundle(self):
         self._counts = np.zeros(len(self._job.vocabulary), np.int64)

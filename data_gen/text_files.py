@@ -15,7 +15,7 @@ import codecs
 import re
 
 from data_gen import files
-from data_gen.sources import Block
+from data_gen.files import Block
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 
@@ -144,7 +144,7 @@ def split(chunks, format):
     """
     if format == "jsonl":
         return _lines(chunks)
-    units = (part for unit in _units(chunks) for part in _cut(unit))
+    units = (part for unit in _units(chunks) for part in cut(unit))
     return units if format == "lines" else _sections(units)
 
 
@@ -231,7 +231,8 @@ def _units(chunks):
         yield offset, offset + len(rest), rest
 
 
-def _cut(unit):
+def cut(unit):
+    """A (start, end, bytes) that is too long for a document in several; any other as it is."""
     start, end, data = unit
     while len(data) > MAX_DOCUMENT_BYTES:
         size = position_to_cut(data)

@@ -5,7 +5,6 @@ learned from exactly the words that the tokenizer will see.
 """
 
 import contextlib
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,13 +20,12 @@ from data_gen.files import clear_leftovers, new_file
 from data_gen.settings import VocabularySettings
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import (
+from keras_bert.base.files import system_errors, temporary_name
+from keras_bert.base.ownership import (
     check_output_file,
     check_output_folder,
     held_names,
     reject_input_as_output,
-    system_errors,
-    temporary_name,
 )
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
@@ -126,8 +124,7 @@ def _count(output, settings, lowercase, beam_options):
     texts = documents.ReadTexts(
         windows, bad_lines=settings.bad_lines, text_field=settings.text_field
     )
-    workers = math.ceil(sum(window.size for window in windows) / _BYTES_PER_WORKER)
-    workers = min(workers, os.cpu_count() or 1)
+    work = sum(window.size for window in windows)
     folder, slash, name = output.rpartition("/")
     temporary = f"{folder}{slash}{temporary_name(name)}"
 
@@ -149,7 +146,7 @@ def _count(output, settings, lowercase, beam_options):
         )
 
     try:
-        counters = runner.run(count, [f"--direct_num_workers={workers}", *beam_options])
+        counters = runner.run(count, [runner.workers(work, each=_BYTES_PER_WORKER), *beam_options])
         return _read_counts(temporary), counters
     finally:
         if FileSystems.exists(temporary):

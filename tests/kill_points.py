@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-from keras_bert.base.files import publishing
+from keras_bert.base import files
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "fcntl.flock"}
 PUBLISHING = {"os.rename", "os.remove", "os.rmdir", "os.chmod"}
@@ -111,17 +111,17 @@ def _hook(event, arguments):
 @contextlib.contextmanager
 def told_of_exchanges():
     """Within it an exchange of two names is an event, too; Python tells nothing of the real one."""
-    real = publishing._exchange
+    real = files._exchange
 
     def told(new, path):
         os.chmod(path, 0o755)
         return real(new, path)
 
-    publishing._exchange = told
+    files._exchange = told
     try:
         yield
     finally:
-        publishing._exchange = real
+        files._exchange = real
 
 
 def is_below(under, path):

@@ -25,17 +25,19 @@ OLDER_EMITTERS = "--xla_cpu_use_fusion_emitters=false"
 
 SEVERAL_DEVICES = "tests/several_devices_on_jax.py"
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None,
-    reason="NOT TESTED on the JAX backend: jax is not installed",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("jax") is None,
+        reason="NOT TESTED on the JAX backend: jax is not installed",
+    ),
+]
 
 
 def test_the_model_code_runs_and_trains_on_jax_without_tensorflow(request):
     run_on_jax(request, *CHOSEN, *TESTS, *OPTIMIZER_TESTS, flags=OLDER_EMITTERS)
 
 
-@pytest.mark.slow
 def test_several_devices_train_as_one_does_on_jax_without_tensorflow(request):
     run_on_jax(request, SEVERAL_DEVICES, flags="--xla_force_host_platform_device_count=4")
 

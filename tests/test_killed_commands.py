@@ -18,7 +18,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from keras_bert.base import files
+from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import save_folder
 from keras_bert.checkpoints.convert import convert
@@ -192,7 +192,7 @@ def test_export(task, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.exports.saved_model.write_saved_model", write)
 
     def check(killed):
-        before = sorted(files.held_names(models)) if models.exists() else []
+        before = sorted(ownership.held_names(models)) if models.exists() else []
         assert before in ([], ["1"]) and (before or killed)
         assert export_task(task, models) == models / str(1 + len(before))
         assert sorted(path.name for path in models.iterdir()) == [*before, str(1 + len(before))]

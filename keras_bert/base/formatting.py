@@ -38,10 +38,10 @@ def quoted(names, *, most=10):
     return listed(names, most=most, quote='"')
 
 
-def in_one_line(text, most=200):
-    """A text without line breaks, cut after `most` characters."""
+def in_one_line(text):
+    """A text without line breaks, cut after 200 characters."""
     text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def html_table(rows, *, header=None, caption=None):

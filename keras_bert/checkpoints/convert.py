@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import held_names, reject_input_as_output, same_files, scratch_folder
+from keras_bert.base.files import scratch_folder
+from keras_bert.base.ownership import held_names, reject_input_as_output, same_files
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google

@@ -15,14 +15,9 @@ import numpy as np
 import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors
-from keras_bert.base.files import (
-    check_output_folder,
-    check_regular,
-    held_names,
-    new_folder,
-    read_json,
-)
+from keras_bert.base.files import check_regular, new_folder, read_json
 from keras_bert.base.formatting import counted, listed
+from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.checkpoints.pretrained_checkpoint import (
     MARK,
     check_vocabulary,

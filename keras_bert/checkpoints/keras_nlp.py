@@ -6,14 +6,8 @@ from pathlib import Path
 import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors
-from keras_bert.base.files import (
-    check_output_folder,
-    check_regular,
-    held_names,
-    new_folder,
-    parse_json,
-    read_small,
-)
+from keras_bert.base.files import check_regular, new_folder, parse_json, read_small
+from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig

@@ -11,7 +11,8 @@ import numpy as np
 import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import check_output_folder, held_names, new_folder, read_json
+from keras_bert.base.files import new_folder, read_json
+from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder

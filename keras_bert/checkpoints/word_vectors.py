@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert.base.errors import InputError, InputWarning
-from keras_bert.base.files import check_output_file, check_regular, new_file
+from keras_bert.base.files import check_regular, new_file
 from keras_bert.base.formatting import counted
+from keras_bert.base.ownership import check_output_file
 from keras_bert.checkpoints.archives import is_archive
 from keras_bert.checkpoints.settings import VECTOR_FORMATS
 from keras_bert.encoders.static.config import StaticConfig

@@ -1,7 +1,8 @@
 """Publishes a model folder on the Hugging Face hub."""
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import held_names, read_small
+from keras_bert.base.files import read_small
+from keras_bert.base.ownership import held_names
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, hub, tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint

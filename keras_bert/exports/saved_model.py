@@ -13,14 +13,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import (
-    clear_leftovers_in,
-    held_names,
-    new_file,
-    new_folder,
-    owned,
-    scratch_folder,
-)
+from keras_bert.base.files import clear_leftovers_in, new_file, new_folder, scratch_folder
+from keras_bert.base.ownership import held_names, owned
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task

@@ -12,7 +12,8 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_bert.base.files import held_names, write_text
+from keras_bert.base.files import write_text
+from keras_bert.base.ownership import held_names
 
 # A TFRecord file of at most 1,000 serialized `PredictionLog`, which a server runs before it is
 # ready.

@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import compute, ipc, parquet
 
 import keras_bert
-from keras_bert.base import files
+from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
 from keras_bert.base.settings import takes
@@ -133,7 +133,7 @@ def _check_output(output, *, force):
     if not output.parent.is_dir():
         raise InputError(f"There is no folder {output.parent} for the output {output.name}.")
     file_class = _FORMATS[output.suffix]
-    files.check_output_file(output, is_ours=file_class.is_ours, force=force)
+    ownership.check_output_file(output, is_ours=file_class.is_ours, force=force)
     return file_class
 
 

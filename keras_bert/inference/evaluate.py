@@ -22,9 +22,9 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
-from keras_bert.readers.arrow import is_saved_dataset
+from keras_bert.readers.datasets import is_saved_dataset
 from keras_bert.readers.glue import glue_metrics
-from keras_bert.readers.labels import unknown_labels_note
+from keras_bert.readers.texts import unknown_labels_note
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.tasks import settings_class

@@ -6,7 +6,7 @@ import functools
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, reading, setting, together
 from keras_bert.heads.layer_choice import LAYERS, check_layers
-from keras_bert.readers.settings import TextFileSettings, column_setting
+from keras_bert.readers.columns import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 

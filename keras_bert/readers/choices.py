@@ -1,8 +1,7 @@
 """Contexts with choices, one of which is correct: JSON Lines, SWAG's CSV or TSV, tfds."""
 
 import numbers
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import parse_fields
@@ -21,11 +20,9 @@ _BETWEEN_COLUMNS = "|"
 class LabelledChoices(Example):
     """A context, two or more choices, and the index of the correct one from 0, or None."""
 
-    line: int
     context: str
     choices: tuple[str, ...]
     label: int | None
-    source: Any = field(default=None, compare=False, repr=False)
 
 
 class ChoiceSource(ExampleSource):
@@ -52,10 +49,9 @@ class ChoiceSource(ExampleSource):
             may_be_csv=True,
             header_names=(*_CONTEXTS, *_LISTS),
         )
-        super().__init__(table)
+        super().__init__(table, header=header, fields=fields)
         self._need_labels = need_labels
         if self.kind == "given":
-            table.reject_columns(header=header, fields=fields)
             self._names, self._has_header, self._begin = None, False, None
             self._context, self._choices, self._label = "context", ("choices",), "label"
         else:
@@ -125,7 +121,7 @@ class ChoiceSource(ExampleSource):
         if len(choices) < 2:
             raise self.error(line, "an example needs two or more choices.")
         for choice in choices:
-            if not isinstance(choice, str) or not is_text(choice):
+            if not is_text(choice):
                 raise self.error(line, f"a choice should be a text. Received: {choice!r}.")
         if not all(choice.strip() for choice in choices):
             raise self.error(line, "a choice without a word.")

@@ -1,13 +1,16 @@
-"""Which columns of a table hold the texts and which the label."""
+"""Settings of how labelled files are read, and which columns of a table hold texts and labels."""
 
 import math
+import re
 from dataclasses import dataclass
 from statistics import fmean
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.labels import parsed_number
+from keras_bert.base.settings import Settings, setting
 
+# What is done with tags that break their scheme, and with labels that the model does not have.
+REPAIR, ERROR, COUNT = "repair", "error", "count"
 TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
 LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels", "sense")
 SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
@@ -37,8 +40,84 @@ PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
 _MIN_ROWS_FOR_A_HEADER = 10
 # A first line with one of these in place of a score, or a number in another form, is no header.
 _NO_SCORES = ("na", "n/a", "nan", "null", "none", "inf", "-", "?")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # With fewer rows than this, a column of different values may still be the label.
 _MIN_ROWS_TO_DOUBT_A_LABEL = 20
+
+
+def column_setting(what):
+    """The setting for the column of a table that holds something."""
+    return setting(
+        None,
+        help=f"the column (from 1) or key of the {what}",
+        unit="NAME|NUMBER",
+        default_help="detected from names and content",
+        reads=True,
+    )
+
+
+def fields_setting(example):
+    """The setting for all columns, keys or tfds features in one."""
+    return setting(
+        None,
+        help="the column (its name, or its number from 1), key or tfds feature of each part: "
+        f"{example}",
+        unit="NAME=COLUMN,…",
+        default_help="detected from names and content",
+        reads=True,
+    )
+
+
+def invalid_tags_setting():
+    """The setting for tags that break their scheme."""
+    return setting(
+        REPAIR,
+        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
+        "raise an error",
+        choices=(REPAIR, ERROR),
+        reads=True,
+    )
+
+
+def unknown_labels_setting():
+    """The setting for labels that the model does not have."""
+    return setting(
+        COUNT,
+        help="what to do with a label or tag that the model does not have: count it as an error of "
+        "the model, or raise an error",
+        choices=(COUNT, ERROR),
+        reads=True,
+    )
+
+
+def header_setting():
+    """The setting for whether a table begins with the names of its columns."""
+    return setting(
+        None,
+        help="whether the first line of a TSV names its columns",
+        default_help="detected from the content",
+        reads=True,
+    )
+
+
+def glue_setting():
+    """The setting for the task of GLUE to which a file belongs."""
+    return setting(
+        None,
+        help="the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev "
+        "file)",
+        unit="NAME",
+        default_help="not a file of GLUE",
+        reads=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFileSettings(Settings):
+    """Settings of a file with one text per record."""
+
+    text_column: str | None = column_setting("text")
+    header: bool | None = header_setting()
 
 
 def parse_fields(text, *, known):
@@ -353,3 +432,11 @@ def _replaces_score(cell):
 
 def _is_number(cell):
     return math.isfinite(parsed_number(cell))
+
+
+def parsed_number(text):
+    """The number in a cell, as JSON would write it; nan where there is none.
+
+    Python's own `float` also reads 1_000 and digits of other scripts.
+    """
+    return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan

@@ -233,6 +233,18 @@ def looks_like_conllu(line):
     return len(cells) == len(CONLLU_COLUMNS) and _CONLLU_ID.fullmatch(cells[0]) is not None
 
 
+def conllu_cells(line, number, source):
+    """The columns of a word of CoNLL-U; InputError of `source` where there are not ten."""
+    cells = line.split("\t")
+    if len(cells) != len(CONLLU_COLUMNS):
+        raise source.error(
+            number,
+            f"{counted(len(cells), 'column')}; a word of CoNLL-U has {len(CONLLU_COLUMNS)}, "
+            "separated by single tabs.",
+        )
+    return cells
+
+
 def conllu_sentences(lines, source, *, word, tag, need_tags=True):
     """As `conll_sentences`; `word` and `tag` are indices of columns.
 
@@ -247,13 +259,7 @@ def conllu_sentences(lines, source, *, word, tag, need_tags=True):
             if line[1:].split()[:1] == ["newdoc"]:
                 sentences.begin_document()
             continue
-        cells = line.split("\t")
-        if len(cells) != len(CONLLU_COLUMNS):
-            raise source.error(
-                number,
-                f"{counted(len(cells), 'column')}; a word of CoNLL-U has {len(CONLLU_COLUMNS)}, "
-                "separated by single tabs.",
-            )
+        cells = conllu_cells(line, number, source)
         id = _CONLLU_ID.fullmatch(cells[0])
         if id is None:
             raise source.error(

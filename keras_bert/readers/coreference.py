@@ -14,14 +14,8 @@ from itertools import chain
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.conll import CONLLU_COLUMNS, looks_like_conllu
-from keras_bert.readers.sources import (
-    ExampleSource,
-    TextFile,
-    is_json_object,
-    is_text_file,
-    open_records,
-)
+from keras_bert.readers.conll import conllu_cells, looks_like_conllu
+from keras_bert.readers.sources import ExampleSource, open_objects
 from keras_bert.readers.spans import LabelledSpan, SpannedWords, joined, labelled_span, words_of
 
 _BEGIN, _END = "#begin document", "#end document"
@@ -49,17 +43,12 @@ class CoreferenceSource(ExampleSource):
     columns = None
 
     def __init__(self, data, *, need_clusters=True):
+        records = open_objects(data, item="document", as_record=_as_record, comment="#")
+        super().__init__(records)
         self._need_clusters = need_clusters
         self._skipped = Counter()
-        if is_text_file(data):
-            super().__init__(TextFile(data))
-            examples = self._of_file()
-        else:
-            records = open_records(data, item="document", as_record=_as_record)
-            super().__init__(records)
-            examples = self._of_objects(records)
-            self.description = f"{self.name}: {self._records.format}"
-        self._set_examples(examples)
+        read = self._of_file if self.kind is None else self._of_objects
+        self._set_examples(read(records))
 
     def notes(self):
         return [
@@ -67,16 +56,10 @@ class CoreferenceSource(ExampleSource):
             for reason, count in self._skipped.items()
         ]
 
-    def _of_file(self):
-        lines = self._records.lines()
-        head = self._records.first_lines(lines, comment="#")
-        number, line = head[-1]
-        lines = chain(head, lines)
-        if is_json_object(line):
-            self.kind = self._records.kind = "jsonl"
-            self.description = f"{self.name}: JSON Lines, one document per line"
-            return self._of_objects(self._records.json_objects(lines))
-        if any(line.startswith(_BEGIN) for _, line in head):
+    def _of_file(self, file):
+        number, line = file.head[-1]
+        lines = chain(file.head, file.rest)
+        if any(line.startswith(_BEGIN) for _, line in file.head):
             self.kind, self.description = "conll", f"{self.name}: CoNLL-2012"
             return self._of_2012(lines)
         if looks_like_conllu(line):
@@ -144,13 +127,7 @@ class CoreferenceSource(ExampleSource):
                 continue
             if not line.strip():
                 continue
-            cells = line.split("\t")
-            if len(cells) != len(CONLLU_COLUMNS):
-                raise self.error(
-                    number,
-                    f"{counted(len(cells), 'column')}; a word of CoNLL-U has "
-                    f"{len(CONLLU_COLUMNS)}, separated by single tabs.",
-                )
+            cells = conllu_cells(line, number, self)
             if "-" in cells[0]:  # of several words, which follow
                 continue
             document = document or _Document(self, number)
@@ -170,6 +147,12 @@ class CoreferenceSource(ExampleSource):
             yield from document.finish(number)
 
     def _of_objects(self, records):
+        if self.kind != "given":
+            each = f"one document per {records.location}"
+            self.description = f"{self.name}: {records.format}, {each}"
+        return self._of_records(records)
+
+    def _of_records(self, records):
         for line, record in records:
             text, words, starts = words_of(record, line, self)
             clusters = record.get("clusters")

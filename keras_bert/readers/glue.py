@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import check_output_file, new_file, write_text
+from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
+from keras_bert.base.ownership import check_output_file
 from keras_bert.readers.columns import Columns
 
 _ENTAILMENT = ("entailment", "not_entailment")

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.labels import score
 from keras_bert.readers.sources import is_file, open_records
-from keras_bert.readers.texts import PAIR, TextSource
+from keras_bert.readers.texts import PAIR, TextSource, score
 
 _MARK = re.compile(r"\*\*(.+?)\*\*|<strong>(.+?)</strong>")
 # Separates the word from its sense, as in the sense keys of WordNet.

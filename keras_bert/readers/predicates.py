@@ -16,13 +16,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
-from keras_bert.readers.sources import (
-    ExampleSource,
-    TextFile,
-    is_json_object,
-    is_text_file,
-    open_records,
-)
+from keras_bert.readers.sources import ExampleSource, open_objects
 from keras_bert.readers.spans import LabelledSpan, labelled_span, words_of
 
 # The role of the predicate itself.
@@ -60,27 +54,15 @@ class PredicateSource(ExampleSource):
     columns = None
 
     def __init__(self, data, *, need_tags=True):
+        records = open_objects(data, item="sentence", as_record=_as_record, comment="#begin")
+        super().__init__(records)
         self._need_tags = need_tags
-        if is_text_file(data):
-            super().__init__(TextFile(data))
-            examples = self._of_file()
-        else:
-            records = open_records(data, item="sentence", as_record=_as_record)
-            super().__init__(records)
-            examples = self._of_objects(records, records.sample)
-        self._set_examples(examples)
+        read = self._of_conll if self.kind is None else self._of_objects
+        self._set_examples(read(records))
 
-    def _of_file(self):
-        lines = self._records.lines()
-        head = self._records.first_lines(lines, comment="#begin")
-        number, line = head[-1]
-        lines = chain(head, lines)
-        if is_json_object(line):
-            self.kind = self._records.kind = "jsonl"
-            objects = self._records.json_objects(lines)
-            first = next(objects)
-            return self._of_objects(chain([first], objects), [first])
+    def _of_conll(self, file):
         self.kind = "conll"
+        number, line = file.head[-1]
         cells = line.split()
         is_2012 = len(cells) >= _SHORTEST_2012 and cells[1].isdecimal() and cells[2].isdecimal()
         if len(cells) < 2:
@@ -95,7 +77,7 @@ class PredicateSource(ExampleSource):
         read = self._of_2012 if is_2012 else self._of_2005
         return (
             example
-            for document, number, rows in self._sentences(lines)
+            for document, number, rows in self._sentences(chain(file.head, file.rest))
             for example in read(rows, number, document)
         )
 
@@ -184,13 +166,12 @@ class PredicateSource(ExampleSource):
             raise self.error(begin + opened[0], f"the argument ({opened[1]}* is not closed.")
         return tuple(tags_of(spans, len(cells), BIO))
 
-    def _of_objects(self, records, sample):
-        keys = sample[0][1] if sample else {}
-        self.labelled = any("tags" in record for _, record in sample)
+    def _of_objects(self, records):
+        self.labelled = any("tags" in record for _, record in records.sample)
         if self.kind != "given":
             tags = 'tags in "tags"' if self.labelled else "no tags"
-            words = "words" if "words" in keys else "text"
-            self.description = f'{self.name}: {self._records.format}, words in "{words}", {tags}'
+            words = "words" if "words" in records.sample[0][1] else "text"
+            self.description = f'{self.name}: {records.format}, words in "{words}", {tags}'
         return self._of_records(records)
 
     def _of_records(self, records):

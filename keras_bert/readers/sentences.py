@@ -1,9 +1,8 @@
 """Sentences whose words have a tag each: from CoNLL, CoNLL-U, JSON Lines, tfds or Python."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
 
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import column_index
@@ -19,11 +18,8 @@ from keras_bert.readers.sources import (
     SAMPLE_LINES,
     Example,
     ExampleSource,
-    TextFile,
-    is_json_object,
     is_text,
-    is_text_file,
-    open_records,
+    open_objects,
 )
 
 WORD_KEYS = ("words", "tokens")
@@ -46,14 +42,12 @@ class TaggedWords(Example):
         starts: where each word begins in `text`, in characters; None where there is no text.
     """
 
-    line: int
     words: tuple[str, ...] | None
     tags: tuple[str, ...] | None = None
     lines: tuple[int, ...] | None = None
     document: int = 0
     text: str | None = None
     starts: tuple[int, ...] | None = None
-    source: Any = field(default=None, compare=False, repr=False)
 
     def line_of(self, word):
         """The line of a word, given by its number."""
@@ -102,23 +96,19 @@ class TaggedSource(ExampleSource):
         need_tags=True,
         pretokenized=False,
     ):
+        records = open_objects(data, item=self.ITEM, as_record=self._as_record, comment="#")
+        super().__init__(records, word_column=word_column, tag_column=tag_column)
         self._need_tags = need_tags
         self._pretokenized = pretokenized
         columns = {"word": word_column, "tag": tag_column}
-        if is_text_file(data):
-            super().__init__(TextFile(data))
-            examples = self._of_file(columns, labels=labels, schema=schema)
+        if self.kind is None:
+            examples = self._of_file(records, columns, labels=labels, schema=schema)
         else:
-            records = open_records(data, item=self.ITEM, as_record=self._as_record)
-            super().__init__(records)
-            if self.kind == "given":
-                records.reject_columns(word_column=word_column, tag_column=tag_column)
-            examples = self._of_objects(records, records.sample, **columns)
+            examples = self._of_objects(records, **columns)
         self._set_examples(examples)
 
-    def _of_file(self, columns, *, labels, schema):
-        lines = self._records.lines()
-        head = self._records.first_lines(lines, comment="#")
+    def _of_file(self, file, columns, *, labels, schema):
+        head, lines = file.head, file.rest
         is_table = self._need_tags or any(column is not None for column in columns.values())
         self.kind = self._kind_of(head, lines, labels=labels, is_table=is_table)
         if self.kind == "conll":
@@ -127,11 +117,6 @@ class TaggedSource(ExampleSource):
         lines = chain(head, lines)
         if self.kind == "conllu":
             return self._of_conllu(lines, **columns)
-        if self.kind == "jsonl":
-            self._records.kind = self.kind
-            objects = self._records.json_objects(lines)
-            first = next(objects)
-            return self._of_objects(chain([first], objects), [first], **columns)
         self.labelled = False
         how = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
         self.description = f"{self.name}: plain lines, one sentence per line, {how}"
@@ -141,8 +126,6 @@ class TaggedSource(ExampleSource):
 
     def _kind_of(self, head, lines, *, labels, is_table):
         _, line = head[-1]
-        if is_json_object(line):
-            return "jsonl"
         if looks_like_conllu(line):
             return "conllu"
         if is_table or "\t" in line.strip():
@@ -180,12 +163,12 @@ class TaggedSource(ExampleSource):
         for words, tags, lines, document in sentences:
             yield TaggedWords(lines[0], words, tags, lines, document, source=self)
 
-    def _of_objects(self, records, sample, *, word, tag):
+    def _of_objects(self, records, *, word, tag):
         """The examples of dictionaries, whose keys are chosen by the first of them."""
         if self.kind == "given":
-            self.labelled = any("tags" in record for _, record in sample)
+            self.labelled = any("tags" in record for _, record in records.sample)
             return self._of_keys(records, WORD_KEYS[0], TAG_KEYS[0])
-        number, keys = sample[0]
+        number, keys = records.sample[0]
         word = word or next((key for key in WORD_KEYS if key in keys), WORD_KEYS[0])
         tag = tag or next((key for key in TAG_KEYS if key in keys), TAG_KEYS[0])
         for what, key in (("word", word), ("tag", tag)):
@@ -203,7 +186,7 @@ class TaggedSource(ExampleSource):
         self.labelled = tag in keys
         words = f'words in "{word}"' if word in keys else f'text in "{TEXT_KEY}"'
         tags = f'tags in "{tag}"' if self.labelled else "no tags"
-        self.description = f"{self.name}: {self._records.format}, {words}, {tags}"
+        self.description = f"{self.name}: {records.format}, {words}, {tags}"
         return self._of_keys(records, word, tag)
 
     def _of_keys(self, records, word, tag):

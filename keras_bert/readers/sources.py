@@ -7,27 +7,26 @@ import codecs
 import contextlib
 import csv
 import gzip
-import os
 import re
 import sys
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json, read_json
+from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted
-from keras_bert.readers.arrow import ArrowTable, is_parquet, is_saved_dataset
-from keras_bert.records.tfds_folders import (
-    INFO,
-    PREFIX,
-    latest_version,
-    not_prepared,
-    parse_tfds_name,
-    shard_paths,
-    split_info,
+from keras_bert.readers.datasets import (
+    ArrowTable,
+    TfdsSplit,
+    is_parquet,
+    is_saved_dataset,
+    with_names,
 )
+from keras_bert.records.tfds_folders import PREFIX
 
 STANDARD_INPUT = "-"
 # How many lines are read before the format and the columns are decided.
@@ -35,11 +34,15 @@ SAMPLE_LINES = 1000
 # A whole SQuAD file may be one line; a file without line ends must not fill the memory.
 _LONGEST_LINE = 256 << 20
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
-is_text = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
+_IS_TEXT = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 _CSV_NAMES = (".csv", ".csv.gz")
 _LEAST_OF_ONE_WIDTH = 0.9
-_UNKNOWN_LABEL = -1  # of a test split whose labels nobody has
+
+
+def is_text(value):
+    """Whether a value is a string, without a NUL or half a surrogate pair."""
+    return isinstance(value, str) and _IS_TEXT(value) is not None
 
 
 def is_file(data):
@@ -79,11 +82,21 @@ def open_records(
             data, may_be_csv=may_be_csv, header_names=header_names, skip_invalid=skip_invalid
         )
     if is_file(data):
-        return (TfdsRecords if str(data).startswith(PREFIX) else ArrowRecords)(str(data))
+        return DatasetRecords(str(data))
     items = items_of(data)
     if tables and items and all(isinstance(each, Mapping) for each in items):
         return GivenTable(items, class_labels=_class_names(data))
     return GivenRecords(items, item=item, as_record=as_record)
+
+
+def open_objects(data, *, item, as_record, comment):
+    """As `open_records`, for dictionaries that no table in a text file can hold.
+
+    A text file is a `DetectedFile`: of another format than JSON where its `kind` is None.
+    """
+    if is_text_file(data):
+        return DetectedFile(data, comment=comment)
+    return open_records(data, item=item, as_record=as_record)
 
 
 def items_of(data):
@@ -96,7 +109,7 @@ def items_of(data):
             f"data[{next(iter(data))!r}]."
         )
     if hasattr(data, "column_names") and hasattr(data, "features"):
-        return [_with_names(row, _class_names(data)) for row in data]
+        return [with_names(row, _class_names(data)) for row in data]
     if not isinstance(data, Iterable):
         raise InputError(
             "Expected a file, a table in memory or a sequence of examples. Received: "
@@ -113,17 +126,6 @@ def _class_names(data):
     each = features.items() if isinstance(features, Mapping) else ()
     each = {column: getattr(feature, "feature", feature) for column, feature in each}
     return {column: feature.names for column, feature in each.items() if hasattr(feature, "names")}
-
-
-def _with_names(row, class_names):
-    return {k: _named(v, class_names[k]) if k in class_names else v for k, v in row.items()}
-
-
-def _named(value, names):
-    """The name of a label that is given as a number, or the names of a list of them."""
-    if isinstance(value, list):
-        return [_named(each, names) for each in value]
-    return names[value] if value not in (None, _UNKNOWN_LABEL) else None
 
 
 def _plain(value):
@@ -144,7 +146,9 @@ class Records:
 
     Attributes:
         name: what errors begin with.
-        kind: "tsv", "csv", "lines", "jsonl", "tfds", "arrow", "table" or "given".
+        kind: "tsv", "csv", "lines", "jsonl", "tfds", "arrow", "table" or "given"; None of a file
+            whose format is another.
+        format: the format in words.
         sample: the first records, read at opening.
         width: the number of cells; None where records are dictionaries.
         skipped: how many lines were left out so far.
@@ -158,14 +162,6 @@ class Records:
     calls_columns = "keys"
     skipped = 0
     class_labels = ()
-
-    @property
-    def format(self):
-        """The format in words."""
-        words = {"jsonl": "JSON Lines", "tfds": "a prepared tfds split", "lines": "plain lines"}
-        if self.location == "item":
-            return "a JSON array"
-        return words.get(self.kind, self.kind.upper())
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
@@ -198,12 +194,6 @@ class GivenRecords(Records):
             return super().error(line, message)
         return InputError(f"{self._item.capitalize()} {line} of those given: {message}")
 
-    def reject_columns(self, **columns):
-        """Raises InputError where one of these settings of files has a value."""
-        for name, value in columns.items():
-            if value is not None:
-                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
-
 
 class GivenTable(Records):
     """The rows of a table in memory, as dictionaries; a location is the number of a row, from 1."""
@@ -219,10 +209,7 @@ class GivenTable(Records):
             (n, {k: _or_none(v) for k, v in row.items()}) for n, row in enumerate(rows, 1)
         ]
         self._rest = ()
-
-    @property
-    def format(self):
-        return f"{counted(len(self.sample), 'row')} in memory"
+        self.format = f"{counted(len(self.sample), 'row')} in memory"
 
 
 def _or_none(value):
@@ -267,6 +254,12 @@ class TextFile(Records):
                         raise self._encoding_error(number, "the file is UTF-16", "UTF-16")
                     line = line.removeprefix(codecs.BOM_UTF8)
                 yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+
+    @property
+    def format(self):
+        if self.location == "item":
+            return "a JSON array"
+        return {"jsonl": "JSON Lines", "lines": "plain lines"}.get(self.kind, self.kind.upper())
 
     def first_lines(self, lines, *, comment=None):
         """The lines up to the first that is neither empty nor begins with `comment`."""
@@ -358,7 +351,32 @@ def is_json_object(line):
         return line.lstrip("{ ").startswith('"')
 
 
-class Table(TextFile):
+class DetectedFile(TextFile):
+    """A text file that is JSON Lines or a JSON array, or else of another format.
+
+    Args:
+        path: a path, or `-`.
+        comment: how lines begin by which the format is not detected.
+        sampled: how many JSON objects are read at opening.
+
+    Attributes:
+        head: the lines up to the first that is neither empty nor a comment, as (number, line).
+        rest: an iterator over the lines after these; the records have read it where it is JSON.
+    """
+
+    def __init__(self, path, *, comment=None, sampled=1):
+        super().__init__(path)
+        self.rest = self.lines()
+        self.head = self.first_lines(self.rest, comment=comment)
+        if is_json_object(self.head[-1][1]):
+            self.kind = "jsonl"
+            self._rest = self.json_objects(chain(self.head, self.rest))
+            self.sample = list(islice(self._rest, sampled))
+            if not self.sample:
+                raise InputError(f"{self.name} is an empty JSON array. Expected objects in it.")
+
+
+class Table(DetectedFile):
     """The records of a file whose format is detected from its content.
 
     A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
@@ -381,18 +399,14 @@ class Table(TextFile):
     """
 
     def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
-        super().__init__(path)
-        lines = self.lines()
-        head = self.first_lines(lines)
-        _, line = head[-1]
-        if is_json_object(line):
-            self.kind, self._rest = "jsonl", self.json_objects(chain(head, lines))
-        else:
-            self._detect(line, head, lines, may_be_csv, header_names, skip_invalid)
-        # Plain lines need no sample, so that a pipe is answered line by line.
-        self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
+        super().__init__(path, sampled=SAMPLE_LINES)
+        if self.kind is None:
+            self._detect(self.head, self.rest, may_be_csv, header_names, skip_invalid)
+            # Plain lines need no sample, so that a pipe is answered line by line.
+            self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
 
-    def _detect(self, line, head, lines, may_be_csv, header_names, skip_invalid):
+    def _detect(self, head, lines, may_be_csv, header_names, skip_invalid):
+        _, line = head[-1]
         is_named = self.name.casefold().endswith(_CSV_NAMES)
         delimiter = None
         if "\t" in line:
@@ -463,131 +477,26 @@ def _delimiter(lines):
     return best if best is not None and widths[best] > 1 else None
 
 
-class ArrowRecords(Records):
-    """The rows of a Parquet file, or of a folder that `datasets` saved to disk, as dictionaries.
+class DatasetRecords(Records):
+    """The rows of a Parquet file, of a folder that `datasets` saved, or of a prepared tfds split.
 
-    A class label is its name, None where it is unknown. A location is the number of a row, from 1.
+    They are dictionaries, in which a class label is its name, None where it is unknown. A location
+    is the number of a row (of tfds, a record), from 1.
     """
-
-    kind = "arrow"
-    location = "row"
-    calls_columns = "columns"
-
-    def __init__(self, path):
-        self.name = path
-        self._table = ArrowTable(path)
-        self.class_labels = names = self._table.class_names
-        self._rest = enumerate((_with_names(row, names) for row in self._table.rows()), start=1)
-        self.sample = list(islice(self._rest, 1))
-        if not self.sample:
-            raise InputError(f"{path} has no rows.")
-
-    @property
-    def format(self):
-        return self._table.format
-
-
-_FEATURES = "features.json"
-
-
-class TfdsRecords(Records):
-    """The records of a prepared TensorFlow Dataset, `tfds:NAME/CONFIG:SPLIT`.
-
-    Its folder of TFRecord shards is read from disk: nothing is downloaded, and tensorflow-datasets
-    need not be installed.
-
-    A record is a dictionary by the feature's name (`answers/text` of a feature inside another). A
-    text is a str, a number an int or a float, a class its label's name (None where it is unknown),
-    and a sequence a list of these. A location is the number of the record, from 1.
-    """
-
-    kind = "tfds"
-    location = "record"
-    calls_columns = "features"
 
     def __init__(self, name):
         self.name = name
-        dataset = parse_tfds_name(name)
-        version = dataset.version or latest_version(_prepared_versions(dataset.folder))
-        if version is None:
-            raise not_prepared(name, dataset.folder)
-        folder = Path(dataset.folder) / version
-        if not (folder / INFO).exists():
-            raise not_prepared(name, dataset.folder)
-        info = read_json(folder / INFO)
-        paths = shard_paths(info, split_info(info, dataset.split, folder=folder), folder=folder)
-        for path in paths:
-            if not os.path.exists(path):
-                raise InputError(f"{path} is missing. Prepare the dataset {name} again.")
-        features = read_json(folder / _FEATURES).get("featuresDict", {}).get("features", {})
-        self.class_labels = [name for name, about in features.items() if _is_class(about)]
-        self._rest = self._read(paths, dict(_feature_readers(features, folder)))
+        if name.startswith(PREFIX):
+            self.kind, self.location, self.calls_columns = "tfds", "record", "features"
+            table = TfdsSplit(name)
+        else:
+            self.kind, self.location, self.calls_columns = "arrow", "row", "columns"
+            table = ArrowTable(name)
+        self.format, self.class_labels = table.format, table.class_labels
+        self._rest = enumerate(table.rows(), start=1)
         self.sample = list(islice(self._rest, 1))
         if not self.sample:
-            raise InputError(f"{name} has no records.")
-
-    def _read(self, paths, readers):
-        import tensorflow as tf
-
-        number = 0
-        try:
-            for record in tf.data.TFRecordDataset(paths).as_numpy_iterator():
-                number += 1
-                features = tf.train.Example.FromString(record).features.feature
-                yield number, {name: read(features[name]) for name, read in readers.items()}
-        except (tf.errors.OpError, ValueError) as error:
-            reason = str(getattr(error, "message", error)).splitlines()[0][:200]
-            raise InputError(f"{self.name}, after record {number}: damaged ({reason}).") from None
-
-
-def _is_class(about):
-    return "classLabel" in about or str(about.get("pythonClassName", "")).endswith("ClassLabel")
-
-
-def _feature_readers(features, folder, *, prefix="", in_list=False):
-    """Yields (name, function from a `tf.train.Feature` to its value) for every leaf.
-
-    `features` are those of `features.json`; a feature inside another has both names.
-    """
-    for name, about in features.items():
-        full = f"{prefix}{name}"
-        sequence = about.get("sequence")
-        inner = sequence["feature"] if sequence else about
-        is_list = in_list or bool(sequence)
-        nested = inner.get("featuresDict")
-        if nested is not None:
-            yield from _feature_readers(
-                nested["features"], folder, prefix=f"{full}/", in_list=is_list
-            )
-            continue
-        labels = None
-        if _is_class(inner):
-            path = folder / f"{full.replace('/', '-')}.labels.txt"
-            labels = path.read_text(encoding="utf-8").splitlines() if path.exists() else None
-        yield full, _feature_reader(labels, is_list=is_list)
-
-
-def _feature_reader(labels, *, is_list):
-    def plain(value):
-        if isinstance(value, bytes):
-            return value.decode("utf-8", errors="replace")
-        if value == _UNKNOWN_LABEL and labels is not None:
-            return None
-        return labels[value] if labels is not None and 0 <= value < len(labels) else value
-
-    def read(feature):
-        kind = feature.WhichOneof("kind")
-        values = [plain(value) for value in getattr(feature, kind).value] if kind else []
-        return values if is_list else (values[0] if values else None)
-
-    return read
-
-
-def _prepared_versions(folder):
-    try:
-        return [version.name for version in Path(folder).iterdir() if (version / INFO).exists()]
-    except OSError:
-        return []
+            raise InputError(f"{name} has no {self.location}s.")
 
 
 def records_of_columns(columns):
@@ -604,7 +513,8 @@ class ExampleSource:
     A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, or a
     sequence. Examples of files are read when they are reached, and raise their InputErrors then.
     Those of a sequence are read at opening, and may be iterated again; an item of another type
-    raises ValueError. Settings of columns are for files only.
+    raises ValueError. Settings of columns are for files only: `settings` are those that were given,
+    or None.
 
     Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user on how a
     file is read.
@@ -612,9 +522,12 @@ class ExampleSource:
 
     description = ""
 
-    def __init__(self, records):
+    def __init__(self, records, **settings):
         self._records = records
         self.name, self.kind = records.name, records.kind
+        for name, value in settings.items() if self.kind == "given" else ():
+            if value is not None:
+                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
 
     def __iter__(self):
         return iter(self._examples)
@@ -640,10 +553,12 @@ class ExampleSource:
         return text
 
 
+@dataclass(frozen=True, slots=True)
 class Example:
-    """What examples have in common; each has a `line`, where it is in its `source`."""
+    """What examples have in common: where each is in its `source`, a number or in words."""
 
-    __slots__ = ()
+    line: int | str
+    source: Any = field(default=None, kw_only=True, compare=False, repr=False)
 
     def error(self, message):
         """The InputError that names the location of the example."""

@@ -8,17 +8,15 @@ or character, after the span.
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import parse_fields
-from keras_bert.readers.labels import check_known
+from keras_bert.readers.columns import COUNT, ERROR, REPAIR, parse_fields
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.readers.sources import (
     Example,
     ExampleSource,
@@ -26,6 +24,7 @@ from keras_bert.readers.sources import (
     open_records,
     records_of_columns,
 )
+from keras_bert.readers.texts import check_known
 
 _BETWEEN_COLUMNS = "|"
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
@@ -64,13 +63,11 @@ class SpannedWords(_Spanned):
         document: the number of its document in the source, from 0.
     """
 
-    line: int
     text: str
     words: tuple[str, ...] | None = None
     starts: tuple[int, ...] | None = None
     spans: tuple[LabelledSpan, ...] | None = None
     document: int = 0
-    source: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +78,12 @@ class SpanPair(_Spanned):
     has the other attributes.
     """
 
-    line: int
     text: str
     words: tuple[str, ...] | None
     starts: tuple[int, ...] | None
     head: LabelledSpan
     tail: LabelledSpan
     label: str | None = None
-    source: Any = field(default=None, compare=False, repr=False)
 
 
 class SpanSource(TaggedSource):
@@ -133,13 +128,14 @@ class SpanSource(TaggedSource):
     def notes(self):
         return self._invalid_tags.notes()
 
-    def _of_objects(self, records, sample, *, word, tag):
+    def _of_objects(self, records, *, word, tag):
+        sample = records.sample
         keys = sample[0][1] if sample else {}
         self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in sample)
         elif not self.labelled and (self.kind != "jsonl" or (tag or TAG_KEYS[0]) in keys):
-            return super()._of_objects(records, sample, word=word, tag=tag)
+            return super()._of_objects(records, word=word, tag=tag)
         else:
             for name, column in (("word_column", word), ("tag_column", tag)):
                 if column is not None:
@@ -149,7 +145,7 @@ class SpanSource(TaggedSource):
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
             spans = "spans" if self.labelled else "no spans"
-            self.description = f"{self.name}: {self._records.format}, {words}, {spans}"
+            self.description = f"{self.name}: {records.format}, {words}, {spans}"
         self._has_tags = False
         return self._of_spans(records)
 
@@ -239,7 +235,7 @@ def spanned_words(record, line, *, source, need_spans):
 def words_of(record, line, source):
     """(text, words or None, where each begins in the text or None) of a dictionary."""
     words, text = record.get("words"), record.get("text")
-    if text is not None and not _is_text(text):
+    if text is not None and not is_text(text):
         raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
     if words is None:
         if text is None:
@@ -247,7 +243,7 @@ def words_of(record, line, source):
                 line, f'no "words" and no "text" among the keys ({listed(record)}); give either.'
             )
         return text, None, None
-    if not isinstance(words, list | tuple) or not all(_is_text(word) and word for word in words):
+    if not isinstance(words, list | tuple) or not all(is_text(word) and word for word in words):
         raise source.error(line, '"words" should be a list of strings, none of them empty.')
     words = tuple(words)
     if text is None:
@@ -290,7 +286,7 @@ def labelled_span(span, line, source, *, text, words, what="the span"):
         raise source.error(
             line, f'{shown} should be [start, end, "label"], with start and end whole numbers.'
         )
-    if not (label is None or _is_text(label) and label.strip()):
+    if not (label is None or is_text(label) and label.strip()):
         raise source.error(line, f"{shown} has a label that is not a text.")
     start, end = span
     unit, count = ("character", len(text)) if words is None else ("word", len(words))
@@ -308,10 +304,6 @@ def labelled_span(span, line, source, *, text, words, what="the span"):
     return LabelledSpan(start, end, label.strip() if label else None)
 
 
-def _is_text(value):
-    return isinstance(value, str) and is_text(value)
-
-
 class SpanPairSource(ExampleSource):
     """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
 
@@ -325,13 +317,11 @@ class SpanPairSource(ExampleSource):
 
     def __init__(self, data, *, need_labels=True, labels=None, unknown_labels=COUNT, fields=None):
         records = open_records(data, item="pair", as_record=_pair_record)
-        super().__init__(records)
+        super().__init__(records, fields=fields)
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
         self._fields = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
-        if self.kind == "given":
-            records.reject_columns(fields=fields)
-        else:
+        if self.kind != "given":
             self.description = f"{self.name}: {records.format}, pairs of spans"
         if records.width is not None:
             raise InputError(

@@ -4,9 +4,9 @@ The layout is that of Rajpurkar et al. 2016 and, with questions that have no ans
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
@@ -49,12 +49,10 @@ class Question(Example):
     None.
     """
 
-    line: str
     question: str
     context: str
     answers: tuple[GoldAnswer, ...] | None
     id: str | None = None
-    source: Any = field(default=None, compare=False, repr=False)
 
     @property
     def located(self):
@@ -83,28 +81,22 @@ class QuestionSource(ExampleSource):
         self._moves = wrong_offsets == "move"
         self._key = dict(zip(_PARTS, _PARTS, strict=True)) | parse_fields(fields, known=_PARTS)
         if is_text_file(data):
-            super().__init__(TextFile(data))
-            examples = self._of_file(fields)
+            file = TextFile(data)
+            super().__init__(file)
+            examples = self._of_file(file, fields)
         else:
             records = open_records(data, item="question", as_record=_as_record)
-            super().__init__(records)
-            if self.kind == "given":
-                records.reject_columns(fields=fields)
-            else:
-                self.description = (
-                    f"{self.name}: {records.format}, a question and its context per record"
-                )
-            examples = self._of_records(records)
+            super().__init__(records, fields=fields)
+            examples = self._of_objects(records)
         self._set_examples(examples)
 
-    def _of_file(self, fields):
-        lines = self._records.lines()
-        first = self._records.first_lines(lines)[-1]
+    def _of_file(self, file, fields):
+        lines = file.lines()
+        first = file.first_lines(lines)[-1]
         record = _object(first[1])
         if record is not None and "data" not in record:
-            self.kind = "jsonl"
-            self.description = f"{self.name}: JSON Lines, a question and its context per line"
-            return self._of_records(self._records.json_objects(chain([first], lines)))
+            self.kind = file.kind = "jsonl"
+            return self._of_objects(file.json_objects(chain([first], lines)))
         if fields is not None:
             raise InputError(
                 f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
@@ -128,6 +120,12 @@ class QuestionSource(ExampleSource):
                 "with a question and its context per line."
             ) from None
         return whole if isinstance(whole, dict) else {}
+
+    def _of_objects(self, objects):
+        if self.kind != "given":
+            each = f"a question and its context per {self._records.location}"
+            self.description = f"{self.name}: {self._records.format}, {each}"
+        return self._of_records(objects)
 
     def _of_records(self, records):
         key = self._key["answers"]
@@ -162,7 +160,7 @@ class QuestionSource(ExampleSource):
         id = record.get(self._key["id"])
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
-        if not isinstance(id, str | None) or not is_text(id or ""):
+        if id is not None and not is_text(id):
             raise self.error(place, f'"{self._key["id"]}" should be a string or a number.')
         if id is not None:
             place = f"{place}, id {id}"

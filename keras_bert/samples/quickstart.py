@@ -23,14 +23,13 @@ from keras_bert.base.files import (
     NotJson,
     clear_leftovers_in,
     delete,
-    held_names,
-    owned,
     parse_json,
     read_small,
     system_errors,
     write_json,
 )
 from keras_bert.base.formatting import counted, listed, percent
+from keras_bert.base.ownership import held_names, owned
 from keras_bert.base.settings import Settings, setting, takes
 from keras_bert.base.signals import says
 from keras_bert.samples.texts import PACKAGES, write_docstrings, write_manual

@@ -5,7 +5,7 @@ import typing
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
-from keras_bert.readers.settings import (
+from keras_bert.readers.columns import (
     TextFileSettings,
     column_setting,
     fields_setting,

@@ -93,6 +93,7 @@ class ByteLevelVocabulary(BpeVocabulary):
     algorithm = "byte-level-bpe"
     lowercase = False
     UNKNOWN = None
+    HAS_UNKNOWN_TEXT = False
     VERSION = "#version: 0.2"
 
     def __init__(
@@ -139,12 +140,6 @@ class ByteLevelVocabulary(BpeVocabulary):
         return np.array(
             [bool(own) and not _text(own).strip(WHITE_SPACE) for own in self._bytes], np.bool_
         )
-
-    @cached_property
-    def stands_alone(self):
-        alone = np.zeros(len(self), dtype=np.bool_)
-        alone[self.special_ids] = True
-        return alone
 
     @cached_property
     def starts_word(self):

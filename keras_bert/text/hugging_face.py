@@ -15,6 +15,7 @@ from keras_bert.text.gpt_vocabularies import (
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
+    CONFIG_FILE,
     CONTINUATION_PREFIX,
     END_OF_WORD,
     MAX_WORD_LENGTH,
@@ -58,266 +59,323 @@ _CLASS_TOKENS = {
 }
 
 
-def _class_name(config):
-    """The class that a `tokenizer_config.json` names, or None."""
-    return str(config.get("tokenizer_class") or "").removesuffix("Fast") or None
+class TokenizerFolder:
+    """What Hugging Face's files in a folder say of its vocabulary and tokenizer.
 
-
-def bpe_of(config, tokenizer, ids, merges, *, sources, folder):
-    """A vocabulary of byte-pair encoding, and the class of transformers that its folder is for.
+    Methods raise `InputError` where the files contradict each other or the vocabulary, or ask for
+    ids that this library does not give.
 
     Args:
-        config, tokenizer: `tokenizer_config.json` and `tokenizer.json`; {} for no file.
-        ids: token -> id, unchecked, with the tokens that the folder adds.
-        merges: pairs of tokens.
-        sources: the names of the files of the two, for errors.
-        folder: the folder in errors.
-
-    Raises `InputError` where they are not a vocabulary, or are for other words than those that the
-    vocabulary's class splits a text into.
+        folder: its path.
+        config, tokenizer, added: the objects of its `tokenizer_config.json`, `tokenizer.json` and
+            `added_tokens.json`; {} for no file.
     """
-    name, kind = _class_name(config), class_of_bpe(ids, source=sources[0])
-    if kind is BpeVocabulary and sources[0] == sources[1]:
-        raise InputError(
-            f"{folder} has no {' and no '.join(BpeVocabulary.FILES)}, which the vocabularies of "
-            "this library have."
-        )
-    if name not in _CLASS_TOKENS:
-        _check_bpe_steps(kind, tokenizer, source=f"{folder}/{TOKENIZER_FILE}")
-    is_own = kind is BpeVocabulary
-    if name is None and not is_own:
-        is_roberta = kind is ByteLevelVocabulary and {"<s>", "</s>", "<mask>"} <= ids.keys()
-        name = _GPT if kind is GptVocabulary else _ROBERTA if is_roberta else _GPT2
-    if is_own:
-        usual = BERT_TOKENS
-    else:
-        usual = _CLASS_TOKENS.get(name, SpecialTokens())
-        held = {role: token for role, token in usual.to_dict().items() if token in ids}
-        usual = SpecialTokens(**held)
-    special = special_tokens_of(config, source=folder, usual=usual)
-    options = {}
-    if kind is ByteLevelVocabulary:
-        options["prefix_space"] = prefix_space(tokenizer, config=config)
-    tokens = tokens_by_id(ids, source=sources[0], special_tokens=special)
-    kind.check_symbols(ids, special, name=sources[0])
-    try:
-        return kind(tokens, merges, special_tokens=special, **options), name
-    except InputError as error:
-        raise InputError(f"{sources[1]} does not fit {sources[0]}: {error}") from None
+
+    def __init__(self, folder, *, config, tokenizer, added):
+        self._folder, self._file = str(folder), f"{folder}/{TOKENIZER_FILE}"
+        self._config_file = f"{folder}/{CONFIG_FILE}"
+        self._config, self._tokenizer, self.added = config, tokenizer, added
+
+    def bpe(self, ids, merges, *, sources):
+        """A vocabulary of byte-pair encoding, and the class of transformers that it is for.
+
+        Args:
+            ids: token -> id, unchecked, with the tokens that the folder adds.
+            merges: pairs of tokens.
+            sources: the names of the files of the two, for errors.
+        """
+        name, kind = self._class_name, class_of_bpe(ids, source=sources[0])
+        if kind is BpeVocabulary and sources[0] == sources[1]:
+            raise InputError(
+                f"{self._folder} has no {' and no '.join(BpeVocabulary.FILES)}, which the "
+                "vocabularies of this library have."
+            )
+        if name not in _CLASS_TOKENS:
+            self._check_bpe_steps(kind)
+        is_own = kind is BpeVocabulary
+        if name is None and not is_own:
+            is_roberta = kind is ByteLevelVocabulary and {"<s>", "</s>", "<mask>"} <= ids.keys()
+            name = _GPT if kind is GptVocabulary else _ROBERTA if is_roberta else _GPT2
+        if is_own:
+            usual = BERT_TOKENS
+        else:
+            usual = _CLASS_TOKENS.get(name, SpecialTokens())
+            held = {role: token for role, token in usual.to_dict().items() if token in ids}
+            usual = SpecialTokens(**held)
+        special = self.special_tokens(usual)
+        options = {}
+        if kind is ByteLevelVocabulary:
+            options["prefix_space"] = prefix_space(self._tokenizer)
+            if self._class_name in _CLASS_TOKENS:
+                options["prefix_space"] = self._config.get("add_prefix_space") is True
+        tokens = tokens_by_id(ids, source=sources[0], special_tokens=special)
+        kind.check_symbols(ids, special, name=sources[0])
+        try:
+            return kind(tokens, merges, special_tokens=special, **options), name
+        except InputError as error:
+            raise InputError(f"{sources[1]} does not fit {sources[0]}: {error}") from None
+
+    def bpe_model(self):
+        """The ids and merges of a byte-pair encoding; None for another model."""
+        if self._model.get("type") != "BPE":
+            return None
+        merges = [
+            tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair)
+            for pair in _held(self._model, "merges", list, source=self._file)
+            if isinstance(pair, str | list)
+        ]
+        for number, pair in enumerate(merges, 1):
+            if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
+                raise InputError(
+                    f"{self._file}: merge {number} must be two tokens. Received: {pair!r}."
+                )
+        return self._ids(), merges
+
+    def wordpiece(self, special_tokens):
+        """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
+        model = self._model
+        prefix = model.get("continuing_subword_prefix")
+        if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
+            raise InputError(
+                f"{self._file} holds a tokenizer of type {model.get('type')}, continuing words "
+                f"with {prefix!r}. WordPiece with {CONTINUATION_PREFIX!r} was expected."
+            )
+        tokens = tokens_by_id(self._ids(), source=self._file, special_tokens=special_tokens)
+        return WordPieceVocabulary(tokens, special_tokens=special_tokens)
+
+    def special_tokens(self, usual=BERT_TOKENS):
+        """The `SpecialTokens` that the configuration names; `usual` where it names none."""
+        config, source = self._config, self._config_file
+        if config.get("tokenizer_class") == "BertJapaneseTokenizer":
+            raise InputError(
+                f"{source} asks for a BertJapaneseTokenizer, which splits words by a dictionary of "
+                "Japanese (MeCab). This library splits them as BERT does."
+            )
+        is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
+        extra = config.get("extra_special_tokens")
+        named = {**(extra if isinstance(extra, dict) else {}), **config}
+        tokens = {}
+        for field in dataclasses.fields(SpecialTokens):
+            default = getattr(usual, field.name)
+            token = named.get(f"{field.name}_token", default)
+            if token is None and is_bert:
+                token = default
+            token = token.get("content") if isinstance(token, dict) else token
+            if not isinstance(token, str | None):
+                raise InputError(f"{source}: {field.name}_token should be a string.")
+            tokens[field.name] = token
+        return SpecialTokens(**tokens)
+
+    def case(self, special_tokens):
+        """Whether the folder's model is uncased; None where that is not recorded."""
+        config, normalizers = self._config, self._normalizers()
+        bert = next((part for part in normalizers if part.get("type") == "BertNormalizer"), {})
+        self._check_wordpiece_steps(normalizers)
+        self.check_added(special_tokens)
+        for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
+            if not isinstance(config.get(key), bool | None):
+                raise InputError(
+                    f"{self._folder}: {key} is {config[key]!r}. It should be true or false."
+                )
+        recorded = config.get("do_lower_case", bert.get("lowercase"))
+        lowercase = recorded is not False
+        strip_accents = config.get("strip_accents", bert.get("strip_accents"))
+        if strip_accents not in (None, lowercase):
+            raise InputError(
+                f"{self._folder} asks for strip_accents={strip_accents} with "
+                f"do_lower_case={lowercase}. This tokenizer drops accents exactly when it "
+                "lowercases, as the original BERT does."
+            )
+        if not config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True)):
+            raise InputError(
+                f"{self._folder} asks for tokenize_chinese_chars=false. This tokenizer makes a "
+                "word of every CJK character, as the original BERT does."
+            )
+        return None if recorded is None else bool(recorded)
+
+    def check_added(self, special_tokens):
+        """Rejects tokens that the folder adds to its vocabulary."""
+        tokens = self._every_added().union(self.added)
+        if others := sorted(tokens.difference(special_tokens.tokens)):
+            shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
+            raise InputError(
+                f"{self._folder} adds {shown} to its special tokens, to be cut out of a text "
+                "before it is split into words. This tokenizer does not support that."
+            )
+
+    def check_tokens(self, vocabulary):
+        """Rejects a `tokenizer.json`, which transformers reads, with other ids than these."""
+        if not isinstance(self._model.get("vocab"), dict):
+            return  # there is no such file
+        theirs, ours = self._ids(), _vocab(vocabulary)
+        for token in [*ours, *theirs]:
+            if ours.get(token) != theirs.get(token):
+                ids = [
+                    f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)
+                ]
+                raise InputError(
+                    f"{self._folder}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} "
+                    "in tokenizer.json. Delete the file that is not this model's."
+                )
+        if vocabulary.algorithm != "wordpiece":
+            _, merges = self.bpe_model()
+            if list(vocabulary.merges) != merges:
+                raise InputError(
+                    f"{self._folder}: {vocabulary.FILES[1]} and tokenizer.json have other merges. "
+                    "Delete the file that is not this model's."
+                )
+
+    def template(self, vocabulary, *, name=None):
+        """The `Template` of the folder's tokenizer.json, or BERT's where it has none.
+
+        `name` is the class of transformers that it is for; RoBERTa's has a template of its own.
+        """
+        special = vocabulary.special_tokens
+        if name == _ROBERTA and special.cls is not None and special.sep is not None:
+            return _roberta_template(special.cls, special.sep)
+        steps = [_held(self._tokenizer, "post_processor", dict, source=self._file)]
+        if steps[0].get("type") == "Sequence":
+            steps = _held(steps[0], "processors", list, source=self._file)
+        # A step of type ByteLevel only moves offsets.
+        steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
+        if self._has_bert_class() or self._tokenizer.get("post_processor") is None:
+            return bert_template(special)
+        if not steps:
+            return PLAIN_TEMPLATE
+        try:
+            [step] = steps
+            template, ids = _template_of_step(step)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self._file}: post_processor puts special tokens around texts in an unsupported "
+                f"way ({error})."
+            ) from None
+        special = set(vocabulary.special_ids.tolist())
+        for token, id in ids.items():
+            if token not in vocabulary or vocabulary.id(token) != id or id not in special:
+                raise InputError(
+                    f"{self._file}: post_processor has the token {token!r} with the id {id}, which "
+                    "is not a special token of the vocabulary."
+                )
+        return template
+
+    def added_ids(self):
+        """Token -> id of the tokens that `tokenizer.json` adds."""
+        return {token["content"]: token.get("id") for token in self._added_tokens()}
+
+    @property
+    def _class_name(self):
+        """The class that the configuration names, or None."""
+        return str(self._config.get("tokenizer_class") or "").removesuffix("Fast") or None
+
+    def _has_bert_class(self):
+        return self._config.get("tokenizer_class") in _BERT_CLASSES
+
+    @property
+    def _model(self):
+        return _held(self._tokenizer, "model", dict, source=self._file)
+
+    @property
+    def _splitter(self):
+        return _held(self._tokenizer, "pre_tokenizer", dict, source=self._file)
+
+    def _normalizers(self):
+        """The normalization steps of `tokenizer.json`, a list of objects."""
+        normalizer = _held(self._tokenizer, "normalizer", dict, source=self._file)
+        parts = [normalizer] if normalizer else []
+        if "normalizers" in normalizer:
+            parts = _held(normalizer, "normalizers", list, source=self._file)
+        if not all(isinstance(part, dict) for part in parts):
+            raise InputError(f"{self._file}: normalizers should be a list of objects.")
+        return parts
+
+    def _check_bpe_steps(self, kind):
+        """Rejects byte-pair encoding of words, or with options, that are not those of its class."""
+        if not self._tokenizer or kind is BpeVocabulary:
+            return
+        model, splitter, normalizers = self._model, self._splitter, self._normalizers()
+        steps = [part.get("type") for part in (*normalizers, splitter)]
+        if kind is ByteLevelVocabulary:
+            expected, end = ["ByteLevel"], None
+            whole = splitter.get("use_regex") is not False
+        else:
+            expected, end = ["BertNormalizer", "BertPreTokenizer"], GPT_END_OF_WORD
+            [normalizer, *_] = [*normalizers, {}]
+            whole = normalizer.get("lowercase") is True and normalizer.get("strip_accents") in (
+                None,
+                True,
+            )
+        if steps != expected or not whole:
+            raise InputError(
+                f"{self._file} splits words by {', '.join(map(str, steps))} with other settings "
+                f"than {', '.join(expected)}, as OpenAI GPT's and GPT-2's tokenizers have them. "
+                "This tokenizer is not supported."
+            )
+        options = {"continuing_subword_prefix": None, "end_of_word_suffix": end, "dropout": None}
+        for name in (*options, "fuse_unk", "byte_fallback", "ignore_merges"):
+            if (model.get(name) or None) != options.get(name):
+                raise InputError(
+                    f"{self._file} asks for {name}={model[name]!r} in its model. Expected "
+                    f"{options.get(name)!r}: this tokenizer is not supported."
+                )
+
+    def _check_wordpiece_steps(self, normalizers):
+        """Rejects WordPiece over words that are not BERT's, as other programs learn it."""
+        if self._model.get("type") != "WordPiece" or self._has_bert_class():
+            return
+        steps = [part.get("type") for part in (*normalizers, self._splitter)]
+        if steps != ["BertNormalizer", "BertPreTokenizer"]:
+            raise InputError(
+                f"{self._file} splits words by {', '.join(map(str, steps))}. This library splits "
+                "them as BERT does, by BertNormalizer, BertPreTokenizer."
+            )
+
+    def _every_added(self):
+        """The tokens that the files add to the vocabulary's, [CLS] and its like among them."""
+        config, source = self._config, self._config_file
+        extra = config.get("extra_special_tokens")  # a list, or name -> token
+        if isinstance(extra, dict):
+            config = {**config, "extra_special_tokens": list(extra.values())}
+        listed = [
+            *_held(config, "added_tokens_decoder", dict, source=source).values(),
+            *_held(config, "additional_special_tokens", list, source=source),
+            *_held(config, "extra_special_tokens", list, source=source),
+            *self._added_tokens(),
+        ]
+        # Each is an object with its `content`, or a string.
+        tokens = (token.get("content") if isinstance(token, dict) else token for token in listed)
+        return {str(token) for token in tokens}
+
+    def _ids(self):
+        """Token -> id; [CLS] and its like may be among the added tokens alone."""
+        return {**_held(self._model, "vocab", dict, source=self._file), **self.added_ids()}
+
+    def _added_tokens(self):
+        """The `added_tokens` of `tokenizer.json`: objects, each with its `content`."""
+        tokens = _held(self._tokenizer, "added_tokens", list, source=self._file)
+        for token in tokens:
+            if not (isinstance(token, dict) and isinstance(token.get("content"), str)):
+                raise InputError(
+                    f"{self._file}: added_tokens should be objects, each with its content."
+                )
+        return tokens
 
 
-def prefix_space(tokenizer, *, config=None):
-    """Whether a byte-level folder asks for a space before a text."""
+def prefix_space(tokenizer):
+    """Whether a byte-level `tokenizer.json` asks for a space before a text."""
     splitter = tokenizer.get("pre_tokenizer")
-    asked = splitter.get("add_prefix_space") if isinstance(splitter, dict) else None
-    if config is not None and _class_name(config) in _CLASS_TOKENS:
-        asked = config.get("add_prefix_space")
-    return asked is True
+    return isinstance(splitter, dict) and splitter.get("add_prefix_space") is True
 
 
-def model_of(tokenizer, *, source):
-    """The ids and merges of a `tokenizer.json` of byte-pair encoding; None for another model."""
-    model = _held(tokenizer, "model", dict, source=source)
-    if model.get("type") != "BPE":
-        return None
-    merges = [
-        tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair)
-        for pair in _held(model, "merges", list, source=source)
-        if isinstance(pair, str | list)
-    ]
-    for number, pair in enumerate(merges, 1):
-        if len(pair) != 2 or not all(isinstance(token, str) and token for token in pair):
-            raise InputError(f"{source}: merge {number} must be two tokens. Received: {pair!r}.")
-    return _ids(tokenizer, source=source), merges
-
-
-def _check_bpe_steps(kind, tokenizer, *, source):
-    """Rejects byte-pair encoding of words, or with options, that are not those of its class."""
-    if not tokenizer or kind is BpeVocabulary:
-        return
-    model = _held(tokenizer, "model", dict, source=source)
-    splitter = _held(tokenizer, "pre_tokenizer", dict, source=source)
-    steps = [part.get("type") for part in _normalizers(tokenizer, source=source)]
-    steps.append(splitter.get("type"))
-    if kind is ByteLevelVocabulary:
-        expected, end = ["ByteLevel"], None
-        whole = splitter.get("use_regex") is not False
-    else:
-        expected, end = ["BertNormalizer", "BertPreTokenizer"], GPT_END_OF_WORD
-        [normalizer, *_] = [*_normalizers(tokenizer, source=source), {}]
-        whole = normalizer.get("lowercase") is True and normalizer.get("strip_accents") in (
-            None,
-            True,
-        )
-    if steps != expected or not whole:
-        raise InputError(
-            f"{source} splits words by {', '.join(map(str, steps))} with other settings than "
-            f"{', '.join(expected)}, as OpenAI GPT's and GPT-2's tokenizers have them. This "
-            "tokenizer is not supported."
-        )
-    options = {"continuing_subword_prefix": None, "end_of_word_suffix": end, "dropout": None}
-    for name in (*options, "fuse_unk", "byte_fallback", "ignore_merges"):
-        if (model.get(name) or None) != options.get(name):
-            raise InputError(
-                f"{source} asks for {name}={model[name]!r} in its model. Expected "
-                f"{options.get(name)!r}: this tokenizer is not supported."
-            )
-
-
-def special_tokens_of(config, *, source, usual=BERT_TOKENS):
-    """The `SpecialTokens` that a `tokenizer_config.json` names; `usual` where it names none.
-
-    Raises `InputError` where words are not BERT's, or a token is not a string.
-    """
-    source = f"{source}/tokenizer_config.json"
-    if config.get("tokenizer_class") == "BertJapaneseTokenizer":
-        raise InputError(
-            f"{source} asks for a BertJapaneseTokenizer, which splits words by a dictionary of "
-            "Japanese (MeCab). This library splits them as BERT does."
-        )
-    is_bert = config.get("tokenizer_class", _BERT_CLASSES[0]) in _BERT_CLASSES
-    extra = config.get("extra_special_tokens")
-    named = {**(extra if isinstance(extra, dict) else {}), **config}
-    tokens = {}
-    for field in dataclasses.fields(SpecialTokens):
-        default = getattr(usual, field.name)
-        token = named.get(f"{field.name}_token", default)
-        if token is None and is_bert:
-            token = default
-        token = token.get("content") if isinstance(token, dict) else token
-        if not isinstance(token, str | None):
-            raise InputError(f"{source}: {field.name}_token should be a string.")
-        tokens[field.name] = token
-    return SpecialTokens(**tokens)
-
-
-def case_of(config, tokenizer, added=(), *, special_tokens, source):
-    """Whether a folder's model is uncased; None where that is not recorded.
-
-    Args:
-        config, tokenizer: its `tokenizer_config.json` and `tokenizer.json`; {} for no file.
-        added: the tokens that its `added_tokens.json` names.
-        special_tokens: its `SpecialTokens`.
-        source: the folder in errors.
-
-    Raises `InputError` where they ask for ids that this library does not give.
-    """
-    parts = _normalizers(tokenizer, source=f"{source}/tokenizer.json")
-    bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
-    _check_steps(config, tokenizer, parts, source=source)
-    check_added(config, tokenizer, added, special_tokens=special_tokens, source=source)
-    for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
-        if not isinstance(config.get(key), bool | None):
-            raise InputError(f"{source}: {key} is {config[key]!r}. It should be true or false.")
-    recorded = config.get("do_lower_case", bert.get("lowercase"))
-    lowercase = recorded is not False
-    strip_accents = config.get("strip_accents", bert.get("strip_accents"))
-    if strip_accents not in (None, lowercase):
-        raise InputError(
-            f"{source} asks for strip_accents={strip_accents} with do_lower_case={lowercase}. This "
-            "tokenizer drops accents exactly when it lowercases, as the original BERT does."
-        )
-    if not config.get("tokenize_chinese_chars", bert.get("handle_chinese_chars", True)):
-        raise InputError(
-            f"{source} asks for tokenize_chinese_chars=false. This tokenizer makes a word of every "
-            "CJK character, as the original BERT does."
-        )
-    return None if recorded is None else bool(recorded)
-
-
-def check_added(config, tokenizer, added, *, special_tokens, source):
-    """Rejects tokens that a folder adds to its vocabulary; the arguments are those of `case_of`."""
-    tokens = _added_by(config, tokenizer, source=source).union(added)
-    if others := sorted(tokens.difference(special_tokens.tokens)):
-        shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
-        raise InputError(
-            f"{source} adds {shown} to its special tokens, to be cut out of a text before it is "
-            "split into words. This tokenizer does not support that."
-        )
-
-
-def wordpiece_of(tokenizer, *, special_tokens, source):
-    """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
-    model = _held(tokenizer, "model", dict, source=source)
-    prefix = model.get("continuing_subword_prefix")
-    if model.get("type") != "WordPiece" or prefix != CONTINUATION_PREFIX:
-        raise InputError(
-            f"{source} holds a tokenizer of type {model.get('type')}, continuing words with "
-            f"{prefix!r}. WordPiece with {CONTINUATION_PREFIX!r} was expected."
-        )
-    ids = _ids(tokenizer, source=source)
-    tokens = tokens_by_id(ids, source=source, special_tokens=special_tokens)
-    return WordPieceVocabulary(tokens, special_tokens=special_tokens)
-
-
-def check_tokens(vocabulary, tokenizer, *, source):
-    """Rejects a `tokenizer.json`, which transformers reads, with other ids than the vocabulary."""
-    file = f"{source}/tokenizer.json"
-    if not isinstance(_held(tokenizer, "model", dict, source=file).get("vocab"), dict):
-        return  # there is no such file
-    theirs = _ids(tokenizer, source=file)
-    ours = _vocab(vocabulary)
-    for token in [*ours, *theirs]:
-        if ours.get(token) != theirs.get(token):
-            ids = [f"the id {ids[token]}" if token in ids else "no id" for ids in (ours, theirs)]
-            raise InputError(
-                f"{source}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} in "
-                "tokenizer.json. Delete the file that is not this model's."
-            )
-    if vocabulary.algorithm != "wordpiece":
-        _, merges = model_of(tokenizer, source=file)
-        if list(vocabulary.merges) != merges:
-            raise InputError(
-                f"{source}: {vocabulary.FILES[1]} and tokenizer.json have other merges. Delete the "
-                "file that is not this model's."
-            )
-
-
-def _vocab(vocabulary):
-    return {token: id for id, token in enumerate(vocabulary.tokens)}
-
-
-def template_of(config, tokenizer, vocabulary, *, source, name=None):
-    """The `Template` of a folder: that of its tokenizer.json, or BERT's where it has none.
-
-    Args:
-        config, tokenizer: `tokenizer_config.json` and `tokenizer.json`; {} for no file.
-        vocabulary: the folder's `Vocabulary`.
-        name: the class of transformers that it is for; RoBERTa's has a template of its own.
-        source: the folder in errors.
-
-    Raises `InputError` for an unsupported template, or special tokens that are not those of the
-    vocabulary.
-    """
-    source = f"{source}/tokenizer.json"
-    special = vocabulary.special_tokens
-    if name == _ROBERTA and special.cls is not None and special.sep is not None:
-        return _roberta_template(special.cls, special.sep)
-    steps = [_held(tokenizer, "post_processor", dict, source=source)]
-    if steps[0].get("type") == "Sequence":
-        steps = _held(steps[0], "processors", list, source=source)
-    # A step of type ByteLevel only moves offsets.
-    steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
-    if config.get("tokenizer_class") in _BERT_CLASSES or tokenizer.get("post_processor") is None:
-        return bert_template(vocabulary.special_tokens)
-    if not steps:
-        return PLAIN_TEMPLATE
-    try:
-        [step] = steps
-        template, ids = _template_of_step(step)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{source}: post_processor puts special tokens around texts in an unsupported way "
-            f"({error})."
-        ) from None
-    special = set(vocabulary.special_ids.tolist())
-    for token, id in ids.items():
-        if token not in vocabulary or vocabulary.id(token) != id or id not in special:
-            raise InputError(
-                f"{source}: post_processor has the token {token!r} with the id {id}, which is not "
-                "a special token of the vocabulary."
-            )
-    return template
+def _held(values, key, kind, *, source):
+    """The object or list under a key, empty where there is none."""
+    value = values.get(key)
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        what = {dict: "an object", list: "a list"}[kind]
+        raise InputError(f"{source}: {key} should be {what}.")
+    return value
 
 
 def _roberta_template(cls, sep):
@@ -352,6 +410,10 @@ def _template_of_step(step):
     )
     ids = dict(pair for entry in entries.values() for pair in zip(*entry, strict=True))
     return template, {token: ids[token] for token in template.special_tokens}
+
+
+def _vocab(vocabulary):
+    return {token: id for id, token in enumerate(vocabulary.tokens)}
 
 
 def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
@@ -523,82 +585,3 @@ def _bert_normalizer(lowercase):
 
 def _replace(pattern, content):
     return {"type": "Replace", "pattern": pattern, "content": content}
-
-
-def _normalizers(tokenizer, *, source):
-    """The normalization steps of a `tokenizer.json`, a list of objects."""
-    normalizer = _held(tokenizer, "normalizer", dict, source=source)
-    parts = [normalizer] if normalizer else []
-    if "normalizers" in normalizer:
-        parts = _held(normalizer, "normalizers", list, source=source)
-    if not all(isinstance(part, dict) for part in parts):
-        raise InputError(f"{source}: normalizers should be a list of objects.")
-    return parts
-
-
-def _check_steps(config, tokenizer, normalizers, *, source):
-    """Rejects WordPiece over words that are not BERT's, as other programs learn it."""
-    source_file = f"{source}/tokenizer.json"
-    model = _held(tokenizer, "model", dict, source=source_file)
-    if model.get("type") != "WordPiece" or config.get("tokenizer_class") in _BERT_CLASSES:
-        return
-    splitter = _held(tokenizer, "pre_tokenizer", dict, source=source_file).get("type")
-    steps = [*(part.get("type") for part in normalizers), splitter]
-    if steps != ["BertNormalizer", "BertPreTokenizer"]:
-        raise InputError(
-            f"{source_file} splits words by {', '.join(map(str, steps))}. This library splits them "
-            "as BERT does, by BertNormalizer, BertPreTokenizer."
-        )
-
-
-def _added_by(config, tokenizer, *, source):
-    """The tokens that a folder's files add to its vocabulary's, [CLS] and its like among them."""
-    config_file = f"{source}/tokenizer_config.json"
-    decoder = _held(config, "added_tokens_decoder", dict, source=config_file)
-    extra = config.get("extra_special_tokens")  # a list, or name -> token
-    if isinstance(extra, dict):
-        config = {**config, "extra_special_tokens": list(extra.values())}
-    listed = [
-        *decoder.values(),
-        *_held(config, "additional_special_tokens", list, source=config_file),
-        *_held(config, "extra_special_tokens", list, source=config_file),
-        *_added_tokens(tokenizer, source=f"{source}/tokenizer.json"),
-    ]
-    # Each is an object with its `content`, or a string.
-    tokens = (token.get("content") if isinstance(token, dict) else token for token in listed)
-    return {str(token) for token in tokens}
-
-
-def _ids(tokenizer, *, source):
-    """Token -> id of a `tokenizer.json`; [CLS] and its like may be among the added tokens alone."""
-    model = _held(tokenizer, "model", dict, source=source)
-    return {
-        **_held(model, "vocab", dict, source=source),
-        **added_ids(tokenizer, source=source),
-    }
-
-
-def added_ids(tokenizer, *, source):
-    """Token -> id of the tokens that a `tokenizer.json` adds."""
-    added = _added_tokens(tokenizer, source=source)
-    return {token["content"]: token.get("id") for token in added}
-
-
-def _added_tokens(tokenizer, *, source):
-    """The `added_tokens` of a `tokenizer.json`: objects, each with its `content`."""
-    tokens = _held(tokenizer, "added_tokens", list, source=source)
-    for token in tokens:
-        if not (isinstance(token, dict) and isinstance(token.get("content"), str)):
-            raise InputError(f"{source}: added_tokens should be objects, each with its content.")
-    return tokens
-
-
-def _held(values, key, kind, *, source):
-    """The object or list under a key, empty where there is none."""
-    value = values.get(key)
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        what = {dict: "an object", list: "a list"}[kind]
-        raise InputError(f"{source}: {key} should be {what}.")
-    return value

@@ -95,6 +95,7 @@ class Vocabulary(abc.ABC):
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
     lowercase: bool | None = None  # whether its texts are lowercased; None: either
     UNKNOWN: str | None = UNK  # the token for unknown text; None: any name, or no such token
+    HAS_UNKNOWN_TEXT = True  # some text has no other token than the unknown one
     ONE_LINE = True  # no token has a line end
 
     def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
@@ -244,10 +245,11 @@ class Vocabulary(abc.ABC):
 
     @cached_property
     def stands_alone(self):
-        """(V,) bool: True for special tokens but [UNK], which represents text."""
+        """(V,) bool: True for special tokens but [UNK] where that represents text."""
         alone = np.zeros(len(self), dtype=np.bool_)
         alone[self.special_ids] = True
-        alone[self.unk_id] = False
+        if self.HAS_UNKNOWN_TEXT:
+            alone[self.unk_id] = False
         return alone
 
     @cached_property

@@ -159,7 +159,6 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """
     if VOCAB_TXT in contents:
         return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
-    _check_both(contents, folder)
     (vocab, merges), sources = _bpe_texts(contents, folder)
     kind = class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
     options = {}
@@ -169,18 +168,13 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     return kind.from_texts(vocab, merges, sources=sources, special_tokens=special_tokens, **options)
 
 
-def _check_both(contents, folder):
-    for name in BpeVocabulary.FILES:
-        if name not in contents:
-            raise InputError(
-                f"The vocabulary {folder}/{name} could not be read: it does not exist."
-            )
-
-
 def _bpe_texts(contents, folder):
     """The texts of a `vocab.json` and a `merges.txt`, and their names in errors."""
     expected = {VOCAB_JSON: "a JSON object of token and id", MERGES_FILE: "two tokens per line"}
     sources = [f"{folder}/{name}" for name in expected]
+    for name, source in zip(expected, sources, strict=True):
+        if name not in contents:
+            raise InputError(f"The vocabulary {source} could not be read: it does not exist.")
     texts = [
         _decode(contents[name], source, expected=expected[name])
         for name, source in zip(expected, sources, strict=True)
@@ -257,66 +251,56 @@ def _read_folder(folder):
     """-> (`Vocabulary`, whether it is uncased, None where that is unknown, `Template`)."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder. A folder with a {VOCAB_TXT} was expected.")
-    config = _read_json(folder / CONFIG_FILE)
     tokenizer = _read_json(folder / TOKENIZER_FILE)
+    theirs = hugging_face.TokenizerFolder(
+        folder,
+        config=_read_json(folder / CONFIG_FILE),
+        tokenizer=tokenizer,
+        added=_read_json(folder / ADDED_FILE),
+    )
     names = set(VOCABULARY_FILES) - {TOKENIZER_FILE}
     contents = {name: _read_bytes(folder / name) for name in names if (folder / name).exists()}
-    added = _read_json(folder / ADDED_FILE)
     if VOCAB_TXT not in contents:
-        model = hugging_face.model_of(tokenizer, source=str(folder / TOKENIZER_FILE))
+        model = theirs.bpe_model()
         if contents or model is not None:
-            return _read_bpe(folder, contents, config, tokenizer, added, model)
-    special = hugging_face.special_tokens_of(config, source=str(folder))
+            return _read_bpe(folder, contents, theirs, model)
+    special = theirs.special_tokens()
     if VOCAB_TXT in contents:
         vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
-        vocabulary = hugging_face.wordpiece_of(
-            tokenizer, special_tokens=special, source=str(folder / TOKENIZER_FILE)
-        )
+        vocabulary = theirs.wordpiece(special)
     else:
         raise InputError(
             f"{folder} has no {VOCAB_TXT} and no other supported vocabulary "
             f"({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
         )
-    case = hugging_face.case_of(
-        config, tokenizer, added, special_tokens=special, source=str(folder)
-    )
-    hugging_face.check_tokens(vocabulary, tokenizer, source=str(folder))
-    template = hugging_face.template_of(config, tokenizer, vocabulary, source=str(folder))
-    return vocabulary, case, template
+    case = theirs.case(special)
+    theirs.check_tokens(vocabulary)
+    return vocabulary, case, theirs.template(vocabulary)
 
 
-def _read_bpe(folder, contents, config, tokenizer, added, model):
+def _read_bpe(folder, contents, theirs, model):
     """As `_read_folder`, for byte-pair encoding.
 
-    `contents` are the bytes of the folder's files by name, and `model` the ids and merges of its
-    tokenizer.json, or None.
+    `contents` are the bytes of the folder's files by name, `theirs` its `TokenizerFolder`, and
+    `model` the ids and merges of its tokenizer.json, or None.
     """
     if contents:
-        _check_both(contents, folder)
         (vocab, merges), sources = _bpe_texts(contents, folder)
-        ids, merges = (
-            parse_ids(vocab, source=sources[0]),
-            parse_merges(merges, source=sources[1]),
-        )
+        ids = parse_ids(vocab, source=sources[0])
+        merges = parse_merges(merges, source=sources[1])
         if isinstance(ids, dict):  # special tokens may be added in the other files
-            ids |= added | hugging_face.added_ids(tokenizer, source=str(folder / TOKENIZER_FILE))
+            ids |= theirs.added | theirs.added_ids()
     else:
         (ids, merges), sources = model, [str(folder / TOKENIZER_FILE)] * 2
-    vocabulary, name = hugging_face.bpe_of(
-        config, tokenizer, ids, merges, sources=sources, folder=str(folder)
-    )
-    arguments = {"special_tokens": vocabulary.special_tokens, "source": str(folder)}
+    vocabulary, name = theirs.bpe(ids, merges, sources=sources)
     if vocabulary.lowercase is None:
-        case = hugging_face.case_of(config, tokenizer, added, **arguments)
+        case = theirs.case(vocabulary.special_tokens)
     else:
-        hugging_face.check_added(config, tokenizer, added, **arguments)
+        theirs.check_added(vocabulary.special_tokens)
         case = vocabulary.lowercase
-    hugging_face.check_tokens(vocabulary, tokenizer, source=str(folder))
-    template = hugging_face.template_of(
-        config, tokenizer, vocabulary, source=str(folder), name=name
-    )
-    return vocabulary, case, template
+    theirs.check_tokens(vocabulary)
+    return vocabulary, case, theirs.template(vocabulary, name=name)
 
 
 def _parse_wordpiece(data, path, special_tokens=BERT_TOKENS):

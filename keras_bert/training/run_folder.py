@@ -25,15 +25,13 @@ from keras_bert.base.files import (
     NotJson,
     clear_leftovers_in,
     delete,
-    held_names,
-    owned,
     parse_json,
     read_small,
-    reject_input_as_output,
     system_errors,
     write_json,
 )
 from keras_bert.base.formatting import counted, listed
+from keras_bert.base.ownership import held_names, owned, reject_input_as_output
 from keras_bert.base.signals import says
 
 _RECORDS = (

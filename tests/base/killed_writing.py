@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 from keras_bert.base import files
-from keras_bert.base.files import publishing
 from tests.kill_points import kill_at_every_call
 
 # What users have, and what looks like ours but is not for this name.
@@ -74,13 +73,13 @@ def all_is_well(place, names):
 
 def kill_writing(kind, *, exchange, replaces, place):
     path, write = place / "out", WRITE[kind]
-    real = publishing._exchange
+    real = files._exchange
 
     def told(new, old):
         os.chmod(path, 0o755)  # Python tells of this call, and not of the real one
         return real(new, old)
 
-    publishing._exchange = told if exchange else lambda new, old: False
+    files._exchange = told if exchange else lambda new, old: False
     # Only where more than one rename is needed may the name be missing for a while.
     at_once = kind == "file" or (kind == "folder" and (exchange or not replaces))
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keras_bert.base import files
+from keras_bert.base import files, ownership
 from tests.messages import says
 
 
@@ -18,41 +18,41 @@ def ours(folder):
 
 def test_a_folder_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     path = tmp_path / "out"
-    files.check_output_folder(path, is_ours=ours)
+    ownership.check_output_folder(path, is_ours=ours)
     path.mkdir()
     (path / files.temporary_name("model")).mkdir()
     (path / ".keras-bert-owner").touch()
-    files.check_output_folder(path, is_ours=ours)
+    ownership.check_output_folder(path, is_ours=ours)
     (path / "mark").touch()
     with says("out is there already... `force=True`"):
-        files.check_output_folder(path, is_ours=ours)
-    files.check_output_folder(path, is_ours=ours, force=True)
+        ownership.check_output_folder(path, is_ours=ours)
+    ownership.check_output_folder(path, is_ours=ours, force=True)
     (path / "mark").rename(path / "thesis.txt")
     for force in (False, True):
         with says("holds something else already (thesis.txt)"):
-            files.check_output_folder(path, is_ours=ours, force=force)
+            ownership.check_output_folder(path, is_ours=ours, force=force)
         with says("thesis.txt is a file"):
-            files.check_output_folder(path / "thesis.txt", is_ours=ours, force=force)
+            ownership.check_output_folder(path / "thesis.txt", is_ours=ours, force=force)
 
 
 def test_a_file_is_taken_if_it_is_free_or_ours_by_force(tmp_path):
     path = tmp_path / "out"
-    files.check_output_file(path, is_ours=ours)
+    ownership.check_output_file(path, is_ours=ours)
     path.touch()
-    files.check_output_file(path, is_ours=ours)
+    ownership.check_output_file(path, is_ours=ours)
     path.write_text("ours")
     with says("out is there already"):
-        files.check_output_file(path, is_ours=ours)
-    files.check_output_file(path, is_ours=ours, force=True)
+        ownership.check_output_file(path, is_ours=ours)
+    ownership.check_output_file(path, is_ours=ours, force=True)
     path.write_text("a thesis")
     for force in (False, True):
         with says("this command did not write"):
-            files.check_output_file(path, is_ours=ours, force=force)
+            ownership.check_output_file(path, is_ours=ours, force=force)
         with says("is a folder"):
-            files.check_output_file(tmp_path, is_ours=ours, force=force)
+            ownership.check_output_file(tmp_path, is_ours=ours, force=force)
     os.mkfifo(tmp_path / "pipe")
     with says("is a pipe or a device"):
-        files.check_output_file(tmp_path / "pipe", is_ours=ours)
+        ownership.check_output_file(tmp_path / "pipe", is_ours=ours)
 
 
 def test_an_input_is_no_output(tmp_path, monkeypatch):
@@ -69,7 +69,7 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
         (tmp_path / "data", "data"),
     ):
         with says("is also the input"):
-            files.reject_input_as_output(["other", given], output)
+            ownership.reject_input_as_output(["other", given], output)
     for given, output in (
         ("data/a.txt", "data/b.txt"),
         ("data/*.txt", "new"),
@@ -79,12 +79,12 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
         ("tfds:wiki:train", "."),
         ("gs://data/a.txt", "."),
     ):
-        files.reject_input_as_output([given], output)
+        ownership.reject_input_as_output([given], output)
 
 
 _OWNER = """
 import sys, time
-from keras_bert.base.files import owned
+from keras_bert.base.ownership import owned
 with owned(sys.argv[1]):
     print("owned", flush=True)
     time.sleep(600)
@@ -96,14 +96,14 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
     owner = subprocess.Popen([sys.executable, "-c", _OWNER, folder], stdout=subprocess.PIPE)
     assert owner.stdout.readline() == b"owned\n"
     with says(f"is in use by process {owner.pid}: wait"):
-        with files.owned(folder):
+        with ownership.owned(folder):
             pass
     owner.send_signal(signal.SIGKILL)
     owner.communicate()
-    assert files.held_names(folder) == [] and os.listdir(folder)
-    with files.owned(folder):
+    assert ownership.held_names(folder) == [] and os.listdir(folder)
+    with ownership.owned(folder):
         with says(f"process {os.getpid()}:"):
-            with files.owned(folder):
+            with ownership.owned(folder):
                 pass
     assert os.listdir(folder) == []
 
@@ -111,9 +111,9 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
 @pytest.mark.parametrize(
     "owner, rejects",
     [
-        (files.Owner.this(), True),
-        (files.Owner(socket.gethostname(), os.getpid(), "of an earlier process"), False),
-        (files.Owner("elsewhere", 1, "5"), True),
+        (ownership.Owner.this(), True),
+        (ownership.Owner(socket.gethostname(), os.getpid(), "of an earlier process"), False),
+        (ownership.Owner("elsewhere", 1, "5"), True),
     ],
 )
 def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch, owner, rejects):
@@ -123,16 +123,16 @@ def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch
     monkeypatch.setattr("fcntl.flock", flock)
     (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
     if not rejects:
-        with files.owned(tmp_path):
+        with ownership.owned(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere... delete "
     with says(f"in use by {where}"):
-        with files.owned(tmp_path):
+        with ownership.owned(tmp_path):
             pass
 
 
 def test_an_owner_comes_back_from_its_text():
-    this = files.Owner.this()
-    assert files.Owner.from_json(this.to_json()) == this and this.runs and this.is_here
+    this = ownership.Owner.this()
+    assert ownership.Owner.from_json(this.to_json()) == this and this.runs and this.is_here
     for torn in ("", "[]", this.to_json()[:-1], '{"host": "a"}'):
-        assert files.Owner.from_json(torn) is None
+        assert ownership.Owner.from_json(torn) is None

@@ -13,7 +13,6 @@ import pytest
 
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import publishing
 from tests.base.killed_writing import FOREIGN, empty, tree, write_file, write_folder
 from tests.messages import says
 
@@ -207,7 +206,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
 @pytest.mark.parametrize("replaces", [False, True])
 def test_file_systems_that_can_do_less(tmp_path, monkeypatch, replaces):
     """No exchange of names, no locks, no flushing of folders."""
-    monkeypatch.setattr(publishing, "_exchange", lambda new, path: False)
+    monkeypatch.setattr(files, "_exchange", lambda new, path: False)
 
     def flock(*arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

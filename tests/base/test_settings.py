@@ -180,8 +180,8 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
             # numpy's, Keras's and Python's generators take 32 bits; the jobs hash theirs, of 63.
             most = 2**63 - 1 if field in job_fields else 2**32 - 1
             checked(field, most)
-            for value in (-1, most + 1):
-                with says(f"`seed` must be ... Received: {value}."):
+            for value, bound in ((-1, "at least 0"), (most + 1, f"at most {most}")):
+                with says(f"`seed` must be {bound}. Received: {value}."):
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds

@@ -12,8 +12,8 @@ from apache_beam.testing.util import assert_that
 
 from data_gen import documents, files, shards, text_files
 from data_gen.documents import blocks, find, read, texts
+from data_gen.files import Block
 from data_gen.settings import Reading
-from data_gen.sources import Block
 from tests.messages import says
 
 BOOK = """\ufeffA Title

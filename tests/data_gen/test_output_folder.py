@@ -16,8 +16,10 @@ from data_gen import documents
 from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import pretraining_data
+from keras_bert.base import files
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import Owner, publishing, temporary_name
+from keras_bert.base.files import temporary_name
+from keras_bert.base.ownership import Owner
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.folder import CARD
@@ -393,14 +395,14 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     corpus, corpus_files, tmp_path, monkeypatch, name
 ):
     """The disk is full when this file is written."""
-    flush = publishing._flush
+    flush = files._flush
 
     def full(folder):
         if any(name in file for file in os.listdir(folder)):
             raise OSError(28, "No space left on device")
         flush(folder)
 
-    monkeypatch.setattr(publishing, "_flush", full)
+    monkeypatch.setattr(files, "_flush", full)
     with says(f"{name}... cannot be written: ...No space left") as refusal:
         pretraining_data(
             input=corpus_files, vocab=corpus.vocabulary, output=tmp_path / "data",

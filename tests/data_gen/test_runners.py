@@ -14,10 +14,10 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.transforms import environments
 
+from data_gen.files import Window
 from data_gen.pretraining_data import Job, add_steps, pretraining_data
 from data_gen.runner import run
 from data_gen.settings import DataSettings
-from data_gen.sources import Window
 from tests.undrawn import undrawn
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from data_gen.documents import blocks, find, read
-from data_gen.sentences import split_sentences
+from data_gen.segments import split_sentences
 
 # "|" marks where a sentence ends.
 CASES = """

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from data_gen.documents import Document
+from data_gen.files import Block
 from data_gen.shards import Item, eval_limit, plan
-from data_gen.sources import Block
 
 MEBI = 1 << 20
 

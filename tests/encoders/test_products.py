@@ -1,6 +1,7 @@
 """Every kind of task with every option: a run, its folder, conversions and the export agree.
 
-The rows are such that every pair of options occurs that can be had together.
+The rows are such that every pair of options occurs that can be had together. `make test` runs as
+many as have every option, and every kind of task with either value of ALWAYS.
 """
 
 import functools
@@ -47,6 +48,7 @@ OPTIONS = {
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
+ALWAYS = ("type", "frozen", "texts")
 # What "other" settings of a kind are, and the lines of its files where they are others, too.
 OTHER = {
     "classifier": ({"multi_label": True, "threshold": 0.4}, "text\tlabel\n"),
@@ -155,6 +157,15 @@ def rows():
         found.append(max(tried, key=lambda row: sum(not seen[pair] for pair in pairs_of(row))))
         seen.update(pairs_of(found[-1]))
     return found
+
+
+def parameters():
+    """The rows for pytest: slow are those that `make test` leaves out."""
+    seen = set()
+    for row in rows():
+        new = {*row.items(), *((row["kind"], name, row[name]) for name in ALWAYS)} - seen
+        seen |= new
+        yield pytest.param(row, id=described(row), marks=() if new else pytest.mark.slow)
 
 
 def described(row):
@@ -272,7 +283,7 @@ def measured(folder, examples, **settings):
 # The test.
 
 
-@pytest.mark.parametrize("row", rows(), ids=described)
+@pytest.mark.parametrize("row", parameters())
 def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examples, tmp_path):
     data, begun, output = examples(row), start(row), tmp_path / "run"
     said = []

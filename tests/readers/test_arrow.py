@@ -9,11 +9,10 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.cli.kinds import has_data_folder
 from keras_bert.readers.choices import ChoiceSource
-from keras_bert.readers.labels import several_labels
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
-from keras_bert.readers.texts import PAIR, TextSource
+from keras_bert.readers.texts import PAIR, TextSource, several_labels
 from tests.messages import says
 
 LABEL = datasets.ClassLabel(names=["entailment", "neutral"])

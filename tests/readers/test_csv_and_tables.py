@@ -10,9 +10,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.readers.choices import ChoiceSource
-from keras_bert.readers.labels import score
 from keras_bert.readers.sentences import TaggedSource
-from keras_bert.readers.texts import PAIR, TextSource
+from keras_bert.readers.texts import PAIR, TextSource, score
 from tests.messages import says
 
 ROWS = [
@@ -93,6 +92,7 @@ def test_a_line_is_that_where_its_row_begins(write):
         (b"\x1f\x8b garbage", "train.csv is not a complete gzip file"),
         (b'[{"text": "a", "label": "b"},\n 7]', "train.csv, item 2: not a JSON object"),
         (b'[{"text": "a", "label": "b"},\n {"text": }]', "train.csv, line 2: not JSON"),
+        (b"[\n]\n", "train.csv is an empty JSON array. Expected objects in it."),
         ("text,label\né,b\n".encode("latin-1"), "iconv -f WINDOWS-1252 -t UTF-8 ...train.csv"),
         ("text,label\na,b\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8 ...train.csv"),
     ],

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from keras_bert.readers import sources
-from keras_bert.readers.labels import score, several_labels, warnings
-from keras_bert.readers.texts import TextSource
+from keras_bert.readers.texts import TextSource, score, several_labels, text_warnings
 from tests.messages import says
 
 
@@ -163,33 +162,33 @@ def test_a_header_that_comes_again_is_told_by_its_line(write, header):
 
 def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
     source = TextSource(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
-    assert warnings(list(source)) == [
+    assert text_warnings(list(source)) == [
         f"{source.name}, line 2 and later: 2 texts without a word.",
         f"{source.name}, line 3: 1 label in quotes. Quotes are ordinary characters here: "
         '"spam" and spam are different labels.',
     ]
     given = TextSource([("", "x"), ("one", '"'), ("two", "it's")])
-    assert warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
+    assert text_warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
 
 
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     table = "one two\tSpam\nthree\tspam\nfour\t0\nfive\t0.0\nsix\tnot  ham\nseven\tnot ham\n"
     source = TextSource(write(table), text_column=1, label_column=2, header=False)
     alike = "differ only in case, spaces or the form of a number, and are different labels here."
-    assert warnings(list(source)) == [
+    assert text_warnings(list(source)) == [
         f'{source.name}: the labels "Spam" (1), "spam" (1) {alike}',
         f'{source.name}: the labels "0" (1), "0.0" (1) {alike}',
         f'{source.name}: the labels "not  ham" (1), "not ham" (1) {alike}',
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
-    assert warnings(list(TextSource(given))) == [
+    assert text_warnings(list(TextSource(given))) == [
         "the given texts, line 4 and later: 2 examples with the text of an earlier one (line 1) "
         "and another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
-    assert warnings(list(TextSource(given, form=several_labels))) == []
+    assert text_warnings(list(TextSource(given, form=several_labels))) == []
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
-    (note,) = warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
+    (note,) = text_warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
         "line 2: 1 example with the text of an earlier one (line 1) and another " + ("score.")
     )

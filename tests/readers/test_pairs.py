@@ -2,8 +2,7 @@
 
 import pytest
 
-from keras_bert.readers.labels import score, several_labels, warnings
-from keras_bert.readers.texts import PAIR, TextSource
+from keras_bert.readers.texts import PAIR, TextSource, score, several_labels, text_warnings
 from tests.messages import says
 
 
@@ -72,7 +71,7 @@ def test_rows_without_a_score_are_left_out_and_counted(write):
     source = TextSource(write(table), texts=PAIR, form=score)
     examples = list(source)
     assert pairs(examples) == [("one text", "its twin", 5.0), ("another", "one", 0.0)]
-    (note,) = warnings(examples)
+    (note,) = text_warnings(examples)
     assert note.endswith("2 records without a score, left out (no score is not a score of zero).")
     everything = TextSource(write(table), texts=PAIR, form=score, need_labels=False)
     assert [example.label for example in everything] == [5.0, None, 0.0, None]

@@ -12,7 +12,7 @@ from keras_bert.checkpoints.google import check_wordpiece
 from keras_bert.inputs.framing import frame
 from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
-from keras_bert.text.hugging_face import template_of
+from keras_bert.text.hugging_face import TokenizerFolder
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
@@ -41,8 +41,13 @@ PROCESSORS = {
 
 
 def read(processor, **config):
-    said = {"post_processor": processor and json.loads(processor.__getstate__())}
-    return template_of(config, said, VOCABULARY, source="folder")
+    tokenizer = {"post_processor": processor and json.loads(processor.__getstate__())}
+    return template_of(tokenizer, VOCABULARY, **config)
+
+
+def template_of(tokenizer, vocabulary, **config):
+    folder = TokenizerFolder("folder", config=config, tokenizer=tokenizer, added={})
+    return folder.template(vocabulary)
 
 
 def ids_of(template, *texts):
@@ -90,12 +95,12 @@ def test_numbers_and_places_are_those_of_the_parts(template):
 
 
 def test_what_is_not_said_is_berts():
-    assert template_of({}, {}, VOCABULARY, source="folder") == BERT_TEMPLATE
+    assert template_of({}, VOCABULARY) == BERT_TEMPLATE
     assert read(None) == BERT_TEMPLATE
     assert read(PROCESSORS["bert"]) == BERT_TEMPLATE
     # The class has a template of its own, whatever its tokenizer.json says.
     assert read(PROCESSORS["roberta"], tokenizer_class="BertTokenizer") == BERT_TEMPLATE
-    assert str(template_of({}, {}, OTHER, source="folder")) == "<s> a </s> b </s>"
+    assert str(template_of({}, OTHER)) == "<s> a </s> b </s>"
     assert str(BERT_TEMPLATE) == "[CLS] a [SEP] b [SEP]"
 
 
@@ -167,7 +172,7 @@ def test_roberta_pairs_are_those_of_transformers(tmp_path):
     from transformers import AutoTokenizer
 
     processor = json.loads(RobertaProcessing(("</s>", 2), ("<s>", 0)).__getstate__())
-    template = template_of({}, {"post_processor": processor}, OTHER, source="folder")
+    template = template_of({"post_processor": processor}, OTHER)
     tokenizer = Tokenizer(OTHER, lowercase=True, template=template)
     tokenizer.save(tmp_path)
     content = json.loads((tmp_path / "tokenizer.json").read_text())

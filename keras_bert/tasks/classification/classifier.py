@@ -9,8 +9,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import HiddenLayers, check_labels, labelled_head
-from keras_bert.readers.labels import one_label, several_labels
-from keras_bert.readers.texts import PAIR, TEXT, TextSource
+from keras_bert.readers.texts import PAIR, TEXT, TextSource, one_label, several_labels
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
     label_errors,

@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
-from keras_bert.readers.labels import warnings
+from keras_bert.readers.texts import text_warnings
 from keras_bert.tasks.task import Task
 
 
@@ -94,7 +94,7 @@ class TextTask(PooledTask):
 
     @classmethod
     def notes(cls, examples):
-        return warnings(examples)
+        return text_warnings(examples)
 
     def targets(self, examples):
         """(labels, weights) of examples, each by the output's name; the weights may be empty."""

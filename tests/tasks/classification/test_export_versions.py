@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from keras_bert.base.files import owned
+from keras_bert.base.ownership import owned
 from keras_bert.cli.main import main
 from keras_bert.exports import saved_model
 from keras_bert.exports.precision import as_exported

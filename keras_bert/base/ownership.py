@@ -10,8 +10,7 @@ import socket
 from pathlib import Path, PurePath
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files.publishing import is_temporary, system_errors
-from keras_bert.base.files.reading import parse_json
+from keras_bert.base.files import is_temporary, parse_json, system_errors
 from keras_bert.base.formatting import listed
 
 

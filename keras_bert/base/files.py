@@ -1,8 +1,11 @@
-"""Publishing of files and folders: written under a hidden name, flushed, renamed once.
+"""Reading files that somebody else wrote, and writing ours: whole or not at all.
 
-What is being written is in a hidden folder next to its destination, `.NAME.keras-bert-RANDOM`,
-under its own name. No user has such a name: whatever carries our mark may be deleted, and nothing
-else ever is. Its writer holds a lock on it; what nobody holds was left by an interruption.
+Standard library alone: whatever reads or writes a file, in the jobs or in training, imports this.
+
+Outputs are published: written under a hidden name, flushed, renamed once. What is being written is
+in a hidden folder next to its destination, `.NAME.keras-bert-RANDOM`, under its own name. No user
+has such a name: whatever carries our mark may be deleted, and nothing else ever is. Its writer
+holds a lock on it; what nobody holds was left by an interruption.
 
 An interruption at any moment leaves either the old or the new. A file is replaced by `os.replace`,
 a folder that is not empty by Linux's exchange of two names. Two cases need several renames: files
@@ -20,9 +23,126 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
+
+_LARGEST = 256 << 20
+
+
+def read_small(path):
+    """The bytes of a file that should be small.
+
+    Raises:
+        InputError: it holds more than 256 MiB or has no end (`/dev/zero`), and no more is read; or
+            it is a named pipe that no process writes to, which is not waited for.
+        OSError: it cannot be opened or read.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        data = file.read(_LARGEST + 1)
+        if not data and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+            raise InputError(f"{path} is a pipe that nothing is written to, not a file.")
+    if len(data) > _LARGEST:
+        raise InputError(
+            f"{path} holds more than {_LARGEST >> 20} MiB, which no file of its kind does."
+        )
+    return data
+
+
+def check_regular(path):
+    """Raises `InputError` for a pipe, socket or device, which a library would wait for.
+
+    Whoever opens the path reports one that is missing or a folder.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path} is a pipe or a device. A file was expected.")
+
+
+def _open_at_once(path, flags):
+    """As `os.open`, without waiting for a pipe's writer."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)  # for what a writer that is there has yet to write
+    return descriptor
+
+
+# The escapes of a JSON text: a pair of surrogates, half of one (which is the group), any other.
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F]\w\w)|.)", re.DOTALL
+)
+_TYPE_NAMES = {list: "a list", str: "a text", bool: "true or false", int: "a number"}
+
+
+class NotJson(ValueError):
+    """A text cannot be read as JSON. `line` is where, from 1; None where it is the whole."""
+
+    def __init__(self, message, *, line=None):
+        super().__init__(message)
+        self.line = line
+
+
+def parse_json(text, *, parse_constant=None):
+    """The value of a JSON text (str, or bytes in UTF-8).
+
+    `parse_constant` is a function of "NaN", "Infinity" and "-Infinity", which are not JSON; without
+    it they are floats.
+
+    Raises:
+        NotJson: the text is not JSON, or Python cannot read it: nested too deep for its stack, or a
+            number of more than 4,300 digits.
+    """
+    try:
+        return json.loads(text, parse_constant=parse_constant)
+    except json.JSONDecodeError as error:
+        raise NotJson(error.msg, line=error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise NotJson(f"byte {error.start + 1} is not UTF-8") from None
+    except RecursionError:
+        raise NotJson("it is nested too deep") from None
+    except ValueError:
+        raise NotJson("it holds a number of thousands of digits") from None
+
+
+def read_json(path):
+    """The object in a JSON file.
+
+    Raises:
+        InputError: the file is missing or cannot be read, is not UTF-8, is not JSON (with the
+            line) or not an object, or holds a text that is not Unicode.
+    """
+    try:
+        text = read_small(path).decode("utf-8")
+        values = parse_json(text)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a folder. A JSON file was expected.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start}).") from error
+    except NotJson as error:
+        position = f"{path}, line {error.line}" if error.line else str(path)
+        raise InputError(f"{position}: this is not JSON ({error}).") from error
+    check_object(values, source=path)
+    half = next((match[1] for match in _ESCAPES.finditer(text) if match[1]), None)
+    if half is not None:  # which JSON can write, and UTF-8 cannot
+        raise InputError(
+            f"{path} contains half of a surrogate pair (\\u{half}), which is not a character."
+        )
+    return values
+
+
+def check_object(values, *, source):
+    """Raises InputError unless the value of a JSON text is an object; `source` names the file."""
+    if not isinstance(values, dict):
+        type_name = "null" if values is None else _TYPE_NAMES.get(type(values), "a number")
+        raise InputError(f"{source} should hold a JSON object, not {type_name}.")
+
 
 _MARK, _READY, _BEFORE = ".keras-bert-", ".ready", ".before"
 _TEMPORARY = re.compile(rf"\.(.+){re.escape(_MARK)}[0-9a-f]{{12}}({re.escape(_READY)})?", re.DOTALL)
@@ -119,7 +239,7 @@ def new_file(path, *, clear=True):
 def new_folder(path):
     """As `new_file` for a folder: gives an empty one, which replaces whatever is at `path`.
 
-    The caller decides whether that may be replaced (see `check_output_folder`).
+    The caller decides whether that may be replaced (see `keras_bert.base.ownership`).
     """
     return _published(path, is_folder=True)
 
@@ -188,8 +308,8 @@ def clear_leftovers(path):
 def clear_leftovers_in(folder, *, owned=False):
     """`clear_leftovers` for every name in a folder.
 
-    `owned` is for the owner of the folder (see `keras_bert.base.files.owned`): what another process
-    is still writing there is deleted too, so that it cannot be published.
+    `owned` is for the owner of the folder (`keras_bert.base.ownership`): what another process is
+    still writing there is deleted too, so that it cannot be published.
     """
     _clear(Path(os.path.realpath(folder)), None, owned)
 
