@@ -41,8 +41,7 @@ from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.lstm.config import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.layers.lstm import Lstm
-from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM
 from keras_bert.training.optimizers.optimizer import make_optimizer
 
 RATE, DECAY, NORM = 5e-4, 0.01, 1.0

@@ -36,7 +36,7 @@ import numpy as np
 
 import keras_bert as kb
 from keras_bert.records import DataFolder
-from keras_bert.tasks.pretraining.context_windows import ContextWindows
+from keras_bert.tasks.pretraining.static_vectors import ContextWindows
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.optimizers.optimizer import make_optimizer
 

@@ -4,20 +4,45 @@ import keras
 from keras import ops
 
 from keras_bert.layers import Layer
-from keras_bert.layers.dense import activation, dense, logits_dtype
+from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
 from keras_bert.layers.elementwise import LayerNorm
-from keras_bert.layers.embeddings import embedding_table
+from keras_bert.layers.embeddings import embedded, embedding_table
 from keras_bert.layers.kernels.gathering import at_positions
 
 
-def tied_logits(x, *, token_embedding, bias, dtype):
-    """Logits over the vocabulary: (N, D), an embedding (V, D) and bias (V,) or None -> (N, V).
+class TiedHead(Layer):
+    """A layer that ends in logits by the encoder's token embedding, shared (Press and Wolf 2017).
 
-    They are computed in `dtype`, from the table as it is stored.
+    It computes them in float32 at least, from the table as it is stored. Its other parts have
+    `encoder_policy`, the `dtype` of the constructor.
     """
-    table = embedding_table(token_embedding, dtype=dtype)  # (V, D)
-    logits = ops.matmul(ops.cast(x, dtype), ops.transpose(table))
-    return logits if bias is None else logits + bias
+
+    def __init__(self, *, token_embedding, dtype, **kwargs):
+        self.encoder_policy = keras.dtype_policies.get(dtype)
+        super().__init__(dtype=logits_dtype(self.encoder_policy), autocast=False, **kwargs)
+        self.token_embedding = token_embedding
+
+    def build_logits(self, *, use_bias):
+        if not self.token_embedding.built:
+            self.token_embedding.build()
+        self.bias = None
+        if use_bias:
+            self.bias = self.add_weight(
+                shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
+            )
+        self.built = True
+
+    def logits(self, x, positions):
+        """(B * P, D) at positions (B, P) -> (B, P, V)."""
+        table = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, D)
+        logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
+        if self.bias is not None:
+            logits = logits + self.bias
+        return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
+
+    def get_config(self):
+        policy = keras.dtype_policies.serialize(self.encoder_policy)
+        return {**super().get_config(), "dtype": policy}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -57,10 +82,8 @@ class LMTransform(Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LMHead(Layer):
+class LMHead(TiedHead):
     """Predicts tokens at some positions, from the encoder's vectors there.
-
-    The output embedding is the encoder's token embedding, shared (Press and Wolf 2017).
 
     Shapes: hidden (B, S, D), positions (B, P) int -> logits (B, P, V), float32 at least.
 
@@ -73,34 +96,20 @@ class LMHead(Layer):
     """
 
     def __init__(self, *, token_embedding, transform, use_bias, dtype=None, **kwargs):
-        # The head itself computes logits, from the shared table as it is stored; its transform has
-        # the policy of the encoder's layers.
-        self.encoder_policy = keras.dtype_policies.get(dtype)
-        super().__init__(dtype=logits_dtype(self.encoder_policy), autocast=False, **kwargs)
-        self.token_embedding = token_embedding
+        super().__init__(token_embedding=token_embedding, dtype=dtype, **kwargs)
         self.transform = transform
         self.use_bias = use_bias
 
     def build(self, hidden_shape, positions_shape=None):
-        if not self.token_embedding.built:
-            self.token_embedding.build()
         if self.transform is not None and not self.transform.built:
             self.transform.build((None, self.token_embedding.output_dim))
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(self.token_embedding.input_dim,), initializer="zeros", name="bias"
-            )
-        self.built = True
+        self.build_logits(use_bias=self.use_bias)
 
     def call(self, hidden, positions, training=None):
         x = at_positions(hidden, positions)  # (B * P, D)
         if self.transform is not None:
             x = self.transform(x, training=training)
-        logits = tied_logits(
-            x, token_embedding=self.token_embedding, bias=self.bias, dtype=self.compute_dtype
-        )  # (B * P, V)
-        return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
+        return self.logits(x, positions)
 
     def compute_output_shape(self, hidden_shape, positions_shape):
         return (*positions_shape, self.token_embedding.input_dim)
@@ -111,14 +120,103 @@ class LMHead(Layer):
         transform = 0 if self.transform is None else 2 * size**2
         return predictions * (transform + 2 * size * vocabulary)
 
-    def get_config(self):
-        policy = keras.dtype_policies.serialize(self.encoder_policy)
-        return {**super().get_config(), "dtype": policy}
 
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SpanBoundary(TiedHead):
+    """Predicts each masked token from the tokens next to its span, and from its offset in it
+    (SpanBERT, Joshi et al. 2020, section 3.2).
 
-def masked_lm_inputs():
-    """The symbolic input of a task with masked positions, in addition to its encoder's: (B, P)."""
-    return {"masked_lm_positions": keras.Input((None,), dtype="int32", name="masked_lm_positions")}
+    The encoder's vectors of the tokens just left and right of the span and an embedding of the
+    token's offset are concatenated and passed through two layers, each dense, activation and
+    LayerNorm, and the encoder's token embedding, shared, with a bias (V,) of its own.
+
+    Shapes: hidden (B, S, D), and per prediction the positions `left` and `right` and the `offset`
+    in the span, from 1, (B, P) int each -> logits (B, P, V), float32 at least.
+
+    As in the authors' program (facebookresearch/SpanBERT, `BertPairTargetPredictionHead`), the last
+    layer's outputs are read, and the size of both layers is D.
+
+    Args:
+        token_embedding: the encoder's `keras.layers.Embedding` (V, D).
+        max_span_length: number of offsets that have an embedding. A larger offset has that of the
+            last: such tokens should have no weight in the loss.
+        offset_width: size of an offset's embedding.
+        hidden_act: activation, by Hugging Face's name.
+        layer_norm_eps: epsilon of the LayerNorms.
+        initializer_range: standard deviation of new weights.
+        dtype: the encoder's policy; None is Keras's own setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        token_embedding,
+        max_span_length,
+        offset_width,
+        hidden_act,
+        layer_norm_eps,
+        initializer_range,
+        dtype=None,
+        **kwargs,
+    ):
+        super().__init__(token_embedding=token_embedding, dtype=dtype, **kwargs)
+        self.activation = activation(hidden_act)
+        self.offset_embedding = keras.layers.Embedding(
+            max_span_length,
+            offset_width,
+            embeddings_initializer=initializer(initializer_range),
+            name="offset_embedding",
+            dtype=self.encoder_policy,
+        )
+        self.dense_layers = [
+            dense(
+                token_embedding.output_dim,
+                initializer_range=initializer_range,
+                name=f"{number}_dense",
+                dtype=self.encoder_policy,
+            )
+            for number in ("first", "second")
+        ]
+        self.layer_norms = [
+            LayerNorm(
+                epsilon=layer_norm_eps, name=f"{number}_layer_norm", dtype=self.encoder_policy
+            )
+            for number in ("first", "second")
+        ]
+
+    def build(self, hidden_shape, left_shape=None, right_shape=None, offset_shape=None):
+        size = self.token_embedding.output_dim
+        self.offset_embedding.build()
+        input_size = 2 * size + self.settings["offset_width"]
+        for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
+            layer.build((None, input_size))
+            norm.build((None, size))
+            input_size = size
+        self.build_logits(use_bias=True)
+
+    def call(self, hidden, left, right, offset, training=None):
+        # The offset of padding is 0.
+        index = ops.clip(offset, 1, self.settings["max_span_length"]) - 1
+        x = ops.concatenate(
+            [
+                at_positions(hidden, left),
+                at_positions(hidden, right),
+                embedded(self.offset_embedding, ops.reshape(index, (-1,)), dtype=hidden.dtype),
+            ],
+            axis=-1,
+        )  # (B * P, 2 D + offset_width)
+        for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
+            x = norm(self.activation(layer(x), training=training))  # (B * P, D)
+        return self.logits(x, left)
+
+    def compute_output_shape(self, hidden_shape, left_shape, right_shape, offset_shape):
+        return (*left_shape, self.token_embedding.input_dim)
+
+    def forward_flops(self, predictions):
+        """Floating-point operations for a number of predictions, an int or an array of them."""
+        size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
+        first = 2 * (2 * size + self.settings["offset_width"]) * size
+        return predictions * (first + 2 * size**2 + 2 * size * vocabulary)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -149,11 +149,8 @@ class SpanRepresentation(Layer):
 
         Row l is the span of l + 1 words, column o the word at offset o in it.
         """
-        longest = ops.shape(reached)[-1]
-        position = ops.arange(longest)
+        position = ops.arange(ops.shape(reached)[-1])
         inside = position[:, None] >= position  # (L, L)
-        if self.representation == SELF_ATTENTION:
-            return ops.cast(self._attended(words, reached, inside), self.compute_dtype)
         scores = ops.zeros((), "float32")
         if self.representation == ATTENTION:
             scores = ops.cast(_at(self.score(words), reached)[..., 0], "float32")  # (B, N, L)

@@ -11,7 +11,7 @@ from keras_bert.base.settings import takes
 from keras_bert.inference.predict import as_task, check_finite
 from keras_bert.inference.settings import FillMaskSettings
 from keras_bert.inputs.framing import frame
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer, SpanPretrainer
 from keras_bert.text.vocabulary import MASK
 

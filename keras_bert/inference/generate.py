@@ -16,8 +16,8 @@ from keras_bert.inference.settings import (
     NextTokensSettings,
 )
 from keras_bert.inference.surprisal import surprisal
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.generation import Sampling, prompt_inputs
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 
 # Sequences that are read at once, and new tokens between two calls of a stream's function.

@@ -14,7 +14,7 @@ from keras_bert.inference.fill_mask import language_model
 from keras_bert.inference.predict import check_finite
 from keras_bert.inference.settings import SurprisalSettings
 from keras_bert.inputs.batches import sorted_batches
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.signatures import (
     given_tokens,
     left_to_right_surprisals,

@@ -29,7 +29,7 @@ class TokenizedExamples(SequenceBatches):
             token of the sequence; empty if they are unknown.
         weights: the weights of labels in losses and metrics, by the output's name and shaped like
             its labels; outputs without weights count 1 everywhere.
-        columns: the head's inputs (`Task.head_inputs`) by name: (N, …), or ragged (N, None), one
+        columns: the head's inputs (`Task.HEAD_INPUTS`) by name: (N, …), or ragged (N, None), one
             per token of the sequence.
         example_of_sequence: int (N,), the number of each sequence's example; None if each sequence
             is one example.

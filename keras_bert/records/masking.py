@@ -27,7 +27,7 @@ _SPAN_FRACTIONS = SPAN_P * (1 - SPAN_P) ** np.arange(SPAN_WORDS)
 _SPAN_LIMITS = np.cumsum(_SPAN_FRACTIONS / _SPAN_FRACTIONS.sum())[:-1]
 
 # The purposes of random numbers: draws for different purposes are independent. The last three are
-# of static vectors (`keras_bert.tasks.pretraining.context_windows`).
+# of static vectors (`keras_bert.tasks.pretraining.static_vectors`).
 _CHOICE, _LENGTH, _OUTCOME, _REPLACEMENT, SUBSAMPLING, WINDOW, NEGATIVE = range(7)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

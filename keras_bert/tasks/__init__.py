@@ -18,7 +18,8 @@ class Kind(NamedTuple):
 
 
 def _kind(task, settings=None):
-    return Kind(*(path and f"keras_bert.tasks.{path}" for path in (task, settings)))
+    """The `Kind` of a task, "module:Class" of this package, and of a class of `tasks.settings`."""
+    return Kind(f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}")
 
 
 KINDS = {
@@ -26,48 +27,34 @@ KINDS = {
     "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
     "fill-mask": _kind("pretraining.pretrainer:FillMask"),
     "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
-    "causal-lm": _kind("pretraining.causal_lm:CausalLM"),
-    "masked-causal-lm": _kind("pretraining.causal_lm:MaskedCausalLM"),
-    "bidirectional-lm": _kind("pretraining.bidirectional_lm:BidirectionalLM"),
+    "causal-lm": _kind("pretraining.language_models:CausalLM"),
+    "masked-causal-lm": _kind("pretraining.language_models:MaskedCausalLM"),
+    "bidirectional-lm": _kind("pretraining.language_models:BidirectionalLM"),
     "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
     "cbow": _kind("pretraining.static_vectors:Cbow"),
-    "classifier": _kind(
-        "classification.classifier:Classifier", "classification.settings:ClassifierSettings"
-    ),
-    "pair-classifier": _kind(
-        "classification.classifier:PairClassifier",
-        "classification.settings:PairClassifierSettings",
-    ),
-    "regression": _kind(
-        "classification.regressor:Regressor", "classification.settings:RegressionSettings"
-    ),
+    "classifier": _kind("classification.classifier:Classifier", "ClassifierSettings"),
+    "pair-classifier": _kind("classification.classifier:PairClassifier", "PairClassifierSettings"),
+    "regression": _kind("classification.regressor:Regressor", "RegressionSettings"),
     "multiple-choice": _kind(
-        "multiple_choice.multiple_choice:MultipleChoice",
-        "classification.settings:MultipleChoiceSettings",
+        "classification.multiple_choice:MultipleChoice", "MultipleChoiceSettings"
     ),
-    "tagger": _kind("tagging.tagger:Tagger", "tagging.settings:TaggerSettings"),
+    "tagger": _kind("tagging.tagger:Tagger", "TaggerSettings"),
     "semantic-roles": _kind(
-        "semantic_roles.semantic_role_tagger:SemanticRoleTagger",
-        "semantic_roles.settings:SemanticRoleSettings",
+        "tagging.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
     "question-answering": _kind(
-        "question_answering.question_answerer:QuestionAnswerer",
-        "question_answering.settings:QuestionSettings",
+        "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"
     ),
     "span-classifier": _kind(
-        "span_classification.span_classifier:SpanClassifier",
-        "span_classification.settings:SpanClassifierSettings",
+        "span_classification.span_classifier:SpanClassifier", "SpanClassifierSettings"
     ),
     "relation-classifier": _kind(
-        "span_classification.relation_classifier:RelationClassifier",
-        "span_classification.settings:RelationClassifierSettings",
+        "span_classification.relation_classifier:RelationClassifier", "RelationClassifierSettings"
     ),
     "coreference": _kind(
-        "coreference.coreference_resolver:CoreferenceResolver",
-        "coreference.settings:CoreferenceSettings",
+        "coreference.coreference_resolver:CoreferenceResolver", "CoreferenceSettings"
     ),
 }
-
 
 # What people call a kind -> its name.
 _ALIASES = {

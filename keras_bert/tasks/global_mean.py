@@ -36,6 +36,11 @@ def sum_over_replicas(x):
 _BY_WEIGHT = "mean_with_sample_weight"
 
 
+def cross_entropy_by_weight():
+    """The cross-entropy of labels, as numbers, and logits in nats: the mean over what counts."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=_BY_WEIGHT)
+
+
 def global_means(losses, *, of_epochs=False):
     """A task's losses by output, each as a mean over the batch of all replicas.
 

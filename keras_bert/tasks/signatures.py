@@ -6,6 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_bert.inputs.framing import frame
+from keras_bert.inputs.windows import windows
+
 # Positions computed at once: the memory of one long text or of many texts stays bounded.
 _POSITIONS_PER_CHUNK = 8192
 
@@ -71,10 +74,41 @@ def traced_on_ids(function, *, encoder, axes=2):
     return lambda **inputs: traced(inputs)
 
 
-def traced_on_texts(function, *, names):
-    """A function of strings (B,) with these names, in this order, traced once."""
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
-    return tf.function(function, input_signature=specs, autograph=False)
+def text_specs(texts, numbers=()):
+    """The `tf.TensorSpec` of strings (B,), one per name in `texts`, and int32 (B,), per number."""
+    types = {**dict.fromkeys(texts, tf.string), **dict.fromkeys(numbers, tf.int32)}
+    return [tf.TensorSpec([None], dtype, name=name) for name, dtype in types.items()]
+
+
+def traced_on_texts(function, *, names, numbers=()):
+    """A function of strings and numbers (B,) with these names, in this order, traced once."""
+    return tf.function(function, input_signature=text_specs(names, numbers), autograph=False)
+
+
+def framed(task, segments, *, max_length, **options):
+    """The inputs of a task's encoder for ragged ids, one or two segments (see `frame`)."""
+    return frame(
+        segments,
+        tokenizer=task.tokenizer,
+        names=task.encoder.input_names,
+        max_length=max_length,
+        **options,
+    )
+
+
+def in_windows(task, ids, *, max_length):
+    """Texts of any length as overlapping windows: ragged int32 (B, None) -> R windows.
+
+    Returns the `Windows`, the encoder's inputs (R, S) by name, and bool (R, S), the cores, in which
+    each token of the texts is once, in order.
+    """
+    template = task.tokenizer.template
+    room = template.room(max_length)
+    lengths = tf.cast(ids.row_lengths(), tf.int32)
+    found = windows(lengths, room, stride=max(1, room // 2))
+    inputs = framed(task, [found.rows(ids)], max_length=max_length)
+    length = tf.shape(inputs["input_ids"])[1]
+    return found, inputs, found.core_of(length, offset=template.before(0, texts=1))
 
 
 def examples_signature(predict, *, keys, numbers=()):
@@ -95,7 +129,7 @@ def examples_signature(predict, *, keys, numbers=()):
             parsed[name] = tf.cast(number, tf.int32)
         return predict(*(parsed[name] for name in (*keys, *numbers)))
 
-    return Signature(from_examples, [tf.TensorSpec([None], tf.string, name="examples")])
+    return Signature(from_examples, text_specs(["examples"]))
 
 
 def standard_signatures(
@@ -112,9 +146,7 @@ def standard_signatures(
             is no signature `ids`.
         axes: those of the encoder's inputs.
     """
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in texts]
-    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in numbers]
-    signatures = {"serving_default": Signature(from_text, specs, warmup)}
+    signatures = {"serving_default": Signature(from_text, text_specs(texts, numbers), warmup)}
     if from_ids is not None:
         signatures["ids"] = ids_signature(
             from_ids, encoder=task.encoder, tokenizer=task.tokenizer, axes=axes
@@ -127,6 +159,14 @@ def warmup_texts(max_length):
     words = "a text of many words".split() * max_length
     lengths = [max(2, max_length * part // 8) for part in range(1, 9)]
     return ["a text"], [" ".join(words[:max_length])], [" ".join(words[:n]) for n in lengths]
+
+
+def warmup_at(positions, max_length):
+    """Requests of `text` and of positions in it, the same for all texts, by name."""
+    return [
+        {"text": batch, **{name: [position] * len(batch) for name, position in positions.items()}}
+        for batch in warmup_texts(max_length)
+    ]
 
 
 def outputs_in_chunks(task, inputs):

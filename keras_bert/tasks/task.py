@@ -1,6 +1,6 @@
 """The task contract: an encoder, a head, and what training, inference and export need of them.
 
-docs/decisions.md lists what a new kind of task defines.
+CONTRIBUTING.md lists what a new kind of task defines.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
 from keras_bert.heads.layer_mix import ScalarMix, choose_layers
 from keras_bert.heads.lm_head import NextTokenLoss
@@ -70,6 +71,9 @@ class Task(keras.Model):
         KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
         ENCODER_OUTPUTS: names of the encoder's outputs that the head reads.
         HEAD_READS: names of the encoder's inputs that the head reads too.
+        HEAD_INPUTS: the shape of each of the head's own inputs, int32, without the batch, by name.
+        SEQUENCE_AXES: the axes of the encoder's inputs between batch and tokens, if an example has
+            several sequences: (2,) if it has two, (None,) for any number.
         REQUIRES: capabilities that the encoder must have (see `Encoder.LIMITS`).
         HEADS: attributes that hold the head's layers. A folder stores weights that the
             `transformers` class has no name for under `keras_bert.` and the layer's own name, which
@@ -83,8 +87,8 @@ class Task(keras.Model):
         SHOWN: {metric: display name}, shown during training.
         tuned: the stored settings that were not given, which `tune_threshold` sets.
 
-    A constructor whose arguments decide ENCODER_OUTPUTS, HEAD_READS, METRIC, SHOWN or `tuned` sets
-    them before it calls `super().__init__`.
+    A constructor whose arguments decide one of ENCODER_OUTPUTS, HEAD_READS, SEQUENCE_AXES, METRIC,
+    SHOWN or `tuned` sets it before it calls `super().__init__`.
 
     Raises:
         ValueError: `encoder` is not an `Encoder`, or `layer_mix` is given for other `layers`.
@@ -95,6 +99,8 @@ class Task(keras.Model):
     KIND = None
     ENCODER_OUTPUTS = ("sequence_output",)
     HEAD_READS = ()
+    HEAD_INPUTS = {}
+    SEQUENCE_AXES = ()
     REQUIRES = ()
     HEADS = ()
     HEAD_SCALES = {}
@@ -185,7 +191,7 @@ class Task(keras.Model):
         if self.reads_vectors or self._concatenates:
             self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
-        inputs = {**features, **self.head_inputs()}
+        inputs = {**features, **_symbolic(self.HEAD_INPUTS)}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
         encoded = encoder(sequences, outputs=self.encoder_outputs)
         if self.next_token_loss is not None:
@@ -217,23 +223,16 @@ class Task(keras.Model):
     # The model.
 
     def feature_inputs(self):
-        """The encoder's inputs as symbolic (B, S) int32 tensors by name."""
-        return self.encoder.symbolic_inputs()
+        """The encoder's inputs as symbolic int32 tensors (B, S), or (B, n, S), by name."""
+        return _symbolic(dict.fromkeys(self.encoder.input_names, (*self.SEQUENCE_AXES, None)))
 
-    @staticmethod
-    def head_inputs():
-        """The symbolic inputs of the head in addition to the encoder's, by name."""
-        return {}
+    def to_sequences(self, x):
+        """A feature of the task (B, …, S) -> (R, S), of the encoder's sequences."""
+        return FlattenChoices()(x) if self.SEQUENCE_AXES else x
 
-    @staticmethod
-    def to_sequences(x):
-        """A feature of the task -> (R, S), the encoder's; differs if an example has R sequences."""
-        return x
-
-    @staticmethod
-    def to_examples(x, features):
+    def to_examples(self, x, features):
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
-        return x
+        return GroupChoices()(x, features["input_ids"]) if self.SEQUENCE_AXES else x
 
     layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
     layer_choice, _concatenates = LAST, False
@@ -268,7 +267,7 @@ class Task(keras.Model):
         between = ("input_mask",) if self.reads_vectors else ()
         if self.static_vectors_layer is not None:
             between = ("input_ids", *between)
-        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.head_inputs())))
+        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.HEAD_INPUTS)))
 
     def read_layers(self, encoded):
         """`encoder_outputs` by name, with those of `layer_choice` in place of all hidden states.
@@ -602,6 +601,14 @@ class Task(keras.Model):
         """
         raise NotImplementedError
 
+    def framing(self, max_length=None):
+        """The arguments of `TokenizedExamples` on how texts become sequences of this task."""
+        return {
+            "tokenizer": self.tokenizer,
+            "input_names": self.encoder.input_names,
+            "max_length": max_length or self.max_length,
+        }
+
     def context_size(self, *, max_length=None):
         """How many examples on either side may share a sequence with an example."""
         return 0
@@ -776,6 +783,11 @@ class Task(keras.Model):
                     config[name], custom_objects=custom_objects
                 )
         return cls(**config)
+
+
+def _symbolic(shapes):
+    """int32 tensors by name, from their shapes without the batch."""
+    return {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
 
 
 def _static_vectors(encoder, *, dtype):

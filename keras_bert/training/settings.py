@@ -15,7 +15,7 @@ from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
-from keras_bert.tasks.classification.settings import PoolingSettings
+from keras_bert.tasks.settings import PoolingSettings
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")

@@ -20,9 +20,8 @@ from keras_bert.checkpoints.model_folder import (
 )
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
-from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
-from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import check_sequences_fit
+from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
     FillMask,
     Pretrainer,

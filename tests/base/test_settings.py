@@ -152,7 +152,7 @@ SETTINGS_MODULES = [
     "keras_bert.exports.settings",
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
-    "keras_bert.tasks.classification.settings",
+    "keras_bert.tasks.settings",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]

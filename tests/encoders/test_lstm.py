@@ -23,7 +23,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.generate import generate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly

@@ -33,7 +33,7 @@ from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.layers.kernels import program
-from keras_bert.tasks.multiple_choice.features import frame_choices
+from keras_bert.tasks.classification.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.exports.answers import CHECKS, near, texts_of
 from tests.exports.fuzzing import (

@@ -9,7 +9,7 @@ from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.fill_mask import fill_mask
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer

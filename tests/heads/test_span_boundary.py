@@ -5,7 +5,7 @@ import math
 import keras
 import numpy as np
 
-from keras_bert.heads.span_boundary import SpanBoundary
+from keras_bert.heads.lm_head import SpanBoundary
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.tasks.pretraining.context_windows import CHUNK_TOKENS, ContextWindows
+from keras_bert.tasks.pretraining.static_vectors import CHUNK_TOKENS, ContextWindows
 
 SPECIAL = np.array([0, 1, 2])
 COUNTS = np.array([9, 9, 9, 5000, 600, 70, 8, 0])

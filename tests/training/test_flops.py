@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
+from keras_bert.tasks.pretraining.language_models import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
     FillMask,
     Pretrainer,

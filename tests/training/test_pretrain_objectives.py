@@ -19,8 +19,8 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.features import training_dataset
+from keras_bert.tasks.pretraining.language_models import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
     FillMask,
     SentenceOrderPretrainer,

@@ -1,1 +1,1 @@
-"""One label for a text."""
+"""One label or score for a text or a pair of texts, and one of several choices."""

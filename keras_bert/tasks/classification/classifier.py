@@ -25,11 +25,7 @@ from keras_bert.tasks.classification.labels import (
     sorted_labels,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.classification.settings import (
-    NO_WEIGHTS,
-    ClassifierSettings,
-    PairClassifierSettings,
-)
+from keras_bert.tasks.settings import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -1,10 +1,8 @@
 """What tasks over whole texts share: the pooling, and sequences of one or two texts."""
 
-import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.texts import text_warnings
 from keras_bert.tasks.task import Task
@@ -82,20 +80,8 @@ class TextTask(PooledTask):
         if both_orders and len(self.text_names) != 2:
             raise InputError("`both_orders` is for pairs of texts. Leave it out.")
         self.both_orders = both_orders
-
-    def feature_inputs(self):
-        if not self.both_orders:
-            return super().feature_inputs()
-        return {
-            name: keras.Input((2, None), dtype="int32", name=name)
-            for name in self.encoder.input_names
-        }
-
-    def to_sequences(self, x):
-        return FlattenChoices()(x) if self.both_orders else x
-
-    def to_examples(self, x, features):
-        return GroupChoices()(x, features["input_ids"]) if self.both_orders else x
+        if both_orders:
+            self.SEQUENCE_AXES = (2,)
 
     def is_standard(self):
         return super().is_standard() and not self.both_orders
@@ -125,9 +111,7 @@ class TextTask(PooledTask):
             [[example.texts[column] for example in examples] for column in columns],
             labels=labels,
             weights=weights,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            **self.framing(max_length),
         )
 
     def signatures(self, *, max_length=None):

@@ -11,7 +11,7 @@ from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.texts import PAIR, TEXT, TextSource, score
 from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.classification.settings import RegressionSettings
+from keras_bert.tasks.settings import RegressionSettings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -161,9 +161,7 @@ class Regressor(TextTask):
             [prediction["score"] for prediction in predictions],
         )
 
-    def errors(self, predictions, examples):
-        """See `score_errors`."""
-        return score_errors(predictions, examples)
+    errors = staticmethod(score_errors)
 
     @staticmethod
     def describe_error(error):

@@ -5,19 +5,17 @@ import keras
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.antecedents import AntecedentLoss, AntecedentScores, DocumentWords
-from keras_bert.heads.classification import FlattenChoices, GroupChoices
-from keras_bert.heads.span_representation import ATTENTION, SpanRepresentation
-from keras_bert.tasks.coreference import decode
-from keras_bert.tasks.coreference.metrics import coreference_metrics
-from keras_bert.tasks.coreference.settings import (
-    MAX_ANTECEDENTS,
-    MAX_SPAN_LENGTH,
-    CoreferenceSettings,
+from keras_bert.heads.span_representation import ATTENTION
+from keras_bert.tasks.coreference.decode import (
+    cluster_sets,
+    coreference_errors,
+    coreference_predictions,
+    describe_coreference_error,
 )
+from keras_bert.tasks.coreference.metrics import coreference_metrics
+from keras_bert.tasks.settings import MAX_ANTECEDENTS, MAX_SPAN_LENGTH, CoreferenceSettings
+from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.task import Task
-
-# Units of the hidden layers over spans and pairs of them, as in Lee et al. 2017.
-UNITS = 150
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,7 +51,9 @@ class CoreferenceResolver(Task):
     """
 
     KIND = "coreference"
+    SEQUENCE_AXES = (None,)
     HEAD_READS = ("input_mask",)
+    HEAD_INPUTS = dict.fromkeys(("word_starts", "word_ends", "word_segments"), (None,))
     HEADS = ("spans", "scores")
     SETTINGS = CoreferenceSettings
     METRIC = "f1"
@@ -78,13 +78,8 @@ class CoreferenceResolver(Task):
         self.word_means = DocumentWords(
             last=encoder.config.is_causal, dtype=policy, name="word_means"
         )
-        self.spans = SpanRepresentation(
-            representation=ATTENTION,
-            units=UNITS,
-            max_words=max_span_length,
-            num_widths=max_span_length,
-            dtype=policy,
-            name="spans",
+        self.spans = span_representation_of(
+            encoder, representation=ATTENTION, max_words=max_span_length
         )
         # Sums of scores are compared with 0.
         self.scores = AntecedentScores(
@@ -93,26 +88,6 @@ class CoreferenceResolver(Task):
         rate = encoder.config.head_dropout if dropout is None else dropout
         self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
         super().__init__(tokenizer, name=name)
-
-    def feature_inputs(self):
-        return {
-            name: keras.Input((None, None), dtype="int32", name=name)
-            for name in self.encoder.input_names
-        }
-
-    @staticmethod
-    def head_inputs():
-        """The symbolic inputs (B, W): where the words are."""
-        names = ("word_starts", "word_ends", "word_segments")
-        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-
-    @staticmethod
-    def to_sequences(x):
-        return FlattenChoices()(x)  # (B n, …)
-
-    @staticmethod
-    def to_examples(x, features):
-        return GroupChoices()(x, features["input_ids"])  # (B, n, S, D)
 
     def build_head(self, encoded, inputs):
         words = self.word_means(
@@ -168,16 +143,14 @@ class CoreferenceResolver(Task):
 
         return CoreferenceSequences(
             examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            **self.framing(max_length),
             max_span_length=self.max_span_length,
             labelled=labelled,
         )
 
     def decode(self, outputs, sequences):
         """See `coreference_predictions`."""
-        return decode.coreference_predictions(outputs["antecedents"], sequences)
+        return coreference_predictions(outputs["antecedents"], sequences)
 
     def official_metrics(self, predictions, examples):
         """See `coreference_metrics`; `longer` counts mentions of more than `max_span_length`."""
@@ -185,7 +158,7 @@ class CoreferenceResolver(Task):
             if "expected" not in prediction:
                 raise example.error("the document has no clusters to compare the prediction with.")
         expected, found = (
-            [decode.cluster_sets(prediction[name]) for prediction in predictions]
+            [cluster_sets(prediction[name]) for prediction in predictions]
             for name in ("expected", "clusters")
         )
         longest = self.max_span_length
@@ -193,13 +166,8 @@ class CoreferenceResolver(Task):
         longer = sum(end - start > longest for start, end in mentions)
         return {**coreference_metrics(expected, found), "longer": longer}
 
-    def errors(self, predictions, examples):
-        """See `coreference_errors`."""
-        return decode.coreference_errors(predictions, examples)
-
-    @staticmethod
-    def describe_error(error):
-        return decode.describe_coreference_error(error)
+    errors = staticmethod(coreference_errors)
+    describe_error = staticmethod(describe_coreference_error)
 
     @staticmethod
     def describe_metrics(metrics):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_bert.tasks.metrics import worst_first
+from keras_bert.tasks.span_classification.decode import WordPositions
 
 
 def clusters_of(candidates):
@@ -47,25 +48,16 @@ def coreference_predictions(outputs, sequences):
     for example, (starts, ends), spans, candidates in zip(
         sequences.examples, sequences.words, sequences.spans, outputs, strict=True
     ):
-        text = example.text
-
-        def described(clusters, text=text, starts=starts, ends=ends):
-            return [[_mention(*span, text, starts, ends) for span in each] for each in clusters]
-
-        prediction = {
-            "text": text,
-            "words": [text[start:end] for start, end in zip(starts, ends, strict=True)],
-            "clusters": described(clusters_of(candidates)),
-        }
+        position = WordPositions(example.text, starts, ends)
+        found = {"clusters": clusters_of(candidates)}
         if spans is not None:
-            prediction["expected"] = described(expected_clusters(spans))
-        predictions.append(prediction)
+            found["expected"] = expected_clusters(spans)
+        described = {
+            name: [[position.of(*span) for span in cluster] for cluster in clusters]
+            for name, clusters in found.items()
+        }
+        predictions.append({"text": example.text, "words": position.words(), **described})
     return predictions
-
-
-def _mention(first, after, text, starts, ends):
-    start, end = starts[first], ends[after - 1]
-    return {"start": start, "end": end, "words": [first, after], "text": text[start:end]}
 
 
 def cluster_sets(clusters):

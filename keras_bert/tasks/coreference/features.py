@@ -5,10 +5,12 @@ import tensorflow as tf
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import word_sequences
+from keras_bert.tasks.classification.features import of_examples
 from keras_bert.tasks.span_classification.features import (
-    PAD_WORDS_TO,
-    span_in_words,
+    grid,
+    spans_in_words,
     words_in_texts,
+    words_width,
 )
 
 COLUMNS = ("word_starts", "word_ends", "word_segments")
@@ -39,10 +41,7 @@ class CoreferenceSequences(TokenizedExamples):
         self, examples, *, tokenizer, input_names, max_length, max_span_length, labelled=False
     ):
         tokenized, self.words = words_in_texts(examples, tokenizer)
-        self.spans = [
-            None if e.spans is None else [span_in_words(span, e, *words) for span in e.spans]
-            for e, words in zip(examples, self.words, strict=True)
-        ]
+        self.spans = spans_in_words(examples, self.words)
         self._max_span_length = max_span_length
         ids, columns = document_sequences(
             tokenized, template=tokenizer.template, max_length=max_length
@@ -88,12 +87,10 @@ class CoreferenceSequences(TokenizedExamples):
         )
 
     def targets(self, numbers):
-        width = _words_width(tf.gather(self.columns["word_starts"], numbers))
-        cells = tf.gather(self.labels["antecedents"], numbers)  # ragged (B, None, 3)
-        document = tf.cast(cells.value_rowids(), tf.int32)
-        at = tf.concat([document[:, None], cells.flat_values[:, :2]], axis=1)
-        shape = tf.stack([tf.size(numbers), width, self._max_span_length])
-        return ({"antecedents": tf.scatter_nd(at, cells.flat_values[:, 2], shape)},)
+        words = tf.gather(self.columns["word_starts"], numbers)
+        cells = tf.gather(self.labels["antecedents"], numbers)
+        width = words_width(words.row_lengths())
+        return ({"antecedents": grid(cells, width, self._max_span_length)},)
 
 
 def document_sequences(tokenized, *, template, max_length):
@@ -133,18 +130,8 @@ def document_inputs(ids, columns, *, tokenizer, names, max_length):
     framed = frame(
         [ids.values], tokenizer=tokenizer, names=names, max_length=max_length, multiple_of=PAD_TO
     )
-    counts = ids.row_lengths()
-    inputs = {
-        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in framed.items()
-    }
-    inputs = {name: tf.ensure_shape(x, [None, None, None]) for name, x in inputs.items()}
-    width = _words_width(columns["word_starts"])
+    inputs = of_examples(framed, ids.row_lengths())
+    width = words_width(columns["word_starts"].row_lengths())
     shape = tf.stack([tf.cast(ids.nrows(), tf.int32), width])
     padded = {name: x.to_tensor(shape=shape) for name, x in columns.items()}
     return inputs | {name: tf.ensure_shape(x, [None, None]) for name, x in padded.items()}
-
-
-def _words_width(words):
-    """W of a batch: the most words of a document, ragged (B, None), rounded up; at least 1."""
-    most = tf.reduce_max(tf.concat([tf.cast(words.row_lengths(), tf.int32), [1]], axis=0))
-    return -(-most // PAD_WORDS_TO) * PAD_WORDS_TO

@@ -9,7 +9,7 @@ as an example of that length can have):
   and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
-A task of static vectors gets the tokens of the batch in chunks instead: see `context_windows`.
+A task of static vectors gets the tokens of the batch in chunks instead: see `static_vectors`.
 
 A task gets those that it has inputs and outputs for. A task with an output `causal_lm` gets
 examples without masks, with the labels (B, S - 1), the token after each position; `forward_lm` is
@@ -38,7 +38,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
-from keras_bert.tasks.pretraining.context_windows import CHUNK_NEGATIVES, CHUNK_TOKENS, Chunks
+from keras_bert.tasks.pretraining.static_vectors import CHUNK_NEGATIVES, CHUNK_TOKENS, Chunks
 
 # Examples are shuffled in windows of this many, read from several shards at once: whole epochs of
 # small data, and some tens of MiB at a time of any other.

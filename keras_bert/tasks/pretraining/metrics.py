@@ -183,16 +183,12 @@ class Metrics:
         return is_masked, is_replaced, is_kept
 
 
-class MeanNats:
-    """In place of `Metrics`, for outputs that are nats: their means over what counts."""
+class MeanNats(Metrics):
+    """The metrics of outputs that are nats: their means over what counts."""
 
     def __init__(self, outputs, *, counts_finite=False):
         self._outputs = {name: keras.metrics.Mean(name=f"{name}_cross_entropy") for name in outputs}
         self.finite = FiniteBatches() if counts_finite else None
-
-    @property
-    def metrics(self):
-        return [*self._outputs.values(), *([] if self.finite is None else [self.finite])]
 
     def measure(self, x, labels, nats, weights):
         """Adds a batch, dictionaries by name; returns the nats."""

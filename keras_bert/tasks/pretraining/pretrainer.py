@@ -8,10 +8,13 @@ import keras
 
 from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.classification import NextSentenceHead
-from keras_bert.heads.lm_head import masked_lm_inputs
-from keras_bert.heads.span_boundary import span_boundary_head, span_boundary_inputs
+from keras_bert.heads.lm_head import SpanBoundary
 from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
 from keras_bert.tasks.task import Task
+
+# Size of the embedding of an offset in a span, whatever the model's own, as in the authors' program
+# (facebookresearch/SpanBERT).
+_OFFSET_WIDTH = 200
 
 
 def shown(**names):
@@ -131,6 +134,7 @@ class FillMask(PretrainingTask):
     """
 
     KIND = "fill-mask"
+    HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head",)
     SHOWN = shown(masked_lm="masked-token")
 
@@ -138,10 +142,6 @@ class FillMask(PretrainingTask):
         self.set_encoder(encoder, **between)
         self.lm_head = encoder.lm_head()
         super().__init__(tokenizer, name=name)
-
-    @staticmethod
-    def head_inputs():
-        return masked_lm_inputs()
 
     def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
@@ -181,11 +181,12 @@ class Pretrainer(PretrainingTask):
 
     KIND = "pretrainer"
     ENCODER_OUTPUTS = ("sequence_output", "first_output")
+    HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head", "next_sentence_head")
     SENTENCES = "next_sentence"
     SHOWN = shown(masked_lm="masked-token", next_sentence="next-sentence")
 
-    def __init__(self, encoder, tokenizer=None, *, name="pretrainer", **between):
+    def __init__(self, encoder, tokenizer=None, *, name=None, **between):
         self.set_encoder(encoder, **between)
         if encoder.lacks_head_transform(self.KIND):
             raise ValueError(
@@ -199,11 +200,7 @@ class Pretrainer(PretrainingTask):
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
-        super().__init__(tokenizer, name=name)
-
-    @staticmethod
-    def head_inputs():
-        return masked_lm_inputs()
+        super().__init__(tokenizer, name=name or self.KIND.replace("-", "_"))
 
     def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
@@ -237,9 +234,6 @@ class SentenceOrderPretrainer(Pretrainer):
     KIND = "sentence-order-pretrainer"
     SENTENCES = "sentence_order"
     SHOWN = shown(masked_lm="masked-token", sentence_order="sentence-order")
-
-    def __init__(self, encoder, tokenizer=None, *, name="sentence_order_pretrainer", **between):
-        super().__init__(encoder, tokenizer, name=name, **between)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -276,6 +270,9 @@ class SpanPretrainer(FillMask):
     """
 
     KIND = "span-pretrainer"
+    HEAD_INPUTS = dict.fromkeys(
+        ("masked_lm_positions", "span_left", "span_right", "span_offset"), (None,)
+    )
     HEADS = ("lm_head", "span_boundary")
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ("masked_lm", "span_boundary")
     OPTIONS = SpanSettings
@@ -294,12 +291,17 @@ class SpanPretrainer(FillMask):
         self.encoder = encoder
         self.max_span_length = max_span_length
         self.span_boundary_weight = span_boundary_weight
-        self.span_boundary = span_boundary_head(encoder, max_span_length=max_span_length)
+        self.span_boundary = SpanBoundary(
+            token_embedding=encoder.token_embedding,
+            max_span_length=max_span_length,
+            offset_width=_OFFSET_WIDTH,
+            hidden_act=encoder.config.head_activation,
+            layer_norm_eps=encoder.config.head_layer_norm_eps,
+            initializer_range=encoder.config.head_initializer_range,
+            dtype=encoder.layer_policy,
+            name="span_boundary",
+        )
         super().__init__(encoder, tokenizer, name=name, **between)
-
-    @staticmethod
-    def head_inputs():
-        return {**masked_lm_inputs(), **span_boundary_inputs()}
 
     def build_head(self, encoded, inputs):
         spans = (inputs[name] for name in ("span_left", "span_right", "span_offset"))

@@ -12,7 +12,6 @@ import functools
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import windows
 from keras_bert.tasks.pretraining.generation import (
     SAMPLING_SPECS,
@@ -25,8 +24,11 @@ from keras_bert.tasks.pretraining.generation import (
 from keras_bert.tasks.signatures import (
     Signature,
     chunk_size,
+    framed,
     in_chunks,
+    in_windows,
     standard_signatures,
+    text_specs,
     traced_on_ids,
     traced_on_texts,
     warmup_texts,
@@ -59,8 +61,6 @@ def fill_mask_signatures(task, *, max_length, top_k):
         raise InputError(f"The tokenizer has no mask token, so {MASK} has no meaning.")
     names = token_names(vocabulary)
     top_k = min(top_k, len(vocabulary))
-    template = task.tokenizer.template
-    room, before = template.room(max_length), template.before(0, texts=1)
 
     def outputs(inputs, is_mask, text, texts, *, vectors_of=_at_masks, head=_masked_lm):
         """The outputs for windows of `inputs`, masks bool (R, S), and texts (R,), rising."""
@@ -83,15 +83,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
 
     def of_texts(text, **head):
         ids = _ids(text, task.tokenizer)  # ragged (B, None)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
-        found = windows(lengths, room, stride=max(1, room // 2))
-        inputs = frame(
-            [found.rows(ids)],
-            tokenizer=task.tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
-        is_core = found.core_of(tf.shape(inputs["input_ids"])[1], offset=before)  # (R, S)
+        found, inputs, is_core = in_windows(task, ids, max_length=max_length)
         is_mask = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return outputs(inputs, is_mask, found.sequence, tf.size(text), **head)
 
@@ -109,7 +101,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
     if "span_boundary" in task.HEADS:
         signatures["span_boundary"] = Signature(
             lambda text: of_texts(text, vectors_of=_at_boundaries, head=_span_boundary),
-            [tf.TensorSpec([None], tf.string, name="text")],
+            text_specs(["text"]),
         )
 
     def surprisals(ids):
@@ -125,22 +117,17 @@ def sentence_signature(task, *, max_length):
     second follows the first, or, by a sentence-order head, that they are in order. Of a pair that
     is too long, the longer text is cut.
     """
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("text_a", "text_b")]
 
     def probability(text_a, text_b):
         return {"probability": follows_probability(task, (text_a, text_b), max_length=max_length)}
 
-    return Signature(probability, specs)
+    return Signature(probability, text_specs(["text_a", "text_b"]))
 
 
 def follows_probability(task, texts, *, max_length):
     """Two batches of texts, string (B,) each -> float32 (B,): that the second follows the first."""
-    inputs = frame(
-        [task.tokenizer.tokenize(each) for each in texts],
-        tokenizer=task.tokenizer,
-        names=task.encoder.input_names,
-        max_length=max_length,
-    )
+    segments = [task.tokenizer.tokenize(each) for each in texts]
+    inputs = framed(task, segments, max_length=max_length)
 
     def logits(some):
         positions = tf.zeros_like(some["input_ids"][:, :1])
@@ -177,7 +164,7 @@ def surprisal_signature(task, surprisals, *, given=0):
             "lengths": tf.cast(ids.row_lengths(), tf.int32),
         }
 
-    return Signature(outputs, [tf.TensorSpec([None], tf.string, name="text")])
+    return Signature(outputs, text_specs(["text"]))
 
 
 def token_names(vocabulary):
@@ -194,27 +181,17 @@ def masked_surprisals(task, ids, masked, *, max_length):
     Shapes: ids ragged int32 (B, None); masked int32 (T,), how many tokens are masked from each
     token on, itself included -> float32 (T,).
     """
-    ids = _with_an_empty_text(ids)
-    template = task.tokenizer.template
-    room, before = template.room(max_length), template.before(0, texts=1)
-    found = windows(tf.cast(ids.row_lengths(), tf.int32), room, stride=max(1, room // 2))
-    inputs = frame(
-        [found.rows(ids)],
-        tokenizer=task.tokenizer,
-        names=task.encoder.input_names,
-        max_length=max_length,
-    )  # (R, S)
-    length = tf.shape(inputs["input_ids"])[1]
-    # Cores are in the order of the tokens, and each token is in one.
-    places = tf.cast(tf.where(found.core_of(length, offset=before)), tf.int32)  # (T, 2)
+    found, inputs, is_core = in_windows(task, _with_an_empty_text(ids), max_length=max_length)
+    places = tf.cast(tf.where(is_core), tf.int32)  # (T, 2)
     row, position = places[:, 0], places[:, 1]
+    before = task.tokenizer.template.before(0, texts=1)
     end = tf.minimum(position + masked, before + tf.gather(found.sizes, row))  # (T,)
 
     def surprisals(some):
         row, position, end = some["row"], some["position"], some["end"]
         sequences = {name: tf.gather(values, row) for name, values in inputs.items()}  # (t, S)
         tokens = tf.gather(sequences["input_ids"], position, batch_dims=1)
-        column = tf.range(length)
+        column = tf.range(tf.shape(sequences["input_ids"])[1])
         is_masked = (column >= position[:, None]) & (column < end[:, None])
         mask_id = task.tokenizer.vocabulary.mask_id
         sequences["input_ids"] = tf.where(is_masked, mask_id, sequences["input_ids"])
@@ -458,7 +435,7 @@ def language_model_signatures(task, *, max_length, top_k):
     signatures = standard_signatures(
         from_prompt, task=task, warmup=warmup, texts=("prompt",), from_ids=from_ids
     )
-    specs = [tf.TensorSpec([None], tf.string, name="prompt"), *SAMPLING_SPECS]
+    specs = [*text_specs(["prompt"]), *SAMPLING_SPECS]
 
     def surprisals(ids):
         return left_to_right_surprisals(task, ids, max_length=max_length)

@@ -7,6 +7,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
+from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
@@ -16,7 +17,7 @@ from keras_bert.tasks.question_answering.metrics import (
     squad_2,
     tuned_threshold,
 )
-from keras_bert.tasks.question_answering.settings import QuestionSettings
+from keras_bert.tasks.settings import QuestionSettings
 from keras_bert.tasks.task import Task
 
 # The logit at padding, as in google-research/bert; its probability is 0.
@@ -111,12 +112,7 @@ class QuestionAnswerer(Task):
 
     def default_losses(self):
         """Cross-entropy over the tokens of a sequence in nats; the mean over those that count."""
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-            for name in _OUTPUTS
-        }
+        return {name: cross_entropy_by_weight() for name in _OUTPUTS}
 
     def default_metrics(self):
         """Each output's `accuracy`: the fraction of sequences with the right token on top."""
@@ -154,13 +150,10 @@ class QuestionAnswerer(Task):
         """`QuestionSequences`, one per window."""
         from keras_bert.tasks.question_answering.features import question_sequences
 
-        max_length = max_length or self.max_length
         return question_sequences(
             examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length,
-            stride=self.stride_of(max_length),
+            **self.framing(max_length),
+            stride=self.stride_of(max_length or self.max_length),
             max_question_length=self.max_question_length,
             labelled=labelled,
         )

@@ -9,10 +9,10 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
 from keras_bert.inputs.windows import Windows
 from keras_bert.tasks.question_answering.features import context_windows, question_limit
 from keras_bert.tasks.signatures import (
+    framed,
     in_chunks,
     outputs_in_chunks,
     standard_signatures,
@@ -89,12 +89,8 @@ def _answers(question, context, *, task, logits_of, max_length):
 
     def search(parts):
         chunk = Windows(**parts)
-        inputs = frame(
-            [tf.gather(questions, chunk.sequence), chunk.rows(tokens.ids)],
-            tokenizer=task.tokenizer,
-            names=task.encoder.input_names,
-            max_length=max_length,
-        )
+        segments = [tf.gather(questions, chunk.sequence), chunk.rows(tokens.ids)]
+        inputs = framed(task, segments, max_length=max_length)
         starts = tf.gather(questions.row_lengths(), chunk.sequence)
         starts += template.before(1, texts=2)
         return _search(logits_of(**inputs), chunk, starts, longest=task.max_answer_length)

@@ -26,6 +26,22 @@ class Found(NamedTuple):
     score: float
 
 
+class WordPositions(NamedTuple):
+    """The characters at which the words of a text begin and end."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def words(self):
+        return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+    def of(self, first, after):
+        """The words from `first` to before `after`, as predictions describe them."""
+        start, end = self.starts[first], self.ends[after - 1]
+        return {"start": start, "end": end, "words": [first, after], "text": self.text[start:end]}
+
+
 def spans_above(threshold, logits, *, num_words, starts):
     """The spans of a sequence whose most probable label has a probability over the threshold.
 
@@ -140,7 +156,7 @@ def span_predictions(found, sequences, *, labels, label_of):
     for example, (starts, ends), spans, expected in zip(
         sequences.examples, sequences.words, found, sequences.spans, strict=True
     ):
-        position = _Positions(example.text, starts, ends)
+        position = WordPositions(example.text, starts, ends)
         prediction = {"text": example.text, "words": position.words()}
         prediction["spans"] = [
             {
@@ -176,7 +192,7 @@ def pair_predictions(logits, sequences, *, labels):
     for example, (starts, ends), (head, tail), fits, scores in zip(
         *columns, probabilities.tolist(), strict=True
     ):
-        position = _Positions(example.text, starts, ends)
+        position = WordPositions(example.text, starts, ends)
         best = int(np.argmax(scores))
         prediction = {
             "text": example.text,
@@ -191,22 +207,6 @@ def pair_predictions(logits, sequences, *, labels):
         prediction["probabilities"] = dict(zip(labels, scores, strict=True))
         predictions.append(prediction)
     return predictions
-
-
-class _Positions(NamedTuple):
-    """The characters at which the words of a text begin and end."""
-
-    text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-    def words(self):
-        return [self.text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
-
-    def of(self, first, after):
-        """The words from `first` to before `after`, as predictions describe them."""
-        start, end = self.starts[first], self.ends[after - 1]
-        return {"start": start, "end": end, "words": [first, after], "text": self.text[start:end]}
 
 
 def span_sets(spans):

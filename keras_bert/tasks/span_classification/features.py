@@ -8,7 +8,7 @@ from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequ
 from keras_bert.records.padding import padded_length
 
 # The words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
-PAD_WORDS_TO = 8
+_PAD_WORDS_TO = 8
 
 
 class SequencesOfWords(TokenizedExamples):
@@ -20,7 +20,7 @@ class SequencesOfWords(TokenizedExamples):
     def inputs(self, *taken):
         inputs = super().inputs(*taken)
         starts = taken[len(self.segments)]
-        words = _words_width(starts.row_lengths(), tf.shape(inputs["input_ids"])[1])
+        words = tf.minimum(words_width(starts.row_lengths()), tf.shape(inputs["input_ids"])[1])
         # A word has at least one token, so there are never more words than tokens.
         return inputs | {name: inputs[name][:, :words] for name in ("word_starts", "word_ends")}
 
@@ -58,10 +58,7 @@ class SpanSequences(SequencesOfWords):
         label_number=None,
     ):
         tokenized, self.words = words_in_texts(examples, tokenizer)
-        self.spans = [
-            None if e.spans is None else [span_in_words(span, e, *words) for span in e.spans]
-            for e, words in zip(examples, self.words, strict=True)
-        ]
+        self.spans = spans_in_words(examples, self.words)
         found = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
         self.positions = {name: getattr(found, name).numpy() for name in names}
@@ -97,12 +94,10 @@ class SpanSequences(SequencesOfWords):
         )
         count = end - first_word  # (B,)
         lengths = tf.gather(tf.constant(self.lengths, tf.int32), numbers)
-        width = _words_width(count, padded_length(lengths, self._max_length, PAD_TO))
-        cells = tf.gather(self.labels["logits"], numbers)  # ragged (B, None, 3)
-        sequence = tf.cast(cells.value_rowids(), tf.int32)
-        at = tf.concat([sequence[:, None], cells.flat_values[:, :2]], axis=1)
-        shape = tf.stack([tf.size(numbers), width, self._max_span_length])
-        labels = tf.scatter_nd(at, cells.flat_values[:, 2], shape)  # (B, W, L)
+        tokens = padded_length(lengths, self._max_length, PAD_TO)
+        width = tf.minimum(words_width(count), tokens)
+        cells = tf.gather(self.labels["logits"], numbers)
+        labels = grid(cells, width, self._max_span_length)  # (B, W, L)
 
         first = tf.range(width)[:, None]  # (W, 1)
         last = first + tf.range(self._max_span_length)  # (W, L)
@@ -200,6 +195,17 @@ def words_in_texts(examples, tokenizer):
     return tokenized, [o or (e.starts, e.ends) for o, e in zip(offsets, examples, strict=True)]
 
 
+def spans_in_words(examples, words):
+    """The spans of each example in words (see `span_in_words`), or None if they are unknown.
+
+    `words` are the second result of `words_in_texts`.
+    """
+    return [
+        None if e.spans is None else [span_in_words(span, e, *offsets) for span in e.spans]
+        for e, offsets in zip(examples, words, strict=True)
+    ]
+
+
 def span_in_words(span, example, starts, ends):
     """A `LabelledSpan` of an example in words; it is in characters if the example has no words.
 
@@ -227,7 +233,18 @@ def span_in_words(span, example, starts, ends):
     return span._replace(start=first, end=after)
 
 
-def _words_width(counts, tokens):
-    """W of a batch: the most words of a sequence, rounded up, and at most its tokens."""
+def words_width(counts):
+    """W of a batch: the most words of a sequence, rounded up; at least 1."""
     most = tf.reduce_max(tf.concat([tf.cast(counts, tf.int32), [1]], axis=0))
-    return tf.minimum(-(-most // PAD_WORDS_TO) * PAD_WORDS_TO, tokens)
+    return -(-most // _PAD_WORDS_TO) * _PAD_WORDS_TO
+
+
+def grid(cells, width, length):
+    """The numbers of spans as a grid: ragged int32 (B, None, 3) -> int32 (B, W, L), 0 elsewhere.
+
+    Each of the `cells` is (first word, width - 1, number).
+    """
+    row = tf.cast(cells.value_rowids(), tf.int32)
+    at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
+    shape = tf.stack([tf.cast(cells.nrows(), tf.int32), width, length])
+    return tf.scatter_nd(at, cells.flat_values[:, 2], shape)

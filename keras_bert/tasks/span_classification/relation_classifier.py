@@ -10,16 +10,14 @@ from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.span_classification import decode
+from keras_bert.tasks.settings import MAX_SPAN_LENGTH, RelationClassifierSettings
+from keras_bert.tasks.span_classification.decode import (
+    describe_pair_error,
+    pair_errors,
+    pair_predictions,
+)
 from keras_bert.tasks.span_classification.metrics import relation_metrics
-from keras_bert.tasks.span_classification.settings import (
-    MAX_SPAN_LENGTH,
-    RelationClassifierSettings,
-)
-from keras_bert.tasks.span_classification.span_classifier import (
-    WordsTask,
-    span_representation_of,
-)
+from keras_bert.tasks.span_classification.span_classifier import WordsTask, span_representation_of
 
 # What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
@@ -60,6 +58,7 @@ class RelationClassifier(WordsTask):
     """
 
     KIND = "relation-classifier"
+    HEAD_INPUTS = {**WordsTask.HEAD_INPUTS, "span_firsts": (2,), "span_lasts": (2,)}
     HEADS = ("spans", "classifier")
     MIN_LABELS = 2
     SETTINGS = RelationClassifierSettings
@@ -90,14 +89,6 @@ class RelationClassifier(WordsTask):
         )
         self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
         super().__init__(tokenizer, name=name)
-
-    @classmethod
-    def head_inputs(cls):
-        pair = {
-            name: keras.Input((2,), dtype="int32", name=name)
-            for name in ("span_firsts", "span_lasts")
-        }
-        return super().head_inputs() | pair
 
     def build_head(self, encoded, inputs):
         words = self.words(encoded, inputs)
@@ -142,15 +133,13 @@ class RelationClassifier(WordsTask):
 
         return PairSequences(
             examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            **self.framing(max_length),
             labels=label_numbers(examples, self.labels) if labelled else None,
         )
 
     def decode(self, outputs, sequences):
         """See `pair_predictions`."""
-        return decode.pair_predictions(outputs["logits"], sequences, labels=self.labels)
+        return pair_predictions(outputs["logits"], sequences, labels=self.labels)
 
     def official_metrics(self, predictions, examples):
         """See `relation_metrics`; also `calibration`.
@@ -179,13 +168,8 @@ class RelationClassifier(WordsTask):
     def labels_of(self, example):
         return (example.label,)
 
-    def errors(self, predictions, examples):
-        """See `pair_errors`."""
-        return decode.pair_errors(predictions, examples)
-
-    @staticmethod
-    def describe_error(error):
-        return decode.describe_pair_error(error)
+    errors = staticmethod(pair_errors)
+    describe_error = staticmethod(describe_pair_error)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import relation_signatures

@@ -4,13 +4,14 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO
 from keras_bert.inputs.words import sequences_around, word_sequences, words_of_texts
 from keras_bert.tasks.signatures import (
+    framed,
     outputs_in_chunks,
     standard_signatures,
     traced_on_texts,
+    warmup_at,
     warmup_texts,
 )
 from keras_bert.tasks.span_classification.decode import tie_break
@@ -87,10 +88,8 @@ def relation_signatures(task, *, max_length):
     """
     labels = tf.constant(task.labels)
     names = ("head_start", "head_end", "tail_start", "tail_end")
-    specs = [tf.TensorSpec([None], tf.string, name="text")]
-    specs += [tf.TensorSpec([None], tf.int32, name=name) for name in names]
 
-    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    @functools.partial(traced_on_texts, names=["text"], numbers=names)
     def from_text(text, head_start, head_end, tail_start, tail_end):
         tokenized, starts, ends = words_of_texts(text, task.tokenizer)
         firsts, afters = whole_words(
@@ -116,11 +115,7 @@ def relation_signatures(task, *, max_length):
             "probabilities": probabilities,
         }
 
-    positions = dict(zip(names, ([0], [1], [2], [6]), strict=True))
-    warmup = [
-        {"text": batch, **{name: position * len(batch) for name, position in positions.items()}}
-        for batch in warmup_texts(max_length)
-    ]
+    warmup = warmup_at(dict(zip(names, (0, 1, 2, 6), strict=True)), max_length)
     return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)
 
 
@@ -151,13 +146,7 @@ def _count(positions, most):
 
 def _inputs(sequences, *, task, max_length):
     """The inputs of a task for `WordSequences`, without those on spans; W is at least 1."""
-    inputs = frame(
-        [sequences.ids],
-        tokenizer=task.tokenizer,
-        names=task.encoder.input_names,
-        max_length=max_length,
-        multiple_of=PAD_TO,
-    )
+    inputs = framed(task, [sequences.ids], max_length=max_length, multiple_of=PAD_TO)
     words = tf.maximum(tf.reduce_max(sequences.end - sequences.first), 1)
     shape = tf.stack([tf.size(sequences.text), words])
     inputs["word_starts"] = sequences.starts.to_tensor(shape=shape)

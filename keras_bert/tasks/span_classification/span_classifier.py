@@ -11,16 +11,18 @@ from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
+from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.span_classification import decode
-from keras_bert.tasks.span_classification.decode import best_threshold
-from keras_bert.tasks.span_classification.metrics import span_metrics
-from keras_bert.tasks.span_classification.settings import (
-    LAST,
-    MAX_SPAN_LENGTH,
-    MEAN,
-    SpanClassifierSettings,
+from keras_bert.tasks.settings import LAST, MAX_SPAN_LENGTH, MEAN, SpanClassifierSettings
+from keras_bert.tasks.span_classification.decode import (
+    best_threshold,
+    describe_span_error,
+    span_errors,
+    span_predictions,
+    span_sets,
+    spans_of_examples,
 )
+from keras_bert.tasks.span_classification.metrics import span_metrics
 from keras_bert.tasks.task import Task
 
 # Units of the hidden layers over spans, as in Lee et al. 2017 and Yu et al. 2020.
@@ -38,6 +40,8 @@ class WordsTask(Task):
     A constructor calls `set_aggregation` before `super().__init__`.
     """
 
+    HEAD_INPUTS = {"word_starts": (None,), "word_ends": (None,)}
+
     def set_aggregation(self, aggregation):
         """Sets `aggregation` (None: by the encoder), and makes the layer `word_means`."""
         self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
@@ -49,12 +53,6 @@ class WordsTask(Task):
     def settings_in_config(cls, values):
         return {"aggregation": MEAN}  # in folders from before there was a choice
 
-    @staticmethod
-    def head_inputs():
-        """The symbolic inputs (B, W): the positions of the words' tokens."""
-        names = ("word_starts", "word_ends")
-        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-
     def words(self, encoded, inputs):
         """The vectors of the words, (B, W, D), after dropout."""
         hidden = encoded["sequence_output"]
@@ -62,11 +60,7 @@ class WordsTask(Task):
 
     def default_losses(self):
         """Cross-entropy in nats, the mean over the spans, or pairs of spans, that count."""
-        return {
-            "logits": keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-        }
+        return {"logits": cross_entropy_by_weight()}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -211,21 +205,17 @@ class SpanClassifier(WordsTask):
 
         return SpanSequences(
             examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            **self.framing(max_length),
             max_span_length=self.max_span_length,
             label_number=self._label_number if labelled else None,
         )
 
     def decode(self, outputs, sequences):
         """See `span_predictions`."""
-        found = decode.spans_of_examples(
+        found = spans_of_examples(
             outputs["logits"], sequences, threshold=self.found_above, flat=self.flat
         )
-        return decode.span_predictions(
-            found, sequences, labels=self.labels, label_of=self._name_here
-        )
+        return span_predictions(found, sequences, labels=self.labels, label_of=self._name_here)
 
     def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
@@ -234,7 +224,7 @@ class SpanClassifier(WordsTask):
 
     def _tuned_threshold(self, outputs, sequences):
         scores, correct, expected = [], [], 0
-        found = decode.spans_of_examples(outputs["logits"], sequences, flat=self.flat)
+        found = spans_of_examples(outputs["logits"], sequences, flat=self.flat)
         for example, spans in enumerate(found):
             true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
             expected += len(true)
@@ -253,11 +243,11 @@ class SpanClassifier(WordsTask):
         for prediction, example in zip(predictions, examples, strict=True):
             if "expected" not in prediction:
                 raise example.error("the example has no spans to compare the prediction with.")
-            expected.append(decode.span_sets(prediction["expected"]))
+            expected.append(span_sets(prediction["expected"]))
             for _, _, label in expected[-1]:
                 self._check(label, example)
         labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        found = [decode.span_sets(prediction["spans"]) for prediction in predictions]
+        found = [span_sets(prediction["spans"]) for prediction in predictions]
         metrics = span_metrics(expected, found, labels=labels)
         longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
         scores = [span["score"] for prediction in predictions for span in prediction["spans"]]
@@ -279,13 +269,8 @@ class SpanClassifier(WordsTask):
     def labels_of(self, example):
         return [self._name_here(s.label) for s in example.spans or () if s.label is not None]
 
-    def errors(self, predictions, examples):
-        """See `span_errors`."""
-        return decode.span_errors(predictions, examples)
-
-    @staticmethod
-    def describe_error(error):
-        return decode.describe_span_error(error)
+    errors = staticmethod(span_errors)
+    describe_error = staticmethod(describe_span_error)
 
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.span_classification.signatures import span_signatures

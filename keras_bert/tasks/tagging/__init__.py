@@ -1,1 +1,1 @@
-"""One label for each token."""
+"""One label for each word, and the roles of words for a predicate."""

@@ -10,8 +10,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import tokenized_words
+from keras_bert.tasks.settings import ALL, FIRST
+from keras_bert.tasks.span_classification.features import span_in_words
 from keras_bert.tasks.tagging.crf import KNOWN
-from keras_bert.tasks.tagging.settings import ALL, FIRST
 
 
 class Sentence(NamedTuple):
@@ -127,6 +128,27 @@ class TaggedSequences(TokenizedExamples):
         as its second text (Shi and Lin 2019), and has the inputs of `marked_inputs`.
         """
         return None
+
+
+class PredicateSequences(TaggedSequences):
+    """`TaggedSequences` of `PredicateWords`, whose predicate is repeated as the second text.
+
+    Attribute: `predicates`, for each example its `LabelledSpan` in words.
+
+    Raises:
+        InputError: a predicate begins or ends inside a word, or there is no room for one.
+    """
+
+    def marked_tokens(self, examples):
+        self.predicates = [
+            span_in_words(example.predicate, example, sentence.starts, sentence.ends)
+            for example, sentence in zip(examples, self.sentences, strict=True)
+        ]
+        marked = [
+            np.r_[0, np.cumsum(sentence.sizes)][[predicate.start, predicate.end]]
+            for predicate, sentence in zip(self.predicates, self.sentences, strict=True)
+        ]
+        return np.array(marked, np.int32).reshape(-1, 2)
 
 
 def repeated_tokens(marked, room):

@@ -21,6 +21,8 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
+from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
     describe_tagging_error,
@@ -28,7 +30,6 @@ from keras_bert.tasks.tagging.decode import (
     tagging_errors,
 )
 from keras_bert.tasks.tagging.metrics import chunk_metrics, word_metrics
-from keras_bert.tasks.tagging.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.task import Task
 
 
@@ -139,13 +140,8 @@ class Tagger(Task):
 
     def default_losses(self):
         """Nats per word that counts: cross-entropy, or the loss of the CRF."""
-        if self.crf_layer is not None:
-            return {"logits": CrfLoss(self.crf_layer)}
-        return {
-            "logits": keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction="mean_with_sample_weight"
-            )
-        }
+        crf = self.crf_layer
+        return {"logits": cross_entropy_by_weight() if crf is None else CrfLoss(crf)}
 
     def compile_from_config(self, config):
         if self.crf_layer is None:
@@ -233,14 +229,14 @@ class Tagger(Task):
         return examples[0].source.notes()
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.tagging.features import TaggedSequences
+        from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
 
-        return TaggedSequences(
+        is_marked = "marked_starts" in self.HEAD_INPUTS
+        sequences = PredicateSequences if is_marked else TaggedSequences
+        return sequences(
             examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
+            **self.framing(max_length),
             labels=self.labels,
-            max_length=max_length or self.max_length,
             label_subwords=self.label_subwords,
             document_context=self.document_context,
             labelled=labelled,
@@ -270,18 +266,15 @@ class Tagger(Task):
         )
         if self.scheme is None:
             return word_metrics(expected, predicted, scores, labels=self.labels)
-        return chunk_metrics(expected, predicted, scores, scheme=self.scheme)
+        return self.scheme_metrics(expected, predicted, scores, scheme=self.scheme)
+
+    scheme_metrics = staticmethod(chunk_metrics)
 
     def labels_of(self, example):
         return example.tags or ()
 
-    def errors(self, predictions, examples):
-        """See `tagging_errors`."""
-        return tagging_errors(predictions, examples)
-
-    @staticmethod
-    def describe_error(error):
-        return describe_tagging_error(error)
+    errors = staticmethod(tagging_errors)
+    describe_error = staticmethod(describe_tagging_error)
 
     @staticmethod
     def describe_metrics(metrics):

@@ -14,7 +14,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.heads.span_representation import REPRESENTATIONS
 from keras_bert.inference.predict import predict
-from keras_bert.tasks.span_classification import settings
+from keras_bert.tasks import settings
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import WORDS

@@ -10,10 +10,10 @@ from keras_bert.base.settings import about
 from keras_bert.inputs.windows import windows
 from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
 from keras_bert.readers.sentences import TaggedWords
+from keras_bert.tasks.settings import TaggerSettings
 from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributions
 from keras_bert.tasks.tagging.features import TaggedSequences, split_sentences, with_context
-from keras_bert.tasks.tagging.settings import TaggerSettings
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 from tests.messages import says
 from tests.small_model import make_tokenizer

@@ -1,4 +1,4 @@
-"""Sequences of a multiple-choice task: one per choice."""
+"""Sequences of a multiple-choice task, one per choice."""
 
 import tensorflow as tf
 
@@ -63,9 +63,13 @@ def frame_choices(context, choices, *, tokenizer, names, max_length):
         max_length=max_length,
         multiple_of=PAD_TO,
     )
-    counts = choices.row_lengths()
+    return of_examples(sequences, choices.row_lengths())
+
+
+def of_examples(inputs, counts):
+    """The inputs of sequences by name, int32 (R, S), and the number of each example's sequences
+    (B,) -> those of the examples, (B, n, S)."""
     grouped = {
-        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor()
-        for name, x in sequences.items()
+        name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in inputs.items()
     }
     return {name: tf.ensure_shape(x, [None, None, None]) for name, x in grouped.items()}

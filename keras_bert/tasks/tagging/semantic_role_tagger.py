@@ -11,8 +11,9 @@ from keras_bert.heads.span_representation import WordMeans
 from keras_bert.readers.columns import COUNT, REPAIR
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
-from keras_bert.tasks.semantic_roles.metrics import role_metrics
-from keras_bert.tasks.semantic_roles.settings import SemanticRoleSettings
+from keras_bert.tasks.settings import SemanticRoleSettings
+from keras_bert.tasks.span_classification.decode import WordPositions
+from keras_bert.tasks.tagging.metrics import role_metrics
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
@@ -45,6 +46,7 @@ class SemanticRoleTagger(Tagger):
     """
 
     KIND = "semantic-roles"
+    HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings
 
@@ -83,12 +85,6 @@ class SemanticRoleTagger(Tagger):
         )
         self.hidden = keras.layers.Dense(UNITS, activation="relu", dtype=policy, name="hidden")
         super().make_head(dropout)
-
-    @staticmethod
-    def head_inputs():
-        """The symbolic inputs (B, 1): where the predicate is."""
-        names = ("marked_starts", "marked_ends")
-        return {name: keras.Input((1,), dtype="int32", name=name) for name in names}
 
     def token_vectors(self, encoded, inputs):
         tokens = super().token_vectors(encoded, inputs)  # (B, S, D)
@@ -145,21 +141,6 @@ class SemanticRoleTagger(Tagger):
             f"{counted(len(dev), 'dev predicate')}."
         )
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.semantic_roles.features import PredicateSequences
-
-        return PredicateSequences(
-            examples,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            labels=self.labels,
-            max_length=max_length or self.max_length,
-            label_subwords=self.label_subwords,
-            document_context=False,
-            labelled=labelled,
-            crf=self.crf,
-        )
-
     def decode(self, outputs, sequences):
         """As a `Tagger`'s, with `predicate`, and `arguments` in place of entities.
 
@@ -168,24 +149,13 @@ class SemanticRoleTagger(Tagger):
         """
         predictions = super().decode(outputs, sequences)
         for prediction, span in zip(predictions, sequences.predicates, strict=True):
-            start, end = prediction["starts"][span.start], prediction["ends"][span.end - 1]
-            prediction["predicate"] = {
-                "start": start,
-                "end": end,
-                "words": [span.start, span.end],
-                "text": prediction["text"][start:end],
-            }
+            position = WordPositions(*(prediction[name] for name in WordPositions._fields))
+            prediction["predicate"] = position.of(span.start, span.end)
             found = prediction.pop("entities")
             prediction["arguments"] = [each for each in found if each["label"] != VERB]
         return predictions
 
-    def official_metrics(self, predictions, examples):
-        """See `role_metrics`."""
-        expected = [example.tags for example in examples]
-        predicted, scores = (
-            [prediction[name] for prediction in predictions] for name in ("tags", "scores")
-        )
-        return role_metrics(expected, predicted, scores, scheme=self.scheme)
+    scheme_metrics = staticmethod(role_metrics)
 
     @staticmethod
     def describe_metrics(metrics):
@@ -196,6 +166,6 @@ class SemanticRoleTagger(Tagger):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.semantic_roles.signatures import role_signatures
+        from keras_bert.tasks.tagging.signatures import role_signatures
 
         return role_signatures(self, max_length=max_length or self.max_length)

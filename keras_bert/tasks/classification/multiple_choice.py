@@ -6,11 +6,11 @@ from keras import ops
 from scipy.special import softmax
 
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.classification import FlattenChoices, GroupChoices, labelled_head
+from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
-from keras_bert.tasks.classification.settings import MultipleChoiceSettings
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
+from keras_bert.tasks.settings import MultipleChoiceSettings
 
 # The logit of a missing choice, whose probability is then 0.
 _NO_CHOICE = -10000.0
@@ -39,6 +39,7 @@ class MultipleChoice(PooledTask):
     """
 
     KIND = "multiple-choice"
+    SEQUENCE_AXES = (None,)
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
     METRIC = "accuracy"
@@ -60,20 +61,6 @@ class MultipleChoice(PooledTask):
         self.HEAD_READS = ("input_mask",)
         self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
         super().__init__(tokenizer, name=name)
-
-    def feature_inputs(self):
-        return {
-            name: keras.Input((None, None), dtype="int32", name=name)
-            for name in self.encoder.input_names
-        }
-
-    @staticmethod
-    def to_sequences(x):
-        return FlattenChoices()(x)  # (B n, …)
-
-    @staticmethod
-    def to_examples(x, features):
-        return GroupChoices()(x, features["input_ids"])  # (B, n, S, D)
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
@@ -109,18 +96,12 @@ class MultipleChoice(PooledTask):
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.multiple_choice.features import ChoiceSequences
+        from keras_bert.tasks.classification.features import ChoiceSequences
 
         labels = {}
         if labelled:
             labels = {"logits": np.array([example.label for example in examples], np.int32)}
-        return ChoiceSequences.of_examples(
-            examples,
-            labels=labels,
-            tokenizer=self.tokenizer,
-            input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
-        )
+        return ChoiceSequences.of_examples(examples, labels=labels, **self.framing(max_length))
 
     def decode(self, outputs, sequences):
         """`context`, `choices`, `label` (from 0), `choice`, `score`, `expected`, `probabilities`.
@@ -175,6 +156,6 @@ class MultipleChoice(PooledTask):
         return f"accuracy {percent(metrics['accuracy'])}"
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.multiple_choice.signatures import choice_signatures
+        from keras_bert.tasks.classification.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)

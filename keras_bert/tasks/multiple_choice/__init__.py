@@ -1,1 +1,0 @@
-"""Which of several choices fits a text."""
