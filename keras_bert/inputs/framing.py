@@ -4,6 +4,9 @@ Training, evaluation and prediction use it in `dataset.map`, and exports contain
 operations only.
 """
 
+import hashlib
+
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
@@ -43,6 +46,26 @@ def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
         pad_id=tokenizer.vocabulary.pad_id,
     )
     return {name: batch[name] for name in names}
+
+
+def fingerprints(segments, room):
+    """A hash of the ids that each sequence of one or two ragged segments has: int64 (B,).
+
+    The segments are those of `frame`, which cuts them to `room` tokens without special ones.
+    """
+    kept = _truncated(segments, room)
+    parts = [
+        [values[start : start + length].tobytes() for start, length in zip(*own, strict=True)]
+        for values, own in zip(
+            [segment.values.numpy() for segment in segments],
+            [(starts.numpy(), lengths.numpy()) for starts, lengths in kept],
+            strict=True,
+        )
+    ]
+    # An id has no negative value, so that one separates the two texts.
+    end = np.int32(-1).tobytes()
+    hashes = (hashlib.blake2b(end.join(row), digest_size=8) for row in zip(*parts, strict=True))
+    return np.array([int.from_bytes(each.digest(), "little", signed=True) for each in hashes])
 
 
 def check_max_length(max_length, config, tokenizer):

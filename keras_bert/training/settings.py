@@ -9,9 +9,11 @@ from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
 from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.base.settings import Settings, about, setting, together, without
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.inference.settings import FEATURE_TASKS
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
@@ -455,6 +457,14 @@ class LabelledRunSettings(RunSettings):
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
     )
+    features: str | None = setting(
+        None,
+        help="train the head alone, on the vectors of the training examples that `embed` wrote to "
+        "this file with the same `task`, model and `layers`; the dev examples are computed",
+        unit="FILE",
+        default_help="compute them",
+        is_path=True,
+    )
     layers: str = setting(
         LAST,
         help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
@@ -516,6 +526,8 @@ class LabelledRunSettings(RunSettings):
     def __post_init__(self):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", kind_named(self.task))
+        if self.features is not None:
+            object.__setattr__(self, "freeze_encoder", True)
         super().__post_init__()
 
     def check(self):
@@ -527,6 +539,7 @@ class LabelledRunSettings(RunSettings):
                 "them as a file."
             )
         _check_layers(self)
+        self._check_features()
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError("`freeze_static_vectors` needs `static_vectors`.")
         _check_seeds(self)
@@ -537,14 +550,31 @@ class LabelledRunSettings(RunSettings):
             ("lm_loss_weight", 0.0),
         ):
             if self.freeze_encoder and getattr(self, name, default) != default:
+                frozen = "freeze_encoder" if self.features is None else "features"
                 raise InputError(
-                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
+                    f"`{name}` trains layers of the encoder, and `{frozen}` none. Leave one "
                     "of them out."
                 )
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
                 "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
                 f"of 2 or more. Received: {self.epochs}."
+            )
+
+    def _check_features(self):
+        if self.features is None:
+            return
+        if self.task not in FEATURE_TASKS:
+            raise InputError(
+                f"`features` train the tasks {listed(FEATURE_TASKS)}. Received: {self.task}. Use "
+                "`freeze_encoder` instead."
+            )
+        if self.model is None:
+            raise InputError("`features` are those of a `model`, which is missing.")
+        if mixes := {*_as_list(self.layers)} & {*MIXES}:
+            raise InputError(
+                f"`features` are of fixed `layers`, and {mixes.pop()} learns a mix of them. Use "
+                "`freeze_encoder` instead of `features`."
             )
 
     @property
@@ -562,8 +592,12 @@ class LabelledRunSettings(RunSettings):
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
 
 
+def _as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
 def _check_layers(settings):
-    layers = settings.layers if isinstance(settings.layers, list) else [settings.layers]
+    layers = _as_list(settings.layers)
     for choice in layers:
         check_layers(choice, learned=True)
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
@@ -616,6 +650,8 @@ class FinetuneSettings(LabelledRunSettings):
                 )
         if len({*self.fractions}) < len(self.fractions):
             raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
+        if self.baseline is not None and self.features is not None:
+            raise InputError("`features` are those of `model`, and not of the `baseline`.")
         if self.baseline == RANDOM and self.model is None:
             raise InputError(
                 "`baseline` random is for runs that start from a model. This one starts from "
@@ -625,8 +661,7 @@ class FinetuneSettings(LabelledRunSettings):
     @property
     def fractions(self):
         """The list of `train_fraction`."""
-        several = isinstance(self.train_fraction, list)
-        return self.train_fraction if several else [self.train_fraction]
+        return _as_list(self.train_fraction)
 
     def runs(self):
         """The settings of each run by name; those of the baseline begin with "baseline-"."""
@@ -672,7 +707,8 @@ class SweepSettings(LabelledRunSettings):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
         layers = values.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if values.get("freeze_encoder") else LEARNING_RATE
+            frozen = values.get("freeze_encoder") or values.get("features")
+            rate = HEAD_LEARNING_RATE if frozen else LEARNING_RATE
             one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
             values = {"learning_rate": rate, **one, **values}
         return super().of(values)
@@ -690,6 +726,10 @@ class SweepSettings(LabelledRunSettings):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
         _check_layers(self)
         _check_seeds(self)
+        if self.features is not None and len(self.layers) > 1:
+            raise InputError(
+                f"`features` are of one choice of `layers`. Received: {listed(self.layers)}."
+            )
         for values in self.runs().values():
             finetune_settings(self.task).of(values)
 
@@ -729,7 +769,9 @@ def sweep_settings(task):
 
 
 # Without what GLUE itself determines.
-_SweepOfGlueSettings = without(together(PoolingSettings, SweepSettings), "task", "train", "dev")
+_SweepOfGlueSettings = without(
+    together(PoolingSettings, SweepSettings), "task", "train", "dev", "features"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
