@@ -51,7 +51,7 @@ _HOMES = {
     "ScalarMix": "keras_bert.heads.layer_mix",
     "load": "keras_bert.checkpoints",
     "load_task": "keras_bert.checkpoints",
-    "with_task_tokens": "keras_bert.checkpoints.special_tokens",
+    "with_task_tokens": "keras_bert.checkpoints.loading",
     "pretrain": "keras_bert.training.pretrain",
     "finetune": "keras_bert.training.finetune",
     "sweep": "keras_bert.training.finetune",

@@ -45,7 +45,7 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
-    ("tasks.task", "checkpoints.saving"),
+    ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
     ("tasks.task", "training.optimizers.optimizer"),

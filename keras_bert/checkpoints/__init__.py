@@ -6,10 +6,8 @@ Names load their module on first use: the settings of a conversion need no Keras
 from keras_bert.base.lazy import lazy_names
 
 _HOMES = {
-    **dict.fromkeys(
-        ("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.model_folder"
-    ),
-    "save_folder": "keras_bert.checkpoints.saving",
+    **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),
+    "save_folder": "keras_bert.checkpoints.model_folder",
 }
 
 __all__ = sorted(_HOMES)

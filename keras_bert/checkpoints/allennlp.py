@@ -112,8 +112,7 @@ def load_allennlp(path):
             for name, dataset in datasets.items()
         }
     encoder = BilmEncoder(config)
-    for variable, array in _assignments(encoder, tensors):
-        variable.assign(array)
+    _assign(encoder, tensors)
     encoder.set_vocabulary(tokenizer.vocabulary)
     return encoder, tokenizer
 
@@ -231,25 +230,39 @@ def _datasets(file, *, source):
     return found
 
 
-def _lstm(direction, layer):
-    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+def _lstms(config):
+    """(the path of an `Lstm` in the encoder, the name of its cell)."""
+    for direction, ours in enumerate(("forward_lstms", "backward_lstms")):
+        for layer in range(config.num_hidden_layers):
+            yield f"{ours}.{layer}", f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def _plain_weights(config):
+    """The rename table of the weights that are stored as they are."""
+    lines = [
+        Rename("characters.projection.kernel", "CNN_proj/W_proj", "F P"),
+        Rename("characters.projection.bias", "CNN_proj/b_proj", "P"),
+    ]
+    for i, (width, number) in enumerate(config.character_filters):
+        ours, shape = f"characters.convolutions.{i}", f"{width} E {number}"
+        lines.append(Rename(f"{ours}.kernel", f"CNN/W_cnn_{i}", shape, folded=f"1 {shape}"))
+        lines.append(Rename(f"{ours}.bias", f"CNN/b_cnn_{i}", f"{number}"))
+    for i in range(config.num_highway_layers):
+        for part, gate in (("transform", "transform"), ("gate", "carry")):
+            ours = f"characters.highways.{i}.{part}"
+            lines.append(Rename(f"{ours}.kernel", f"CNN_high_{i}/W_{gate}", "F F"))
+            lines.append(Rename(f"{ours}.bias", f"CNN_high_{i}/b_{gate}", "F"))
+    lstms = _lstms(config)
+    return lines + [Rename(f"{ours}.projection", f"{cell}/W_P_0", "U P") for ours, cell in lstms]
 
 
 def _table(config):
     """Each tensor's name and shape."""
-    shapes = {"char_embed": "N E", "CNN_proj/W_proj": "F P", "CNN_proj/b_proj": "P"}
-    for i, (width, number) in enumerate(config.character_filters):
-        shapes[f"CNN/W_cnn_{i}"] = f"1 {width} E {number}"
-        shapes[f"CNN/b_cnn_{i}"] = f"{number}"
-    for i in range(config.num_highway_layers):
-        for gate in ("transform", "carry"):
-            shapes[f"CNN_high_{i}/W_{gate}"] = "F F"
-            shapes[f"CNN_high_{i}/b_{gate}"] = "F"
-    for direction in (0, 1):
-        for layer in range(config.num_hidden_layers):
-            cell = _lstm(direction, layer)
-            shapes |= {f"{cell}/W_0": "D G", f"{cell}/B": "G", f"{cell}/W_P_0": "U P"}
-    return [Rename(name, name, shape) for name, shape in shapes.items()]
+    shapes = {"char_embed": "N E"}
+    for _, cell in _lstms(config):
+        shapes |= {f"{cell}/W_0": "D G", f"{cell}/B": "G"}
+    others = [Rename(name, name, shape) for name, shape in shapes.items()]
+    return _plain_weights(config) + others
 
 
 def _sizes(config):
@@ -264,55 +277,30 @@ def _sizes(config):
     }
 
 
-def _plain_weights(encoder):
-    """(variable, name) of the weights that are stored as they are."""
-    cnn = encoder.characters
-    for i, highway in enumerate(cnn.highways):
-        for layer, gate in ((highway.transform, "transform"), (highway.gate, "carry")):
-            yield layer.kernel, f"CNN_high_{i}/W_{gate}"
-            yield layer.bias, f"CNN_high_{i}/b_{gate}"
-    for i, convolution in enumerate(cnn.convolutions):
-        yield convolution.bias, f"CNN/b_cnn_{i}"
-    yield cnn.projection.kernel, "CNN_proj/W_proj"
-    yield cnn.projection.bias, "CNN_proj/b_proj"
-
-
-def _lstms(encoder):
-    """(an `Lstm`, the name of its cell)."""
-    for direction, lstms in enumerate((encoder.forward_lstms, encoder.backward_lstms)):
-        for layer, lstm in enumerate(lstms):
-            yield lstm, _lstm(direction, layer)
-
-
-def _assignments(encoder, tensors):
-    """(variable, array) of each weight, from the tensors."""
-    for variable, name in _plain_weights(encoder):
-        yield variable, tensors[name]
-    embedding = tensors["char_embed"]
+def _assign(encoder, tensors):
+    """Gives an encoder its weights from the tensors by name."""
+    rename.assign(encoder, _plain_weights(encoder.config), tensors.get)
     # The padding of sequences has the row 0.
-    yield encoder.characters.embedding.embeddings, np.pad(embedding, [(1, 0), (0, 0)])
-    for i, convolution in enumerate(encoder.characters.convolutions):
-        yield convolution.kernel, tensors[f"CNN/W_cnn_{i}"][0]
-    for lstm, cell in _lstms(encoder):
-        kernel = _reordered(tensors[f"{cell}/W_0"])
-        yield lstm.kernel, kernel[: len(kernel) // 2]
-        yield lstm.recurrent_kernel, kernel[len(kernel) // 2 :]
-        yield lstm.bias, _reordered(tensors[f"{cell}/B"]) + _forget_bias(lstm.units)
-        yield lstm.projection, tensors[f"{cell}/W_P_0"]
+    embedding = np.pad(tensors["char_embed"], [(1, 0), (0, 0)])
+    encoder.characters.embedding.embeddings.assign(embedding)
+    for path, cell in _lstms(encoder.config):
+        lstm = rename.variable(encoder, path)
+        kernel, recurrent_kernel = np.split(_reordered(tensors[f"{cell}/W_0"]), 2)
+        lstm.kernel.assign(kernel)
+        lstm.recurrent_kernel.assign(recurrent_kernel)
+        lstm.bias.assign(_reordered(tensors[f"{cell}/B"]) + _forget_bias(lstm.units))
 
 
 def _tensors(encoder):
     """The tensors of an encoder by name."""
-    to_numpy = rename.to_numpy
-    tensors = {name: to_numpy(variable) for variable, name in _plain_weights(encoder)}
+    config, to_numpy = encoder.config, rename.to_numpy
+    tensors = rename.gather(encoder, _plain_weights(config), sizes=_sizes(config))
     tensors["char_embed"] = to_numpy(encoder.characters.embedding.embeddings)[1:]
-    for i, convolution in enumerate(encoder.characters.convolutions):
-        tensors[f"CNN/W_cnn_{i}"] = to_numpy(convolution.kernel)[None]
-    for lstm, cell in _lstms(encoder):
+    for path, cell in _lstms(config):
+        lstm = rename.variable(encoder, path)
         kernel = np.concatenate([to_numpy(lstm.kernel), to_numpy(lstm.recurrent_kernel)])
         tensors[f"{cell}/W_0"] = _reordered(kernel)
         tensors[f"{cell}/B"] = _reordered(to_numpy(lstm.bias) - _forget_bias(lstm.units))
-        tensors[f"{cell}/W_P_0"] = to_numpy(lstm.projection)
     return tensors
 
 

@@ -11,10 +11,9 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
-from keras_bert.checkpoints.model_folder import build_task, find_model_folder
-from keras_bert.checkpoints.named_models import read_foreign
+from keras_bert.checkpoints.loading import find_model_folder, read_foreign
+from keras_bert.checkpoints.model_folder import build_task, head_table, save_folder
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
-from keras_bert.checkpoints.saving import head_table, save_folder
 from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
 from keras_bert.checkpoints.word_vectors import (
     convert_word_vectors,

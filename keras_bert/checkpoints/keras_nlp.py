@@ -24,6 +24,18 @@ from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
 _EPSILON = 1e-12
 
+# The fields of a config, and the arguments of a backbone that are the same numbers.
+_SIZES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
+
 _CONFIG = "config.json"
 _METADATA = "metadata.json"
 
@@ -71,16 +83,9 @@ def from_keras_nlp(backbone):
 
 def _config(backbone):
     return BertConfig(
-        vocab_size=backbone.vocabulary_size,
-        hidden_size=backbone.hidden_dim,
-        num_hidden_layers=backbone.num_layers,
-        num_attention_heads=backbone.num_heads,
-        intermediate_size=backbone.intermediate_dim,
+        **{ours: getattr(backbone, theirs) for ours, theirs in _SIZES.items()},
         hidden_act="gelu_new",
-        hidden_dropout_prob=backbone.dropout,
         attention_probs_dropout_prob=backbone.dropout,
-        max_position_embeddings=backbone.max_sequence_length,
-        type_vocab_size=backbone.num_segments,
         layer_norm_eps=_EPSILON,
     )
 
@@ -119,16 +124,8 @@ def to_keras_nlp(encoder):
             f"layer_norm_eps {config.layer_norm_eps}, add_pooling_layer "
             f"{config.add_pooling_layer}, is_decoder {config.is_decoder}."
         )
-    backbone = keras_nlp.models.BertBackbone(
-        vocabulary_size=config.vocab_size,
-        num_layers=config.num_hidden_layers,
-        num_heads=config.num_attention_heads,
-        hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size,
-        dropout=config.hidden_dropout_prob,
-        max_sequence_length=config.max_position_embeddings,
-        num_segments=config.type_vocab_size,
-    )
+    sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
+    backbone = keras_nlp.models.BertBackbone(**sizes)
     table = rename.expand(KERAS_NLP, config.num_hidden_layers)
     tensors = rename.gather(encoder, table, sizes=sizes_of(config))
     for name, tensor in tensors.items():

@@ -1,68 +1,132 @@
-"""Loads the encoder or the task of a model folder; `saving` describes it."""
+"""The model folder: `config.json`, `model.safetensors`, the tokenizer's files; heads, in and out.
+
+It is Hugging Face's: what is written here opens in `transformers`, and its BERT folders open here.
+"""
 
 import hashlib
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+import json
 
 import numpy as np
 
+import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints.named_models import local_folder
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, PretrainedCheckpoint
-from keras_bert.checkpoints.saving import head_scale, head_table
+from keras_bert.base.files import check_output_folder, held_names, new_folder, read_json
+from keras_bert.checkpoints import tensor_files
+from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder
+from keras_bert.encoders.tensor_names import KEPT
+from keras_bert.heads.layer_choice import LAST
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
-if TYPE_CHECKING:
-    from keras_bert.tasks.task import Task
-    from keras_bert.text.tokenizer import Tokenizer
-
-
-def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
-    """Loads the encoder and tokenizer of a model folder.
-
-    Heads that the folder contains too are left out (`load_task` loads them).
-
-    Args:
-        folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
-            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
-            of a run, which contains such a folder. Or a name,
-            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
-        dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
-            own setting.
-
-    Returns:
-        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
-        where the folder of a model that is not BERT's has none.
-
-    Raises:
-        InputError: a file is missing or broken, the config asks for what the encoder cannot
-            compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
-            than the embedding.
-    """
-    checkpoint = PretrainedCheckpoint(find_model_folder(folder))
-    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer
+# The model card, which runs write into the model folder.
+CARD = "README.md"
 
 
-def load_task(folder: str | PathLike[str]) -> "Task":
-    """Loads the task in a folder, with its head; `config.json` names its kind.
+def save_folder(model, tokenizer, folder, *, overwrite=False):
+    """Writes an encoder or a task as a model folder, atomically.
 
     Args:
-        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
-
-    Returns:
-        The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
-        `compile_defaults`, and `export`.
+        model: an encoder or a task.
+        tokenizer: its `Tokenizer`; None only for a model that was loaded without one.
+        folder: the path to write. It may not exist, or be empty.
+        overwrite: replace a model folder that this library wrote.
 
     Raises:
-        InputError: as `load`, or the folder contains no supported task.
+        InputError: the folder contains something else, or something that may not be replaced.
+        ValueError: the tokenizer is missing or does not fit the model.
     """
-    return build_task(PretrainedCheckpoint(find_model_folder(folder)))
+    config = model.config
+    if tokenizer is None and config.model_type == "bert":
+        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None.")
+    if tokenizer is not None and len(tokenizer) > config.vocab_size:
+        raise ValueError(
+            "The tokenizer has more tokens than the model's token embedding has rows. "
+            f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
+        )
+    values, tensors = to_hugging_face(model)
+    check_output_folder(folder, is_ours=_is_own, force=overwrite)
+    with new_folder(folder) as temporary:
+        tensor_files.write(tensors, temporary / tensor_files.FILE)
+        if tokenizer is not None:
+            tokenizer.save(temporary)
+        text = json.dumps(values, indent=2, ensure_ascii=False)
+        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
+
+
+def _is_own(folder):
+    """Whether a folder contains a model that this library wrote, and nothing else."""
+    own = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
+    names = set(held_names(folder))
+    return names <= own and CONFIG in names and MARK in read_json(folder / CONFIG)
+
+
+def to_hugging_face(model):
+    """The dictionary of `config.json` and the arrays by Hugging Face's names."""
+    is_task = not isinstance(model, Encoder)
+    encoder = model.encoder if is_task else model
+    names = encoder.tensor_names(model.config)
+    class_name = model.architecture if is_task else names.base_class
+    tensors = rename.gather(encoder, names.table(class_name), sizes=names.sizes)
+    values = {"architectures": [class_name], **model.config.to_dict()}
+    stored = {"version": keras_bert.__version__}
+    if is_task:
+        labels = list(getattr(model, "labels", None) or ())
+        sizes = {**names.sizes, "C": len(labels)}
+        class_names = names.names(class_name)
+        for head in model.heads:
+            owner, table = head_table(model, head, class_names)
+            scale = head_scale(model, head)
+            for name, array in rename.gather(owner, table, sizes=sizes).items():
+                tensors[name] = array if scale == 1.0 else array * np.float32(scale)
+            if owner is not model and head in model.HEAD_SCALES:
+                stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
+        if model.MIN_LABELS:
+            values |= labels_to_config(labels)
+        values |= model.config_keys()
+        stored["task"] = model.KIND
+        stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        if model.bilstm is None:
+            stored.pop("bilstm", None)
+        if model.layer_choice != LAST:
+            stored["layers"] = model.layer_choice
+        if model.layer_mix is not None:
+            stored["scalar_mix"] = model.layer_mix
+        if model.static_vectors_layer is not None:
+            stored["static_vectors"] = model.static_vectors_layer.config.to_dict()
+        if tuned := [name for name in model.tuned if stored[name] is not None]:
+            stored["tuned"] = tuned
+    values[MARK] = stored
+    return values, tensors
+
+
+def head_table(task, head, class_names):
+    """-> (the model or layer that a rename table of a head is for, its lines).
+
+    They are those of the class of `transformers`. Of a head that the class lacks they are the
+    variables of its layer under our own names, without those of the encoder; `crf_layer`, of a task
+    with a setting `crf`, is stored as `crf`.
+    """
+    if head in class_names.heads:
+        return task, class_names.heads[head]
+    layer, lines = getattr(task, head), []
+    shared = {id(variable) for variable in task.encoder.weights}
+    for variable in layer.weights:
+        if id(variable) not in shared:
+            _, _, inside = variable.path.rpartition(f"{layer.name}/")
+            name = f"{KEPT}{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
+            shape = " ".join(map(str, variable.shape)) or "1"
+            lines.append(rename.Rename(variable.path, name, shape))
+    return layer, lines
+
+
+def head_scale(task, head):
+    """What the weights of a head are multiplied by in a folder."""
+    return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
 
 def build_task(checkpoint):
-    """The task in a `PretrainedCheckpoint`; see `load_task`."""
+    """The task in a `PretrainedCheckpoint`; see `keras_bert.checkpoints.load_task`."""
     kind, class_names = checkpoint.task_class(), checkpoint.class_names
     options = checkpoint.settings(kind)
     if kind.MIN_LABELS:
@@ -137,18 +201,6 @@ def _missing_scale(checkpoint, name):
             f"{checkpoint.source}, under {MARK}: `{name}` is {scale!r}. Expected a number above 0."
         )
     return float(scale)
-
-
-def find_model_folder(path):
-    """`path`, or `path/model` if `path` is the output of a training run.
-
-    A name or an archive is the folder that `local_folder` makes of it.
-    """
-    path = local_folder(path)
-    inner = path / "model"
-    if not (path / CONFIG).exists() and (inner / CONFIG).exists():
-        return inner
-    return path
 
 
 def fingerprint_of_folder(folder):

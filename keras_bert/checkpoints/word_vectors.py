@@ -12,6 +12,7 @@ last D fields of a line are the numbers.
 import contextlib
 import gzip
 import io
+import itertools
 import re
 import warnings
 import zlib
@@ -159,35 +160,31 @@ class WordVectorFile:
             raise self._error(f"{where} has {len(numbers)} numbers", b" ".join(part))
 
     def _binary(self, file):
-        width, number, data = 4 * self.size, 0, b""
-        words, vectors = [], []
-        while number < self.count:
-            end = data.find(b" ", 0, _LONGEST)
-            if end < 0 or len(data) < end + 1 + width:
-                more = file.read(max(_BYTES, width))
-                if not more and not data.strip(b"\n"):
-                    break  # fewer words than the first line gives
-                if not more or (end < 0 and len(data) >= _LONGEST):
-                    raise self._error(f"vector {number + 1} is cut short", data[:80])
-                data += more
-                continue
-            # From here to the last whole vector of `data`, without copying the rest each time.
-            start = 0
-            while end >= 0 and len(data) >= end + 1 + width and number < self.count:
-                number += 1
-                words.append(self._word(data[start:end].lstrip(b"\n"), f"vector {number}"))
-                vectors.append(np.frombuffer(data, "<f4", self.size, end + 1))
-                if not np.isfinite(vectors[-1]).all():
-                    raise self._error(f"vector {number} has a number that is not finite")
-                if len(words) == _BATCH:
-                    yield words, np.stack(vectors)
-                    words, vectors = [], []
-                start = end + 1 + width
+        found = self._vectors(file)
+        while batch := list(itertools.islice(found, _BATCH)):
+            words, vectors = zip(*batch, strict=True)
+            yield list(words), np.stack(vectors)
+
+    def _vectors(self, file):
+        """Yields each word of a binary file and its vector."""
+        width, data, start = 4 * self.size, b"", 0
+        for number in range(1, self.count + 1):
+            end = data.find(b" ", start, start + _LONGEST)
+            while not 0 <= end < len(data) - width:
+                more, rest = file.read(max(_BYTES, width)), data[start:]
+                if not more and not rest.strip(b"\n"):
+                    return  # fewer words than the first line gives
+                if not more or (end < 0 and len(rest) >= _LONGEST):
+                    raise self._error(f"vector {number} is cut short", rest[:80])
+                data, start = rest + more, 0
                 end = data.find(b" ", start, start + _LONGEST)
-            data = data[start:]
-        if words:
-            yield words, np.stack(vectors)
-        if number == self.count and (data + file.read(_BYTES)).strip(b"\n"):
+            word = self._word(data[start:end].lstrip(b"\n"), f"vector {number}")
+            vector = np.frombuffer(data, "<f4", self.size, end + 1)
+            if not np.isfinite(vector).all():
+                raise self._error(f"vector {number} has a number that is not finite")
+            yield word, vector
+            start = end + 1 + width
+        if (data[start:] + file.read(_BYTES)).strip(b"\n"):
             raise self._error(f"there are more than the {self.count:,} words of its first line")
 
     def _word(self, data, where):

@@ -211,7 +211,7 @@ def _is_installed(requirement):
 
 
 def _caches():
-    from keras_bert.checkpoints.named_models import cache_folder
+    from keras_bert.checkpoints.loading import cache_folder
 
     yield "converted models", cache_folder()
     if util.find_spec("huggingface_hub") is not None:

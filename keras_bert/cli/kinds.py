@@ -105,12 +105,12 @@ def _configs(model):
     """The paths where a model's config may be; of a named model only the config is downloaded."""
     folder = Path(model)
     if "://" in str(model) or folder.is_file():
-        from keras_bert.checkpoints import hub, named_models
+        from keras_bert.checkpoints import hub, loading
 
         with contextlib.suppress(InputError):
             if str(model).startswith(hub.SCHEME):
                 return [hub.config_of(model)]
-            folder = named_models.local_folder(model)
+            folder = loading.local_folder(model)
     return [folder / "config.json", folder / "model" / "config.json"]
 
 

@@ -16,24 +16,20 @@ class Home(NamedTuple):
     encoder: str
 
 
-_BERT = Home(
-    "keras_bert.encoders.bert.config:BertConfig", "keras_bert.encoders.bert.encoder:BertEncoder"
-)
+def _home(folder, config, encoder):
+    module = f"{__name__}.{folder}"
+    return Home(f"{module}.config:{config}", f"{module}.encoder:{encoder}")
 
-_BILM = "keras_bert.encoders.bilm"
-_GPT = "keras_bert.encoders.gpt"
-_LSTM = "keras_bert.encoders.lstm"
-_STATIC = "keras_bert.encoders.static"
 
 # By `model_type`, as `config.json` has it.
 ENCODERS = {
-    "bert": _BERT,
-    "roberta": _BERT,
-    "openai-gpt": Home(f"{_GPT}.config:OpenAIGptConfig", f"{_GPT}.encoder:GptEncoder"),
-    "gpt2": Home(f"{_GPT}.config:Gpt2Config", f"{_GPT}.encoder:GptEncoder"),
-    "awd-lstm": Home(f"{_LSTM}.config:AwdLstmConfig", f"{_LSTM}.encoder:AwdLstmEncoder"),
-    "bilm": Home(f"{_BILM}.config:BilmConfig", f"{_BILM}.encoder:BilmEncoder"),
-    "static": Home(f"{_STATIC}.config:StaticConfig", f"{_STATIC}.encoder:StaticEncoder"),
+    "bert": _home("bert", "BertConfig", "BertEncoder"),
+    "roberta": _home("bert", "BertConfig", "BertEncoder"),
+    "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
+    "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
+    "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),
+    "bilm": _home("bilm", "BilmConfig", "BilmEncoder"),
+    "static": _home("static", "StaticConfig", "StaticEncoder"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
-from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.formatting import counted, html_table, listed
 
 # Keys of a config.json that do not affect the encoder's computation: bookkeeping, generation
 # settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
@@ -200,7 +200,7 @@ class EncoderConfig:
     @property
     def num_hidden_states(self) -> int:
         """Number of the encoder's `hidden_states`: the embeddings, and one per layer applied."""
-        raise NotImplementedError
+        return self.num_hidden_layers + 1
 
     @property
     def head_dropout(self) -> float:
@@ -258,8 +258,15 @@ class EncoderConfig:
     @property
     def described(self) -> str:
         """The sizes in one line."""
-        size = f"hidden size {self.hidden_size}, {self.vocab_size:,} tokens in the vocabulary"
-        return f"{self.model_type}, {size}, {self.parameter_count():,} parameters"
+        parts = [self.model_type, self._described_layers]
+        parts.append(f"{self.vocab_size:,} tokens in the vocabulary")
+        if self.max_length is not None:
+            parts.append(f"sequences of up to {self.max_length} tokens")
+        return ", ".join([*parts, f"{self.parameter_count():,} parameters"])
+
+    @property
+    def _described_layers(self):
+        return f"hidden size {self.hidden_size}"
 
     def __repr__(self):
         return f"{type(self).__name__}({self.described})"
@@ -267,6 +274,32 @@ class EncoderConfig:
     def _repr_html_(self):
         rows = [(name, "" if value is None else value) for name, value in self.to_dict().items()]
         return html_table(rows, caption=self.described)
+
+
+class TransformerConfig(EncoderConfig):
+    """A config with `num_hidden_layers`, `num_attention_heads` and `intermediate_size`."""
+
+    @property
+    def _described_layers(self):
+        layers = counted(self.num_hidden_layers, "layer")
+        heads = counted(self.num_attention_heads, "head")
+        return f"{layers}, hidden size {self.hidden_size}, {heads}"
+
+    def _layers_parameter_count(self):
+        """Number of the weights of all layers: attention, feed-forward and two LayerNorms each."""
+        size, inner = self.hidden_size, self.intermediate_size
+        layer = 4 * size * (size + 1) + 2 * size * inner + inner + size + 4 * size
+        return self.num_hidden_layers * layer
+
+    def forward_flops(self, length: Any) -> Any:
+        """L (n (8 D² + 4 D F) + 4 n² D) for L layers, hidden size D, feed-forward size F.
+
+        That is query, key, value and output, the feed-forward layer, and attention. A causal
+        sequence is counted like any other, though half of its attention is masked.
+        """
+        size, inner = self.hidden_size, self.intermediate_size
+        dense = length * (8 * size**2 + 4 * size * inner)
+        return self.num_hidden_layers * (dense + 4 * size * length**2)
 
 
 def _is_deeper(value, levels):

@@ -145,13 +145,12 @@ class Encoder(keras.Model):
 
     def lm_head(self, *, name="lm_head"):
         """A new language-model head: from hidden states and positions to logits over the tokens."""
-        return LMHead(
-            token_embedding=self.token_embedding,
-            transform=None,
-            use_bias=True,
-            dtype=self.layer_policy,
-            name=name,
-        )
+        return self._lm_head(name)
+
+    def _lm_head(self, name, **options):
+        """An `LMHead` without a transform and with a bias; `options` are other arguments."""
+        usual = {"token_embedding": self.token_embedding, "transform": None, "use_bias": True}
+        return LMHead(**{**usual, **options}, dtype=self.layer_policy, name=name)
 
     @property
     def token_embedding(self):
@@ -295,14 +294,18 @@ class Encoder(keras.Model):
             )
         return inputs
 
-    @staticmethod
-    def checked_outputs(outputs):
-        """Returns `outputs` if they are names of outputs; otherwise raises ValueError."""
+    def checked_outputs(self, outputs):
+        """Returns `outputs` if they are names of outputs; otherwise raises ValueError.
+
+        Raises InputError for the attention probabilities of an encoder without attention.
+        """
         if not isinstance(outputs, list | tuple | set) or not outputs or set(outputs) - {*OUTPUTS}:
             raise ValueError(
                 f"`outputs` must be a list of names of outputs: {', '.join(OUTPUTS)}. "
                 f"Received: {outputs!r}."
             )
+        if "attention_probabilities" in outputs:
+            self.require("attention-probabilities")
         return tuple(outputs)
 
     def compute_output_spec(self, inputs, outputs=("sequence_output",), causal=None, training=None):
@@ -348,6 +351,37 @@ class Encoder(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**{**config, "config": cls.CONFIG.from_dict(config["config"])})
+
+
+class TransformerEncoder(Encoder):
+    """An encoder with `blocks`, a list of `TransformerBlock`.
+
+    A subclass that can be causal defines `embed_step`, and `last_norm` if a norm follows the
+    blocks. The cache is the keys and values of each block.
+    """
+
+    last_norm = None
+
+    def embed_step(self, ids, index):
+        """Ids (B, 1) and their positions (B, 1) -> what the first block takes, (B, 1, D)."""
+        raise NotImplementedError
+
+    def initial_cache(self, batch_size, max_length):
+        return [block.initial_cache(batch_size, max_length) for block in self.blocks]
+
+    def prefill(self, inputs, max_length):
+        # All positions at once; keys and values are computed a second time, from their inputs.
+        states = self(inputs, outputs=("hidden_states",), causal=True)["hidden_states"]
+        blocks = zip(self.blocks, states, strict=False)
+        return states[-1], [block.cache_of(x, max_length) for block, x in blocks]
+
+    def step(self, ids, cache, index):
+        x = self.embed_step(ids[:, None], index[:, None])[:, 0]  # (B, D)
+        caches = []
+        for block, one in zip(self.blocks, cache, strict=True):
+            x, one = block.step(x, one, index)
+            caches.append(one)
+        return (x if self.last_norm is None else self.last_norm(x)), caches
 
 
 def copy_weights(source, target):

@@ -10,6 +10,27 @@ from keras_bert.base.rename import Rename
 KEPT = "keras_bert."
 
 
+def dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **options):
+    """The lines of a dense layer, whose two weights end so in the other format.
+
+    By default they are those of `torch.nn.Linear`.
+    """
+    kernel, bias = ends
+    return [
+        Rename(f"{ours}.kernel", theirs + kernel, shape, transposed=transposed, **options),
+        Rename(f"{ours}.bias", theirs + bias, shape.split()[-1], **options),
+    ]
+
+
+def layer_norm(ours, theirs, *, ends=(".weight", ".bias")):
+    """The lines of a LayerNorm, likewise."""
+    gamma, beta = ends
+    return [
+        Rename(f"{ours}.gamma", theirs + gamma, "D"),
+        Rename(f"{ours}.beta", theirs + beta, "D"),
+    ]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassNames:
     """A class of `transformers` for some kinds of task.

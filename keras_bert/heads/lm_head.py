@@ -5,9 +5,9 @@ from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, logits_dtype
+from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import embedding_table
 from keras_bert.layers.kernels.gathering import at_positions
-from keras_bert.layers.layer_norm import LayerNorm
 
 
 def tied_logits(x, *, token_embedding, bias, dtype):

@@ -6,9 +6,9 @@ from keras import ops
 from keras_bert.heads.lm_head import tied_logits
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
+from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.gathering import at_positions
-from keras_bert.layers.layer_norm import LayerNorm
 
 # Size of the embedding of an offset, whatever the model's own, as in the authors' program.
 OFFSET_WIDTH = 200

@@ -52,7 +52,6 @@ class CharacterCnn(Layer):
         ]
         self.projection = keras.layers.Dense(output_size, name="projection", dtype=policy)
         self.num_filters = sum(number for _, number in filters)
-        self.output_size = output_size
 
     def build(self, characters_shape=None):
         self.embedding.build()
@@ -72,9 +71,6 @@ class CharacterCnn(Layer):
         for highway in self.highways:
             x = highway(x)
         return self.projection(x)
-
-    def compute_output_shape(self, characters_shape):
-        return (characters_shape[0], self.output_size)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -104,6 +100,3 @@ class Highway(Layer):
     def call(self, x):
         gate = ops.sigmoid(self.gate(x))
         return gate * ops.relu(self.transform(x)) + (1 - gate) * x
-
-    def compute_output_shape(self, x_shape):
-        return x_shape

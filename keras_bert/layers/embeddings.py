@@ -5,9 +5,8 @@ from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import initializer
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout, LayerNorm
 from keras_bert.layers.kernels.gathering import look_up
-from keras_bert.layers.layer_norm import LayerNorm
 
 
 def embedding_table(embedding, *, dtype):

@@ -127,16 +127,7 @@ class Lstm(Layer):
         outputs = ops.transpose(outputs, (1, 0, 2))
         return (outputs, state) if return_state else outputs
 
-    def compute_output_spec(
-        self,
-        x,
-        input_mask=None,
-        *,
-        state=None,
-        recurrent_kernel=None,
-        return_state=False,
-        training=None,
-    ):
+    def compute_output_spec(self, x, input_mask=None, *, return_state=False, **options):
         # Otherwise Keras would trace the recurrence for it.
         batch, length, _ = x.shape
         dtype = self.compute_dtype

@@ -6,7 +6,7 @@ import keras
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense, initializer
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.kernels.attention import attend, attend_step, keys_and_values
 
 

@@ -4,7 +4,7 @@ import keras
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

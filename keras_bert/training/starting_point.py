@@ -10,16 +10,15 @@ from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.loading import is_name, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
     build_task,
     fingerprint_of_folder,
+    head_scale,
     holds_head,
 )
-from keras_bert.checkpoints.named_models import is_name
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
-from keras_bert.checkpoints.saving import head_scale
-from keras_bert.checkpoints.special_tokens import with_task_tokens
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.tasks.pretraining.bidirectional_lm import BidirectionalLM
 from keras_bert.tasks.pretraining.causal_lm import CausalLM, MaskedCausalLM

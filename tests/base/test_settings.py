@@ -181,7 +181,7 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
             most = 2**63 - 1 if field in job_fields else 2**32 - 1
             checked(field, most)
             for value in (-1, most + 1):
-                with says(f"`seed` is {value}; "):
+                with says(f"`seed` must be ... Received: {value}."):
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds

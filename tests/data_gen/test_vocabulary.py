@@ -242,7 +242,7 @@ def test_a_bad_line_is_named_from_whatever_worker_and_nothing_is_left(tmp_path, 
     [
         ({"size": 12}, "A vocabulary of 12 tokens is too small"),
         ({"size": 0}, "`size` must be at least 1. Received: 0"),
-        ({"size": 80, "unused": -1}, "`unused` is -1"),
+        ({"size": 80, "unused": -1}, "`unused` must be ... Received: -1."),
         ({"size": 80, "algorithm": "byte-level"}, "be wordpiece, bpe, byte-level-bpe or words"),
         ({"size": 80, "input": "no/such/*.txt"}, "No file matches no/such/*.txt"),
         ({"size": 80, "output": ""}, "`output` is empty. Give a path"),

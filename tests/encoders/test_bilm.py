@@ -12,10 +12,9 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
-from keras_bert.checkpoints.saving import save_folder
-from keras_bert.encoders.bilm.characters import character_ids
+from keras_bert.checkpoints.model_folder import save_folder
 from keras_bert.encoders.bilm.config import BilmConfig
-from keras_bert.encoders.bilm.encoder import BilmEncoder
+from keras_bert.encoders.bilm.encoder import BilmEncoder, character_ids
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.encoders.elmo_by_numpy import BEGIN, END, OPTIONS, Elmo, write_elmo

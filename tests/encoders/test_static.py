@@ -203,7 +203,7 @@ BAD = [
     ),
     ({"architecture": "tiny"}, "A bert encoder cannot be pre-trained with the objective skip-gram"),
     ({**NONE, "objective": "causal-lm"}, "with the objective causal-lm"),
-    ({"window": 0}, "`window` is 0"),
+    ({"window": 0}, "`window` must be at least 1. Received: 0."),
     ({"objective": "mlm-nsp", "architecture": "tiny"}, "is for the objectives skip-gram and cbow"),
 ]
 

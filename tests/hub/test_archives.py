@@ -15,7 +15,7 @@ import pytest
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints import archives, named_models
+from keras_bert.checkpoints import archives, loading
 from keras_bert.checkpoints.google import load_google, save_google
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
@@ -123,7 +123,7 @@ def test_any_broken_archive_is_one_sentence(tmp_path):
 
 def test_a_part_of_a_model_is_no_second_one():
     paths = [PurePosixPath("m", name) for name in ("config.json", "1_Pooling/config.json", "x")]
-    assert named_models._root(paths, "model") == PurePosixPath("m")
+    assert loading._root(paths, "model") == PurePosixPath("m")
 
 
 def zip_with(path, *names, content=""):
@@ -272,7 +272,7 @@ def test_a_downloaded_folder_may_be_nested_deeper_than_pythons_stack(tmp_path):
     try:
         (deep / "notes.txt").touch()
         (tmp_path / "m" / "config.json").touch()
-        found = named_models._files_below(tmp_path)
-        assert named_models._root(found, "model") == PurePosixPath("m") and len(found) == 2
+        found = loading._files_below(tmp_path)
+        assert loading._root(found, "model") == PurePosixPath("m") and len(found) == 2
     finally:
         subprocess.run(["rm", "-r", tmp_path / "m"], check=True)  # pytest's own cannot

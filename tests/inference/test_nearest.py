@@ -135,7 +135,7 @@ ASKED = [
     ({"word": "king", "pairs": "x"}, "Received: `word` and `pairs`"),
     ({"analogy": ["king", "man"]}, "`analogy` needs three words, as king man woman. Received: 2"),
     ({"pairs": "/nothing"}, "/nothing cannot be read"),
-    ({"word": "king", "top_k": 0}, "`top_k` is 0"),
+    ({"word": "king", "top_k": 0}, "`top_k` must be at least 1. Received: 0."),
 ]
 
 

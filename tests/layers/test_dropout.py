@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 from tests.layer_checks import check_layer
 
 

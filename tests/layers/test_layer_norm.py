@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.elementwise import LayerNorm
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(9)

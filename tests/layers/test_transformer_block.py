@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.layer_norm import LayerNorm
+from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock

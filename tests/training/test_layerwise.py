@@ -130,9 +130,9 @@ def test_how_many_layers_are_trained(task):
         ({"freeze_encoder": True, "gradual_unfreezing": True}, "unfreezing` trains layers"),
         ({"gradual_unfreezing": True, "epochs": 1}, "needs `epochs` of 2 or more"),
         ({"layer_decay": 1.1}, "`layer_decay` must be at most 1. Received: 1.1"),
-        ({"train_layers": 0}, "`train_layers` is 0; at least 1"),
+        ({"train_layers": 0}, "`train_layers` must be at least 1. Received: 0."),
         ({"schedule": "square"}, "`schedule` is 'square'. It should be linear, slanted"),
-        ({"patience": 0}, "`patience` is 0; at least 1"),
+        ({"patience": 0}, "`patience` must be at least 1. Received: 0."),
     ],
 )
 def test_settings_that_do_not_go_together(values, message):

@@ -555,7 +555,7 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": 0}, "`steps` is 0; at least 1"),
+        ({"steps": 0}, "`steps` must be at least 1. Received: 0."),
         ({"steps": None}, "Give one of `steps`, `epochs` and `minutes`"),
         ({"minutes": 5}, "Give one of `steps`"),
         ({"steps": [5, 5], "batch_size": [8, 8, 8]}, "`steps` has 2 values and `batch_size` 3"),
@@ -571,12 +571,12 @@ def test_a_phase_begins_with_its_own_rows_and_a_step_has_all_parts(data, longer)
             {"causal_fraction": 0.5, "batch_tokens": 64},
             "Use `batch_size` instead of `batch_tokens`",
         ),
-        ({"batch_size": 0}, "`batch_size` is 0; at least 1"),
-        ({"eval_batches": 0}, "`eval_batches` is 0; at least 1"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1. Received: 0."),
+        ({"eval_batches": 0}, "`eval_batches` must be at least 1. Received: 0."),
         ({"architecture": "huge"}, "Unknown architecture 'huge'"),
         ({"architecture": "./nowhere.json"}, "There is no file"),
         ({"vocab": "nowhere.txt"}, "nowhere.txt could not be read"),
-        ({"learning_rate": -1.0}, "`learning_rate` is -1.0"),
+        ({"learning_rate": -1.0}, "`learning_rate` must be ... Received: -1.0."),
     ],
 )
 def test_wrong_arguments_are_rejected_before_anything_is_written(run, tmp_path, settings, message):

@@ -465,8 +465,12 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
             {"span_boundary_weight": 0},
             "`max_span_length` ... `span_boundary_weight` is 0. Leave",
         ),
-        ("span", {"max_span_length": 0}, "`max_span_length` is 0; at least 1"),
-        ("span", {"span_boundary_weight": -1}, "`span_boundary_weight` is -1.0; at least 0"),
+        ("span", {"max_span_length": 0}, "`max_span_length` must be at least 1. Received: 0."),
+        (
+            "span",
+            {"span_boundary_weight": -1},
+            "`span_boundary_weight` must be at least 0. Received: -1.0.",
+        ),
     ],
 )
 def test_settings_of_no_use_are_rejected(run, tmp_path, objective, settings, message):

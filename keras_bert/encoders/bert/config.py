@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from keras_bert.base.formatting import counted
-from keras_bert.encoders.config import EncoderConfig
+from keras_bert.encoders.config import EncoderConfig, TransformerConfig
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
@@ -91,7 +90,7 @@ READ_THE_POOLER = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class BertConfig(EncoderConfig):
+class BertConfig(TransformerConfig):
     """The sizes and settings of a BERT, SpanBERT or RoBERTa encoder, under Hugging Face's names.
 
     Sizes have no default. The other defaults are those of `transformers` (BERT's published
@@ -180,16 +179,6 @@ class BertConfig(EncoderConfig):
             )
 
     @property
-    def described(self) -> str:
-        """The sizes in one line."""
-        return (
-            f"{self.model_type}, {counted(self.num_hidden_layers, 'layer')}, hidden size "
-            f"{self.hidden_size}, {counted(self.num_attention_heads, 'head')}, "
-            f"{self.vocab_size:,} tokens in the vocabulary, sequences of up to {self.max_length} "
-            f"tokens, {self.parameter_count():,} parameters"
-        )
-
-    @property
     def position_offset(self) -> int:
         """Row of the position embedding for the first token.
 
@@ -212,29 +201,13 @@ class BertConfig(EncoderConfig):
     def is_causal(self) -> bool:
         return self.is_decoder
 
-    @property
-    def num_hidden_states(self) -> int:
-        return self.num_hidden_layers + 1
-
     def for_pretraining(self, kind: str, *, new: bool) -> Self:
         """Causal for "causal-lm"; with a pooler if the kind trains one or the weights have one."""
         pooler = kind in READ_THE_POOLER or (self.add_pooling_layer and not new)
         return dataclasses.replace(self, is_decoder=kind == "causal-lm", add_pooling_layer=pooler)
 
     def parameter_count(self) -> int:
-        size, inner = self.hidden_size, self.intermediate_size
+        size = self.hidden_size
         rows = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
-        dense = size * (size + 1)  # a kernel and its bias
-        layer = 4 * dense + size * inner + inner + inner * size + size + 4 * size
-        pooler = dense if self.add_pooling_layer else 0
-        return rows * size + 2 * size + self.num_hidden_layers * layer + pooler
-
-    def forward_flops(self, length: Any) -> Any:
-        """L (n (8 D² + 4 D F) + 4 n² D) for L layers, hidden size D, feed-forward size F.
-
-        That is query, key, value and output, the feed-forward layer, and attention. A causal
-        sequence is counted like any other, though half of its attention is masked.
-        """
-        size, inner = self.hidden_size, self.intermediate_size
-        dense = length * (8 * size**2 + 4 * size * inner)
-        return self.num_hidden_layers * (dense + 4 * size * length**2)
+        pooler = size * (size + 1) if self.add_pooling_layer else 0
+        return rows * size + 2 * size + self._layers_parameter_count() + pooler

@@ -8,11 +8,11 @@ import keras
 from keras_bert.encoders.bert import tensor_names
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
-from keras_bert.encoders.transformer import TransformerEncoder
-from keras_bert.heads.lm_head import LMHead, LMTransform
+from keras_bert.encoders.encoder import TransformerEncoder
+from keras_bert.heads.lm_head import LMTransform
 from keras_bert.heads.pooling import Pooler
+from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
-from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
@@ -156,13 +156,7 @@ class BertEncoder(TransformerEncoder):
             dtype=self.layer_policy,
             name="transform",
         )
-        return LMHead(
-            token_embedding=self.token_embedding,
-            transform=transform,
-            use_bias=True,
-            dtype=self.layer_policy,
-            name=name,
-        )
+        return self._lm_head(name, transform=transform)
 
     @property
     def token_embedding(self):

@@ -4,7 +4,7 @@ import functools
 import re
 
 from keras_bert.base.rename import Rename
-from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
+from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames, dense, layer_norm
 
 _PARTS = ("query", "key", "value")  # of `query_key_value`, in this order
 
@@ -17,7 +17,7 @@ def of(config):
         encoder=ENCODER,
         layers=config.num_hidden_layers,
         sizes=sizes_of(config),
-        transform=_dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
+        transform=dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
         prefix=f"{config.model_type}.",
         classes=_ROBERTA if is_roberta else _BERT,
         foreign_classes=(
@@ -66,20 +66,13 @@ def _plain_name(model_type):
     return plain
 
 
-def _dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **options):
-    """The two weights of a dense layer, whose names end so in the other format."""
-    kernel, bias = ends
+def _query_key_value(dense, theirs):
+    """The lines of the parts of `query_key_value`, whose names begin so in the other format."""
+    ours = "blocks.{i}.attention.query_key_value"
     return [
-        Rename(f"{ours}.kernel", theirs + kernel, shape, transposed=transposed, **options),
-        Rename(f"{ours}.bias", theirs + bias, shape.split()[-1], **options),
-    ]
-
-
-def _norm(ours, theirs, *, ends=(".weight", ".bias")):
-    gamma, beta = ends
-    return [
-        Rename(f"{ours}.gamma", theirs + gamma, "D"),
-        Rename(f"{ours}.beta", theirs + beta, "D"),
+        line
+        for k, part in enumerate(_PARTS)
+        for line in dense(ours, theirs + part, "D D", part=(k, 3))
     ]
 
 
@@ -96,97 +89,88 @@ ENCODER = [
     Rename(
         "embeddings.segment_embedding.embeddings", "embeddings.token_type_embeddings.weight", "T D"
     ),
-    *_norm("embeddings.layer_norm", "embeddings.LayerNorm"),
-    *(
-        line
-        for k, part in enumerate(_PARTS)
-        for line in _dense(
-            "blocks.{i}.attention.query_key_value",
-            f"{_LAYER}.attention.self.{part}",
-            "D D",
-            part=(k, 3),
-        )
-    ),
-    *_dense("blocks.{i}.attention.projection", f"{_LAYER}.attention.output.dense", "D D"),
-    *_norm("blocks.{i}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
-    *_dense("blocks.{i}.feed_forward.dense_in", f"{_LAYER}.intermediate.dense", "D I"),
-    *_dense("blocks.{i}.feed_forward.dense_out", f"{_LAYER}.output.dense", "I D"),
-    *_norm("blocks.{i}.feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
+    *layer_norm("embeddings.layer_norm", "embeddings.LayerNorm"),
+    *_query_key_value(dense, f"{_LAYER}.attention.self."),
+    *dense("blocks.{i}.attention.projection", f"{_LAYER}.attention.output.dense", "D D"),
+    *layer_norm("blocks.{i}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
+    *dense("blocks.{i}.feed_forward.dense_in", f"{_LAYER}.intermediate.dense", "D I"),
+    *dense("blocks.{i}.feed_forward.dense_out", f"{_LAYER}.output.dense", "I D"),
+    *layer_norm("blocks.{i}.feed_forward_norm", f"{_LAYER}.output.LayerNorm"),
 ]
 
 
-def _lm_head(dense, layer_norm, bias):
+def _lm_head(transform, norm, bias):
     return {
         "lm_head": [
-            *_dense("lm_head.transform.dense", dense, "D D"),
-            *_norm("lm_head.transform.layer_norm", layer_norm),
+            *dense("lm_head.transform.dense", transform, "D D"),
+            *layer_norm("lm_head.transform.layer_norm", norm),
             Rename("lm_head.bias", bias, "V"),
         ]
     }
 
 
-def _labels(theirs):
-    """A classifier with a logit per label; the scorer of a regression has the same name."""
-    return {
-        "classifier": _dense("classifier", theirs, "D C"),
-        "scorer": _dense("scorer", theirs, "D 1"),
-    }
-
-
-_CHOICE = {"classifier": _dense("classifier", "classifier", "D 1")}
-_TAGS = {"classifier": _dense("classifier", "classifier", "D C")}
-_QA = {"qa_outputs": _dense("qa_outputs", "qa_outputs", "D 2")}
 _NEXT_SENTENCE = {
-    "next_sentence_head": _dense("next_sentence_head.dense", "cls.seq_relationship", "D 2")
+    "next_sentence_head": dense("next_sentence_head.dense", "cls.seq_relationship", "D 2")
 }
 _BERT_LM = _lm_head(
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
 )
 _ROBERTA_LM = _lm_head("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
-_OF_TEXTS = ("classifier", "pair-classifier", "regression")
-_MASKED = ("fill-mask", "span-pretrainer", "masked-causal-lm")
+
+
+def _classes(model, lm_head, *, causal, labels="classifier", transform="pooler"):
+    """The classes of BERT and RoBERTa alike.
+
+    `labels` is the name of the linear layer over a whole text: a logit per label, or the score of a
+    regression.
+    """
+    tags = {"classifier": dense("classifier", "classifier", "D C")}
+    answer = {"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")}
+    choice = {"classifier": dense("classifier", "classifier", "D 1")}
+    label = {
+        "classifier": dense("classifier", labels, "D C"),
+        "scorer": dense("scorer", labels, "D 1"),
+    }
+    masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
+    texts = ("classifier", "pair-classifier", "regression")
+    return {
+        f"{model}ForMaskedLM": ClassNames(kinds=masked, heads=lm_head, transform=None),
+        causal: ClassNames(kinds=("causal-lm",), heads=lm_head, transform=None),
+        f"{model}ForSequenceClassification": ClassNames(
+            kinds=texts, heads=label, pooling="cls", transform=transform
+        ),
+        f"{model}ForMultipleChoice": ClassNames(
+            kinds=("multiple-choice",), heads=choice, pooling="cls"
+        ),
+        f"{model}ForTokenClassification": ClassNames(kinds=("tagger",), heads=tags, transform=None),
+        f"{model}ForQuestionAnswering": ClassNames(
+            kinds=("question-answering",), heads=answer, transform=None
+        ),
+    }
+
 
 _BERT = {
     "BertForPreTraining": ClassNames(
         kinds=("pretrainer", "sentence-order-pretrainer"), heads=_BERT_LM | _NEXT_SENTENCE
     ),
-    "BertForMaskedLM": ClassNames(kinds=_MASKED, heads=_BERT_LM, transform=None),
-    "BertLMHeadModel": ClassNames(kinds=("causal-lm",), heads=_BERT_LM, transform=None),
-    "BertForSequenceClassification": ClassNames(
-        kinds=_OF_TEXTS, heads=_labels("classifier"), pooling="cls"
-    ),
-    "BertForMultipleChoice": ClassNames(kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"),
-    "BertForTokenClassification": ClassNames(kinds=("tagger",), heads=_TAGS, transform=None),
-    "BertForQuestionAnswering": ClassNames(
-        kinds=("question-answering",), heads=_QA, transform=None
-    ),
+    **_classes("Bert", _BERT_LM, causal="BertLMHeadModel"),
 }
-_ROBERTA = {
-    "RobertaForMaskedLM": ClassNames(kinds=_MASKED, heads=_ROBERTA_LM, transform=None),
-    "RobertaForCausalLM": ClassNames(kinds=("causal-lm",), heads=_ROBERTA_LM, transform=None),
-    # Its pooler and the linear layer over it are both in its head.
-    "RobertaForSequenceClassification": ClassNames(
-        kinds=_OF_TEXTS,
-        heads=_labels("classifier.out_proj"),
-        pooling="cls",
-        transform="classifier",
-    ),
-    "RobertaForMultipleChoice": ClassNames(
-        kinds=("multiple-choice",), heads=_CHOICE, pooling="cls"
-    ),
-    "RobertaForTokenClassification": ClassNames(kinds=("tagger",), heads=_TAGS, transform=None),
-    "RobertaForQuestionAnswering": ClassNames(
-        kinds=("question-answering",), heads=_QA, transform=None
-    ),
-}
+_ROBERTA = _classes(
+    "Roberta",
+    _ROBERTA_LM,
+    causal="RobertaForCausalLM",
+    # The pooler and the linear layer over it are both in the head.
+    labels="classifier.out_proj",
+    transform="classifier",
+)
 
 # google-research/bert: the names that its modelling code gives its variables.
 
 
-_google_dense = functools.partial(_dense, ends=("/kernel", "/bias"), transposed=False)
-_google_norm = functools.partial(_norm, ends=("/LayerNorm/gamma", "/LayerNorm/beta"))
+_google_dense = functools.partial(dense, ends=("/kernel", "/bias"), transposed=False)
+_google_norm = functools.partial(layer_norm, ends=("/LayerNorm/gamma", "/LayerNorm/beta"))
 # Its heads multiply by the transpose of their weights.
-_google_output = functools.partial(_dense, ends=("output_weights", "output_bias"))
+_google_output = functools.partial(dense, ends=("output_weights", "output_bias"))
 
 _GOOGLE_EMBEDDINGS = "bert/embeddings"
 _TABLE = "embeddings.{}_embedding.embeddings"
@@ -197,16 +181,7 @@ GOOGLE_ENCODER = [
     Rename(_TABLE.format("position"), f"{_GOOGLE_EMBEDDINGS}/position_embeddings", "P D"),
     Rename(_TABLE.format("segment"), f"{_GOOGLE_EMBEDDINGS}/token_type_embeddings", "T D"),
     *_google_norm("embeddings.layer_norm", _GOOGLE_EMBEDDINGS),
-    *(
-        line
-        for k, part in enumerate(_PARTS)
-        for line in _google_dense(
-            "blocks.{i}.attention.query_key_value",
-            f"{_GOOGLE_LAYER}/attention/self/{part}",
-            "D D",
-            part=(k, 3),
-        )
-    ),
+    *_query_key_value(_google_dense, f"{_GOOGLE_LAYER}/attention/self/"),
     *_google_dense(
         "blocks.{i}.attention.projection", f"{_GOOGLE_LAYER}/attention/output/dense", "D D"
     ),
@@ -236,8 +211,8 @@ GOOGLE_HEADS = {
 
 # keras-nlp: attributes of its `BertBackbone`, whose variables have no other stable names.
 
-_nlp_dense = functools.partial(_dense, ends=(".kernel", ".bias"), transposed=False)
-_nlp_norm = functools.partial(_norm, ends=(".gamma", ".beta"))
+_nlp_dense = functools.partial(dense, ends=(".kernel", ".bias"), transposed=False)
+_nlp_norm = functools.partial(layer_norm, ends=(".gamma", ".beta"))
 
 _NLP_LAYER = "transformer_layers.{i}"
 _NLP_ATTENTION = f"{_NLP_LAYER}._self_attention_layer"

@@ -136,16 +136,10 @@ class BilmConfig(EncoderConfig):
         return sum(number for _, number in self.character_filters or ())
 
     @property
-    def num_hidden_states(self) -> int:
-        return self.num_hidden_layers + 1
-
-    @property
-    def described(self) -> str:
-        """The sizes in one line."""
+    def _described_layers(self):
+        layers = counted(self.num_hidden_layers, "layer")
         return (
-            f"{self.model_type}, {counted(self.num_hidden_layers, 'layer')} of {self.lstm_size} "
-            f"units in each direction, hidden size {self.hidden_size}, {self.vocab_size:,} tokens "
-            f"in the vocabulary, {self.parameter_count():,} parameters"
+            f"{layers} of {self.lstm_size} units in each direction, hidden size {self.hidden_size}"
         )
 
     def parameter_count(self) -> int:

@@ -1,15 +1,15 @@
 """The encoder of a bidirectional language model (ELMo, Peters et al. 2018)."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from keras_bert.encoders.bilm import tensor_names
-from keras_bert.encoders.bilm.characters import character_table, spelling_of
+from keras_bert.base.rename import Rename
 from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.heads.lm_head import LMHead
+from keras_bert.encoders.tensor_names import TensorNames, dense
 from keras_bert.layers.character_cnn import CharacterCnn
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.kernels.gathering import at_distinct
 from keras_bert.layers.lstm import Lstm
@@ -31,7 +31,7 @@ class BilmEncoder(Encoder):
 
     Args:
         config: a `BilmConfig`.
-        spelling: what the characters of the tokens follow from, as `characters.spelling_of` gives
+        spelling: what the characters of the tokens follow from, as `spelling_of` gives
             it; None until `set_vocabulary`, which a task with a tokenizer calls.
         dtype: a dtype or policy for all layers; None is Keras's own setting.
 
@@ -108,8 +108,6 @@ class BilmEncoder(Encoder):
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
-        if "attention_probabilities" in outputs:
-            self.require("attention-probabilities")
         if causal:
             raise ValueError("A bilm encoder reads in both directions. Received: causal=True.")
         x = self._represented(inputs["input_ids"])  # (B, S, P)
@@ -167,13 +165,7 @@ class BilmEncoder(Encoder):
             name="output_embedding",
             dtype=self.dtype_policy,
         )
-        return LMHead(
-            token_embedding=output_embedding,
-            transform=None,
-            use_bias=True,
-            dtype=self.layer_policy,
-            name=name,
-        )
+        return self._lm_head(name, token_embedding=output_embedding)
 
     def rebuilt(self, **options):
         copy = super().rebuilt(**options)
@@ -183,7 +175,119 @@ class BilmEncoder(Encoder):
 
     @classmethod
     def tensor_names(cls, config):
-        return tensor_names.of(config)
+        return _names(config)
 
     def get_config(self):
         return {**super().get_config(), "spelling": self.spelling}
+
+
+# The characters of tokens, as ELMo reads them: bytes of UTF-8 between marks.
+
+# After the 256 bytes. Every id is one more: 0 is left for the padding of sequences.
+BEGIN_SEQUENCE, END_SEQUENCE, BEGIN_WORD, END_WORD, PADDING = range(256, 261)
+
+
+def character_ids(words, *, length):
+    """The characters of words: strings, or ids of marks -> int32 (W, length).
+
+    A word is `BEGIN_WORD`, its bytes, as many as there is room for, `END_WORD`, and padding; a mark
+    such as `BEGIN_SEQUENCE` is one byte. All are one more than their number; None is a row of 0.
+    """
+    ids = np.zeros((len(words), length), np.int32)
+    for row, word in zip(ids, words, strict=True):
+        if word is None:
+            continue
+        content = [word] if isinstance(word, int) else word.encode("utf-8")[: length - 2]
+        characters = [BEGIN_WORD, *content, END_WORD]
+        row[:] = PADDING + 1
+        row[: len(characters)] = np.array(characters) + 1
+    return ids
+
+
+def spelling_of(vocabulary):
+    """What the characters of a vocabulary's tokens follow from, as JSON values.
+
+    They are `tokens`, and the roles `begin` (such as [CLS]), `end` ([SEP]) and `padding` ([PAD]),
+    each a token or None.
+    """
+    roles = vocabulary.special_tokens
+    return {
+        "tokens": list(vocabulary.tokens),
+        "begin": roles.cls,
+        "end": roles.sep,
+        "padding": roles.pad,
+    }
+
+
+def character_table(spelling, *, rows, length, widest):
+    """The characters of each token of a vocabulary: int32 (rows, C).
+
+    A token is read as the vocabulary writes it ("##ing"). The tokens that begin and end a sequence
+    are marks, and padding is 0, as is a row without a token.
+
+    Args:
+        spelling: of `spelling_of`.
+        rows: the number of rows, at least that of the tokens.
+        length: the characters of a token.
+        widest: the width of the widest filter. C is the longest token and this, where that is less
+            than `length`: windows of padding alone, which are left out, are all alike.
+    """
+    marks = {
+        spelling["begin"]: BEGIN_SEQUENCE,
+        spelling["end"]: END_SEQUENCE,
+        spelling["padding"]: None,
+    }
+    words = [marks.get(token, token) for token in spelling["tokens"]]
+    words += [None] * (rows - len(words))
+    table = character_ids(words, length=length)
+    longest = np.max(np.sum((table > 0) & (table <= PADDING), axis=1))
+    return table[:, : min(length, longest + widest)]
+
+
+# The names of the weights in a model folder.
+
+_LSTMS = [
+    Rename(f"{way}_lstms.{{i}}.{weight}", f"{way}.{{i}}.{weight}", shape)
+    for way in ("forward", "backward")
+    for weight, shape in (
+        ("kernel", "P G"),
+        ("recurrent_kernel", "P G"),
+        ("bias", "G"),
+        ("projection", "U P"),
+    )
+]
+
+
+def _names(config):
+    """The `TensorNames` of a `BilmConfig`; `transformers` has no such model."""
+    return TensorNames(
+        base_class="BilmEncoder",
+        encoder=[*_representation(config), *_LSTMS],
+        layers=config.num_hidden_layers,
+        sizes={
+            "V": config.vocab_size,
+            "P": config.direction_size,
+            "U": config.lstm_size,
+            "G": 4 * config.lstm_size,
+            "N": NUM_CHARACTERS,
+            "E": config.character_embedding_size,
+            "F": config.num_filters,
+        },
+    )
+
+
+def _representation(config):
+    """The lines of the token representation."""
+    if config.character_filters is None:
+        return [Rename("token_embedding.embeddings", "token_embedding.weight", "V P")]
+    lines = [Rename("characters.embedding.embeddings", "characters.embedding.weight", "N E")]
+    for i, (width, number) in enumerate(config.character_filters):
+        lines += _as_here(f"characters.convolutions.{i}", f"{width} E {number}")
+    for i in range(config.num_highway_layers):
+        for part in ("transform", "gate"):
+            lines += _as_here(f"characters.highways.{i}.{part}", "F F")
+    return [*lines, *_as_here("characters.projection", "F P")]
+
+
+def _as_here(layer, shape):
+    return dense(layer, layer, shape, ends=(".kernel", ".bias"), transposed=False)

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_bert.base.formatting import counted
-from keras_bert.encoders.config import EncoderConfig
+from keras_bert.encoders.config import TransformerConfig
 
 
 def _sizes(hidden_size, *, layers, heads, positions):
@@ -13,7 +12,7 @@ def _sizes(hidden_size, *, layers, heads, positions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class GptConfig(EncoderConfig):
+class GptConfig(TransformerConfig):
     """What OpenAI GPT and GPT-2 share; field names are Hugging Face's.
 
     Attributes:
@@ -87,6 +86,11 @@ class GptConfig(EncoderConfig):
         return self.n_embd
 
     @property
+    def num_hidden_layers(self) -> int:
+        """`n_layer`, by the name that every encoder has."""
+        return self.n_layer
+
+    @property
     def num_attention_heads(self) -> int:
         """`n_head`, by the name that every encoder has."""
         return self.n_head
@@ -100,16 +104,8 @@ class GptConfig(EncoderConfig):
         return True
 
     @property
-    def num_hidden_states(self) -> int:
-        return self.n_layer + 1
-
-    @property
     def head_dropout(self) -> float:
         return self.resid_pdrop if self.classifier_dropout is None else self.classifier_dropout
-
-    @property
-    def head_initializer_range(self) -> float:
-        return self.initializer_range
 
     @property
     def head_activation(self) -> str:
@@ -119,25 +115,10 @@ class GptConfig(EncoderConfig):
     def head_layer_norm_eps(self) -> float:
         return self.layer_norm_epsilon
 
-    @property
-    def described(self) -> str:
-        """The sizes in one line."""
-        return (
-            f"{self.model_type}, {counted(self.n_layer, 'layer')}, hidden size {self.n_embd}, "
-            f"{counted(self.n_head, 'head')}, {self.vocab_size:,} tokens in the vocabulary, "
-            f"sequences of up to {self.n_positions} tokens, {self.parameter_count():,} parameters"
-        )
-
     def parameter_count(self) -> int:
-        size, inner = self.n_embd, self.intermediate_size
-        layer = 4 * size * (size + 1) + 2 * size * inner + inner + size + 4 * size
-        last_norm = 2 * size if self.NORM_FIRST else 0
-        return (self.vocab_size + self.n_positions) * size + self.n_layer * layer + last_norm
-
-    def forward_flops(self, length: Any) -> Any:
-        """L (n (8 D² + 4 D F) + 4 n² D), as BERT's: masked attention is counted, too."""
-        size, inner = self.n_embd, self.intermediate_size
-        return self.n_layer * (length * (8 * size**2 + 4 * size * inner) + 4 * size * length**2)
+        embeddings = (self.vocab_size + self.n_positions) * self.n_embd
+        last_norm = 2 * self.n_embd if self.NORM_FIRST else 0
+        return embeddings + self._layers_parameter_count() + last_norm
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)

@@ -6,14 +6,13 @@ import keras
 from keras import ops
 
 from keras_bert.encoders import read_config
+from keras_bert.encoders.encoder import TransformerEncoder
 from keras_bert.encoders.gpt import tensor_names
 from keras_bert.encoders.gpt.config import GptConfig
-from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import initializer
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout, LayerNorm
 from keras_bert.layers.embeddings import embedded, embedding_table
-from keras_bert.layers.layer_norm import LayerNorm
 from keras_bert.layers.layout import Layout
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock

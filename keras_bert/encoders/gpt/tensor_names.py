@@ -1,9 +1,10 @@
 """What `transformers` calls the weights of OpenAI GPT and GPT-2."""
 
+import functools
 import re
 
 from keras_bert.base.rename import Rename, transposed
-from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames
+from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames, dense, layer_norm
 
 # Kinds of task whose last linear layer has no bias in `transformers`.
 WITHOUT_BIAS = ("classifier", "pair-classifier")
@@ -22,10 +23,11 @@ def of(config):
     )
     if is_gpt2:
         classes["GPT2ForTokenClassification"] = ClassNames(
-            kinds=("tagger",), heads={"classifier": _linear("classifier", "D C")}
+            kinds=("tagger",), heads={"classifier": dense("classifier", "classifier", "D C")}
         )
         classes["GPT2ForQuestionAnswering"] = ClassNames(
-            kinds=("question-answering",), heads={"qa_outputs": _linear("qa_outputs", "D 2")}
+            kinds=("question-answering",),
+            heads={"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")},
         )
     return TensorNames(
         base_class=f"{base}Model",
@@ -33,7 +35,7 @@ def of(config):
             Rename("token_embedding.embeddings", f"{tokens}.weight", "V D"),
             Rename("position_embedding.embeddings", f"{positions}.weight", "P D"),
             *_LAYER,
-            *(_norm("last_norm", "ln_f") if is_gpt2 else ()),
+            *(layer_norm("last_norm", "ln_f") if is_gpt2 else ()),
         ],
         layers=config.n_layer,
         sizes={
@@ -58,33 +60,14 @@ def _plain_name(name):
     return None if re.search(r"\.attn\.(masked_)?bias$|position_ids$", name) else name
 
 
-def _norm(ours, theirs):
-    return [
-        Rename(f"{ours}.gamma", f"{theirs}.weight", "D"),
-        Rename(f"{ours}.beta", f"{theirs}.bias", "D"),
-    ]
-
-
-def _conv(ours, theirs, shape):
-    """A `Conv1D`, whose kernel is as ours."""
-    return [
-        Rename(f"{ours}.kernel", f"{theirs}.weight", shape),
-        Rename(f"{ours}.bias", f"{theirs}.bias", shape.split()[-1]),
-    ]
-
-
-def _linear(name, shape):
-    return [
-        transposed(f"{name}.kernel", f"{name}.weight", shape),
-        Rename(f"{name}.bias", f"{name}.bias", shape.split()[-1]),
-    ]
-
+# `Conv1D` has kernels as ours.
+_conv = functools.partial(dense, transposed=False)
 
 _LAYER = [
     *_conv("blocks.{i}.attention.query_key_value", "h.{i}.attn.c_attn", "D E"),
     *_conv("blocks.{i}.attention.projection", "h.{i}.attn.c_proj", "D D"),
-    *_norm("blocks.{i}.attention_norm", "h.{i}.ln_1"),
+    *layer_norm("blocks.{i}.attention_norm", "h.{i}.ln_1"),
     *_conv("blocks.{i}.feed_forward.dense_in", "h.{i}.mlp.c_fc", "D I"),
     *_conv("blocks.{i}.feed_forward.dense_out", "h.{i}.mlp.c_proj", "I D"),
-    *_norm("blocks.{i}.feed_forward_norm", "h.{i}.ln_2"),
+    *layer_norm("blocks.{i}.feed_forward_norm", "h.{i}.ln_2"),
 ]

@@ -93,10 +93,6 @@ class AwdLstmConfig(EncoderConfig):
     def is_causal(self) -> bool:
         return True
 
-    @property
-    def num_hidden_states(self) -> int:
-        return self.num_hidden_layers + 1
-
     def parameter_count(self) -> int:
         biases = sum(4 * size for size in self.layer_sizes)
         return self.vocab_size * self.hidden_size + self._kernel_count() + biases
@@ -112,10 +108,6 @@ class AwdLstmConfig(EncoderConfig):
         )
 
     @property
-    def described(self) -> str:
-        """The sizes in one line."""
-        return (
-            f"{self.model_type}, {counted(self.num_hidden_layers, 'layer')} of "
-            f"{self.lstm_size} units, the last of {self.hidden_size}, {self.vocab_size:,} tokens "
-            f"in the vocabulary, {self.parameter_count():,} parameters"
-        )
+    def _described_layers(self):
+        layers = counted(self.num_hidden_layers, "layer")
+        return f"{layers} of {self.lstm_size} units, the last of {self.hidden_size}"

@@ -3,10 +3,11 @@
 import keras
 from keras import ops
 
+from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.lstm import tensor_names
 from keras_bert.encoders.lstm.config import AwdLstmConfig
-from keras_bert.layers.dropout import Dropout, VariationalDropout
+from keras_bert.encoders.tensor_names import TensorNames
+from keras_bert.layers.elementwise import Dropout, VariationalDropout
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.lstm import Lstm
 
@@ -85,8 +86,6 @@ class AwdLstmEncoder(Encoder):
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
-        if "attention_probabilities" in outputs:
-            self.require("attention-probabilities")
         if causal is False:
             raise ValueError("An awd-lstm encoder is causal. Received: causal=False.")
         # Padding is at the end of a sequence, where no token sees it.
@@ -155,4 +154,21 @@ class AwdLstmEncoder(Encoder):
 
     @classmethod
     def tensor_names(cls, config):
-        return tensor_names.of(config)
+        """Those of the authors' PyTorch modules.
+
+        The kernels are those of `torch.nn.LSTM`: the gates i, f, g, o below one another. Of its two
+        biases, whose sum is what counts, the second is zero and not stored.
+        """
+        encoder, given = [Rename("token_embedding.embeddings", "encoder.weight", "V D")], "D"
+        for i in range(config.num_hidden_layers):
+            size, gates = ("D", "E") if i == config.num_hidden_layers - 1 else ("H", "G")
+            ours, theirs = f"lstms.{i}", f"rnns.{i}"
+            encoder += [
+                transposed(f"{ours}.kernel", f"{theirs}.weight_ih_l0", f"{given} {gates}"),
+                transposed(f"{ours}.recurrent_kernel", f"{theirs}.weight_hh_l0", f"{size} {gates}"),
+                Rename(f"{ours}.bias", f"{theirs}.bias_ih_l0", gates),
+            ]
+            given = size
+        sizes = {"V": config.vocab_size, "D": config.hidden_size, "H": config.lstm_size}
+        sizes |= {"E": 4 * config.hidden_size, "G": 4 * config.lstm_size}
+        return TensorNames(base_class=cls.__name__, encoder=encoder, sizes=sizes)

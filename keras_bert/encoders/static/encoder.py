@@ -55,9 +55,6 @@ class StaticEncoder(Encoder):
 
     def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
         inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
-        self.require(
-            *{"attention-probabilities"}.intersection(name.replace("_", "-") for name in outputs)
-        )
         x = embedded(self.embedding, inputs["input_ids"], dtype=self.compute_dtype)  # (B, S, D)
         if self.config.normalize:
             x = normalized(x)

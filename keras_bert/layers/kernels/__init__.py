@@ -8,6 +8,6 @@ form, and the processor that needs another one. docs/performance.md has the meas
 - `attention`: one product for query, key and value; scale and mask where they are fused
 - `elementwise`: gelu, dropout and LayerNorm with their gradients
 - `gathering`: lookups with cheap gradients; padding left out of the dense layers
-- `adam`: AdamW's step, weight decay and clipping in few passes over the weights
-- `viterbi`: a CRF's most probable labels in numpy, outside of graphs
+- `optimizers`: steps of AdamW and AdaGrad, weight decay and clipping in few passes over the weights
+- `recurrence`: an LSTM's loop over time, with its gradient
 """

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads.lm_head import NextTokenPositions
-from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.elementwise import Dropout
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask, shown
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.adagrad import names_rows, update_rows, with_unique_rows
+from keras_bert.layers.kernels.optimizers import names_rows, update_rows, with_unique_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

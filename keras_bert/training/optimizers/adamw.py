@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.adam import InFewPasses
+from keras_bert.layers.kernels.optimizers import InFewPasses
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

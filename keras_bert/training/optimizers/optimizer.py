@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.layers.kernels.adam import global_norm
+from keras_bert.layers.kernels.optimizers import global_norm
 from keras_bert.tasks.global_mean import replica_count
 from keras_bert.training.optimizers.adagrad import Adagrad
 from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW

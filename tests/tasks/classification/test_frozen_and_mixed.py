@@ -202,13 +202,13 @@ def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"layers": "mix-all", "scalar_mix_l2": -0.1}, "`scalar_mix_l2` is -0.1"),
+        ({"layers": "mix-all", "scalar_mix_l2": -0.1}, "`scalar_mix_l2` ... Received: -0.1."),
         ({"scalar_mix_l2": 0.1}, "`scalar_mix_l2` needs `layers` mix-last-4 or mix-all"),
         ({"scalar_mix_layer_norm": True}, "`scalar_mix_layer_norm` needs `layers` mix-last-4"),
         ({"layers": "penultimate"}, "`layers` is 'penultimate'. It should be last, second-to-last"),
         ({"layers": "layer-0"}, "or layer-K with the number of a layer, from layer-1"),
         ({"layers": "sum-last-4"}, "needs a model of at least 4 layers. Received: a model with"),
-        ({"freeze_encoder": True, "learning_rate": 0.0}, "`learning_rate` is 0.0"),
+        ({"freeze_encoder": True, "learning_rate": 0.0}, "`learning_rate` ... Received: 0.0."),
     ],
 )
 def test_bad_arguments(given, tmp_path, changes, message):

@@ -140,7 +140,7 @@ def test_bad_files_are_sentences(given, tmp_path, capsys):
     without.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     with says("without.json has no question with an answer in its"):
         finetune(**{**flags, "train": without})
-    with says("`max_length` is 4; at least 5"):
+    with says("`max_length` must be at least 5. Received: 4."):
         finetune(**{**flags, "max_length": 4})
     command = [f"--{name}={value}" for name, value in flags.items()]
     assert main(["finetune", *command, "--wrong-offsets", "keep"]) == 2

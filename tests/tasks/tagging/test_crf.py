@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.layers.kernels.viterbi import most_probable
 from keras_bert.readers.schemes import labels_of, transitions
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
+from keras_bert.tasks.tagging.decode import most_probable
 
 LABELS = labels_of(["X"], "bioes")  # O, B, I, E, S
 COUNT = len(LABELS)

@@ -1,25 +1,140 @@
-"""Models by name (`hf://…`, `kaggle://…`), in archives and in files, as folders on this machine.
+"""Loads models: from folders, by name (`hf://…`, `kaggle://…`), from archives and single files.
 
 Other formats than Hugging Face's are converted once, into a cache: `KERAS_BERT_CACHE`, or
 `keras-bert` in the system's folder for caches. A cached folder is named after the hash of its
 source and may be deleted at any time.
 """
 
+import dataclasses
 import errno
 import hashlib
 import os
 import shutil
+from os import PathLike
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.base.errors import InputError, input_errors
 from keras_bert.base.files import new_folder, scratch_folder, system_errors
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import archives, hub
+from keras_bert.text.template import gpt_template
+
+if TYPE_CHECKING:
+    from keras_bert.encoders.encoder import Encoder
+    from keras_bert.tasks.task import Task
+    from keras_bert.text.tokenizer import Tokenizer
 
 KAGGLE_SCHEME = "kaggle://"
 
-_CONFIG = "config.json"
-_CONFIGS = (_CONFIG, "bert_config.json", "metadata.json")
+_CONFIGS = (hub.CONFIG, "bert_config.json", "metadata.json")
+
+
+def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
+    """Loads the encoder and tokenizer of a model folder.
+
+    Heads that the folder contains too are left out (`load_task` loads them).
+
+    Args:
+        folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
+            (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
+            of a run, which contains such a folder. Or a name,
+            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
+            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
+        dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
+            own setting.
+
+    Returns:
+        (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
+        where the folder of a model that is not BERT's has none.
+
+    Raises:
+        InputError: a file is missing or broken, the config asks for what the encoder cannot
+            compute, a tensor is missing, unknown or of another shape, or the vocabulary is longer
+            than the embedding.
+    """
+    from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+
+    checkpoint = PretrainedCheckpoint(find_model_folder(folder))
+    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer
+
+
+def load_task(folder: str | PathLike[str]) -> "Task":
+    """Loads the task in a folder, with its head; `config.json` names its kind.
+
+    Args:
+        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
+
+    Returns:
+        The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
+        `compile_defaults`, and `export`.
+
+    Raises:
+        InputError: as `load`, or the folder contains no supported task.
+    """
+    from keras_bert.checkpoints.model_folder import build_task
+    from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+
+    return build_task(PretrainedCheckpoint(find_model_folder(folder)))
+
+
+def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encoder, Tokenizer]":
+    """Gives a causal language model the special tokens that a task reads its texts with.
+
+    A model whose sequences have no special tokens, such as `openai-gpt` and `gpt2`, gets `start`,
+    `delimiter` and `extract` (Radford et al. 2018, section 3.3): `<start> a <delimiter> b
+    <extract>`, where a task reads the state of the last. A model without a token for padding gets
+    one; its config names it, since `transformers` reads the last token that is not padding, and so
+    no text may end with it. New tokens are appended to the vocabulary, and rows with random weights
+    to the embedding.
+
+    Args:
+        encoder: an `Encoder`.
+        tokenizer: its `Tokenizer`.
+
+    Returns:
+        (encoder, tokenizer): the same two, where nothing is missing or the encoder is not causal.
+    """
+    config, template = encoder.config, tokenizer.template
+    if not config.is_causal:
+        return encoder, tokenizer
+    special, roles = tokenizer.special_tokens, []
+    if not template.special_tokens:
+        roles += [role for role in ("start", "delimiter", "extract") if not getattr(special, role)]
+    if special.pad is None or special.pad in (special.eos, special.extract):
+        roles.append("pad")
+    names = {role: _unused(f"<{role}>", tokenizer.vocabulary) for role in roles}
+    if names:
+        vocabulary = tokenizer.vocabulary.with_special_tokens(**names)
+        if not template.special_tokens:
+            template = gpt_template(vocabulary.special_tokens)
+        lowercase = tokenizer.lowercase
+        tokenizer = type(tokenizer)(vocabulary, lowercase=lowercase, template=template)
+    changes = {"vocab_size": max(config.vocab_size, len(tokenizer))}
+    if "pad_token_id" in {field.name for field in dataclasses.fields(config)}:
+        changes["pad_token_id"] = tokenizer.vocabulary.pad_id
+    if dataclasses.replace(config, **changes) != config:
+        encoder = encoder.rebuilt(**changes)
+    return encoder, tokenizer
+
+
+def _unused(name, vocabulary):
+    """The name, in more brackets where the vocabulary has such a token."""
+    while name in vocabulary:
+        name = f"<{name}>"
+    return name
+
+
+def find_model_folder(path):
+    """`path`, or `path/model` if `path` is the output of a training run.
+
+    A name or an archive is the folder that `local_folder` makes of it.
+    """
+    path = local_folder(path)
+    inner = path / "model"
+    if not (path / hub.CONFIG).exists() and (inner / hub.CONFIG).exists():
+        return inner
+    return path
 
 
 def local_folder(model):
@@ -151,7 +266,7 @@ def _convert(source, cached, *, name):
                 if file.is_file():
                     shutil.copy2(file, temporary)
         return
-    from keras_bert.checkpoints.saving import save_folder
+    from keras_bert.checkpoints.model_folder import save_folder
 
     try:
         _, model, tokenizer = read_foreign(source)
@@ -165,7 +280,7 @@ def _convert(source, cached, *, name):
 def _is_hugging_face(folder):
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
-    return (folder / _CONFIG).exists() and not is_keras_nlp(folder)
+    return (folder / hub.CONFIG).exists() and not is_keras_nlp(folder)
 
 
 def read_foreign(source):

@@ -1,6 +1,6 @@
-"""AdamW (Loshchilov and Hutter 2019, algorithm 2) in few passes over the weights.
+"""AdamW (Loshchilov and Hutter 2019, algorithm 2) and AdaGrad in few passes over the weights.
 
-The plain form is Keras's, of a step t with the gradients g of all variables x:
+AdamW's plain form is Keras's, of a step t with the gradients g of all variables x:
 
     g ← g · min(1, clipnorm / ‖g‖), with the norm over all variables
     x ← x - η λ x
@@ -9,13 +9,14 @@ The plain form is Keras's, of a step t with the gradients g of all variables x:
 
 These are some twenty operations per variable. Where each is a pass over memory (TensorFlow outside
 XLA, on a CPU), a small batch's step can spend a quarter of its time on them: there the norm, the
-decay and Adam's step are one operation each.
+decay and Adam's step are one operation each. AdaGrad's step is one over the rows of a table that a
+batch has read (`tf.IndexedSlices`).
 """
 
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.program import is_unfused
+from keras_bert.layers.kernels.program import compiled_by_xla, is_unfused
 
 
 def global_norm(gradients):
@@ -83,3 +84,41 @@ class InFewPasses:
             v=v.value.handle,
             **{name: ops.cast(number, variable.dtype) for name, number in numbers.items()},
         )
+
+
+def names_rows(gradient):
+    """Whether a gradient is `tf.IndexedSlices`."""
+    return hasattr(gradient, "indices") and hasattr(gradient, "values")
+
+
+def with_unique_rows(gradient, *, dense=False):
+    """`tf.IndexedSlices` with every row once; any other gradient as it is.
+
+    It is a table with `dense`, and in a program of XLA, where no shape may depend on the values.
+    """
+    if not names_rows(gradient):
+        return gradient
+    import tensorflow as tf
+
+    if dense or compiled_by_xla():
+        rows = gradient.dense_shape[0]
+        return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
+    rows, number = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, number, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def update_rows(gradient, variable, accumulator, *, rate, epsilon):
+    """G ← G + g² and x ← x - η g / (√G + ε), for the rows of `tf.IndexedSlices` in one pass."""
+    import tensorflow as tf
+
+    if isinstance(variable, keras.Variable):  # some callers pass the tensor inside
+        variable = variable.value
+    tf.raw_ops.ResourceSparseApplyAdagradV2(
+        var=variable.handle,
+        accum=accumulator.value.handle,
+        lr=rate,
+        epsilon=tf.cast(epsilon, variable.dtype),
+        grad=tf.cast(gradient.values, variable.dtype),
+        indices=gradient.indices,
+    )
