@@ -7,9 +7,6 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm
 from keras_bert.tasks.global_mean import replica_count
-from keras_bert.training.optimizers.adagrad import Adagrad
-from keras_bert.training.optimizers.adamw import AdamW, LayerwiseAdamW
-from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.optimizers.schedules import (
     OneCycle,
     PerUpdate,
@@ -18,6 +15,7 @@ from keras_bert.training.optimizers.schedules import (
     WarmupCosineDecay,
     WarmupLinearDecay,
 )
+from keras_bert.training.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, FinetuneSettings
 
 
