@@ -25,6 +25,7 @@ from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
+from keras_bert.training.devices import Devices, out_of_scope
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     StoredExamples,
@@ -43,8 +44,7 @@ from keras_bert.training.optimizers.optimizer import (
 from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategies.devices import Devices, out_of_scope
-from keras_bert.training.strategies.strategy import run_of
+from keras_bert.training.strategy import run_of
 
 _EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
