@@ -35,7 +35,7 @@ from keras_bert.training.finetuning_examples import (
 )
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
-from keras_bert.training.optimizers.optimizer import (
+from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,

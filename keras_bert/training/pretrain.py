@@ -21,7 +21,7 @@ from keras_bert.training.devices import Devices
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.health import health
 from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
-from keras_bert.training.optimizers.optimizer import depths, make_optimizer
+from keras_bert.training.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,

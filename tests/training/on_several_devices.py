@@ -35,7 +35,7 @@ from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
 from keras_bert.training.devices import Devices
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.strategy import Workers, scope_of
 from tests.four_devices import see_devices
