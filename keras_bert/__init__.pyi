@@ -21,8 +21,7 @@ from keras_bert.encoders.static.config import StaticConfig as StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
-from keras_bert.inference.fill_mask import Candidate
-from keras_bert.inference.follows import FollowingText
+from keras_bert.inference.fill_mask import Candidate, FollowingText
 from keras_bert.inference.generate import GeneratedText, TextProbability
 from keras_bert.inference.nearest import Neighbour
 from keras_bert.inference.nearest import WordVectors as WordVectors

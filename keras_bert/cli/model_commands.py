@@ -206,7 +206,7 @@ def follows(settings, arguments):
     That is the next-sentence head of the objective mlm-nsp, or the sentence-order head of mlm-sop:
     then it is the probability that the two texts are in order.
     """
-    from keras_bert.inference.follows import follows
+    from keras_bert.inference.fill_mask import follows
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")
