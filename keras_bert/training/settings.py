@@ -34,6 +34,11 @@ LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
+_ARCHITECTURES = (
+    "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
+    "gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, elmo-small, elmo-medium, elmo, "
+    "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,8 +130,7 @@ class RunSettings(Settings):
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
-        value = getattr(self, name)
-        for number in value if isinstance(value, list) else [value]:
+        for number in _as_list(getattr(self, name)):
             if number is not None and number % self.steps_per_execution:
                 raise InputError(
                     f"`{name}` must be a multiple of `steps_per_execution`, "
@@ -207,9 +211,7 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-tiny, "
-        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, "
-        "elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
+        help=f"start from random weights: {_ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -420,10 +422,7 @@ class LabelledRunSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
-        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
-        "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a "
-        "config.json",
+        help=f"start from random weights instead: {_ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="as the model",
         instead_of="model",
