@@ -53,18 +53,14 @@ def fingerprints(segments, room):
 
     The segments are those of `frame`, which cuts them to `room` tokens without special ones.
     """
-    kept = _truncated(segments, room)
-    parts = [
-        [values[start : start + length].tobytes() for start, length in zip(*own, strict=True)]
-        for values, own in zip(
-            [segment.values.numpy() for segment in segments],
-            [(starts.numpy(), lengths.numpy()) for starts, lengths in kept],
-            strict=True,
-        )
+    values = np.concatenate([segment.values.numpy() for segment in segments])
+    texts = [
+        [values[start:end].tobytes() for start, end in zip(starts, starts + lengths, strict=True)]
+        for starts, lengths in tf.stack(_truncated(segments, room)).numpy()
     ]
     # An id has no negative value, so that one separates the two texts.
     end = np.int32(-1).tobytes()
-    hashes = (hashlib.blake2b(end.join(row), digest_size=8) for row in zip(*parts, strict=True))
+    hashes = (hashlib.blake2b(end.join(row), digest_size=8) for row in zip(*texts, strict=True))
     return np.array([int.from_bytes(each.digest(), "little", signed=True) for each in hashes])
 
 

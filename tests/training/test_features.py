@@ -276,6 +276,18 @@ def test_files_of_other_texts(folder, arguments, features, tmp_path):
         run([*lines[:2], "a new film\tgood\n", *lines[3:]])
 
 
+@pytest.mark.parametrize("column", [0, 1])
+def test_files_of_other_pairs(column, folder, arguments, features, tmp_path):
+    lines = (folder / "pair-classifier-train.tsv").read_text().splitlines(keepends=True)
+    texts = lines[2].split("\t")
+    texts[column] = "film " + texts[column]
+    train = tmp_path / "train.tsv"
+    train.write_text("".join([*lines[:2], "\t".join(texts), *lines[3:]]))
+    given = {**arguments("pair-classifier"), "train": train}
+    with says("train.tsv, line 3: ...features.parquet has the features of another text."):
+        finetune(**given, features=features("pair-classifier"), output=tmp_path / "run")
+
+
 def test_files_with_other_settings(folder, arguments, features, tmp_path):
     encoder, tokenizer = load(folder / "model")
     weight = encoder.blocks[-1].trainable_weights[-1]
