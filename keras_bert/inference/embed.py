@@ -15,8 +15,7 @@ from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.heads.layer_choice import CONCAT, layer_numbers
 from keras_bert.heads.layer_mix import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
-from keras_bert.inputs.framing import fingerprints, frame
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import fingerprints, frame, windows
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.tagging.features import split_sentences

@@ -9,8 +9,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
-from keras_bert.inputs.windows import Windows
+from keras_bert.inputs.framing import Windows, frame
 from keras_bert.tasks.question_answering.features import context_windows, question_limit
 from keras_bert.tasks.signatures import (
     in_chunks,

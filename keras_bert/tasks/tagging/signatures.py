@@ -4,8 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import frame, windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.signatures import (
     outputs_in_chunks,
