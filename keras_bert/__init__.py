@@ -61,7 +61,7 @@ _HOMES = {
     "embed": "keras_bert.inference.embed",
     "embed_to_file": "keras_bert.inference.embed_to_file",
     "fill_mask": "keras_bert.inference.fill_mask",
-    "follows": "keras_bert.inference.follows",
+    "follows": "keras_bert.inference.fill_mask",
     "surprisal": "keras_bert.inference.surprisal",
     "pseudo_perplexity": "keras_bert.inference.surprisal",
     "generate": "keras_bert.inference.generate",

@@ -21,8 +21,7 @@ from keras_bert.encoders.static.config import StaticConfig as StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
 from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
-from keras_bert.inference.fill_mask import Candidate
-from keras_bert.inference.follows import FollowingText
+from keras_bert.inference.fill_mask import Candidate, FollowingText
 from keras_bert.inference.generate import GeneratedText, TextProbability
 from keras_bert.inference.nearest import Neighbour
 from keras_bert.inference.nearest import WordVectors as WordVectors
@@ -405,13 +404,14 @@ def embed_to_file(
     *,
     text_column: str | None = ...,
     header: bool | None = ...,
-    model: object,
-    data: object,
     layers: str = ...,
-    tokens: str = ...,
+    tokens: str | None = ...,
     max_length: int | None = ...,
     batch_size: int = ...,
+    model: object,
+    data: object,
     output: object,
+    task: str | None = ...,
     force: bool = ...,
     progress: bool = ...,
     report: Callable[[str], None] | None = ...,
@@ -425,23 +425,31 @@ def embed_to_file(
     Args:
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
-        model: a model folder, the output of a run, or hf://owner/name.
-        data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
             above it.
         tokens: what has a vector in addition to the whole text: words, as the mean of their subword
-            tokens or by the first one; subword tokens; or nothing.
+            tokens or by the first one; subword tokens; or nothing (None: words-mean; with `task`,
+            subwords for a tagger and none for others).
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
             overlapping windows (None: all positions of the model).
         batch_size: maximum number of sequences per batch.
+        model: a model folder, the output of a run, or hf://owner/name.
+        data: one text per line, TSV or JSON Lines, detected from the content; with `task`, its training
+            examples; - is standard input.
         output: NAME.parquet or NAME.npz; the ending selects the format.
+        task: read the file as `finetune` reads its training examples for this task, and cut each text
+            at `max_length` (by default as there): the output is for its `features` (None: a file of
+            texts).
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the texts.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts. With
+    `task`, `data` is what `keras_bert.finetune` takes as `train`, and the settings by which that
+    task reads it take the place of `text_column` and `header`; the file is for the setting
+    `features` of `keras_bert.finetune`.
 
     Returns:
         A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
@@ -600,6 +608,7 @@ def finetune(
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
+    features: str | PathLike[str] | None = ...,
     layers: str = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -679,6 +688,9 @@ def finetune(
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
             for the head of a frozen encoder).
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
+        features: train the head alone, on the vectors of the training examples that `embed` wrote to
+            this file with the same `task`, model and `layers`; the dev examples are computed (None:
+            compute them).
         layers: the layers that the head reads: last, second-to-last, sum-last-4, concat-last-4, sum-
             all, mean-last-4, first, layer-K (first is the embedding layer), or a learned mix: mix-
             last-4, mix-all.
@@ -1739,6 +1751,7 @@ def sweep(
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
+    features: str | PathLike[str] | None = ...,
     layers: str | Sequence[str] = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -1814,6 +1827,9 @@ def sweep(
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
+        features: train the head alone, on the vectors of the training examples that `embed` wrote to
+            this file with the same `task`, model and `layers`; the dev examples are computed (None:
+            compute them).
         layers: the layers to try, as those of finetune; with several, the default is one rate (5e-5, or
             1e-3 with a frozen encoder), batch size (32) and number of epochs (3).
         scalar_mix_l2: L2 regularization of a learned mix toward equal weights.

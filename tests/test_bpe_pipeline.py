@@ -16,9 +16,7 @@ from keras_bert.inference.embed import embed
 from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.inference.predict import predict
 from keras_bert.records import DataFolder
-from keras_bert.records.inspection import read_instances
-from keras_bert.records.masking import unmask
-from keras_bert.records.verification import verify
+from keras_bert.records.inspection import read_instances, verify
 from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
@@ -32,6 +30,7 @@ from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.messages import says
 from tests.undrawn import undrawn
+from tests.unmasked import unmask
 
 LENGTH = 48
 # "☃" is left out of the alphabet, so that words hold an [UNK].

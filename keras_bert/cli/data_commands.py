@@ -225,7 +225,7 @@ def _as_text(instance, labels):
 
 
 def _verify(folder, labels):
-    from keras_bert.records.verification import verify
+    from keras_bert.records.inspection import verify
 
     for split, counts in verify(folder).items():
         line = (

@@ -21,8 +21,8 @@ _GROUPS = {
         text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
-        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder train_fraction
-        baseline seed""",
+        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder features
+        train_fraction baseline seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
     "advanced": """histograms scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors

@@ -8,9 +8,8 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report
-from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
+from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model, value_of
 from keras_bert.inference.settings import (
-    EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,
@@ -18,6 +17,7 @@ from keras_bert.inference.settings import (
     NearestSettings,
     SensesCommandSettings,
     SurprisalCommandSettings,
+    embed_settings,
     evaluate_settings,
     predict_settings,
 )
@@ -124,7 +124,7 @@ def predict(settings, arguments):
 @command(
     "embed",
     "write contextual embeddings of words and texts",
-    settings=EmbedToFileSettings,
+    settings=lambda argv: embed_settings(value_of(argv, "--task")),
     backends=("tensorflow", "jax"),
 )
 def embed(settings, arguments):
@@ -132,9 +132,13 @@ def embed(settings, arguments):
 
     keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
     keras-bert embed --model FOLDER --data texts.txt --output vectors.npz --layers concat-last-4
+    keras-bert embed --task classifier --model FOLDER --data train.tsv --output features.parquet
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
+
+    With --task, the file is read as finetune reads it for that task, with the same flags, and the
+    output trains the task without the encoder: keras-bert finetune --features.
     """
     from keras_bert.inference.embed_to_file import embed_to_file
 
@@ -144,6 +148,14 @@ def embed(settings, arguments):
         f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
         f"vectors of size {counts['width']}."
     )
+    if settings.get("task") is not None:
+        words = ["--task", settings["task"], "--features", output]
+        words += ["--model", settings["model"], "--train", settings["data"]]
+        if "layers" in settings:
+            words += ["--layers", settings["layers"]]
+        if "max_length" in settings:
+            words += ["--max-length", str(settings["max_length"])]
+        return f"keras-bert finetune {shlex.join(words)} --dev FILE --output DIR"
     program = 'import numpy; print(numpy.load({})["vectors"])'
     if output.endswith(".parquet"):
         program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
@@ -194,7 +206,7 @@ def follows(settings, arguments):
     That is the next-sentence head of the objective mlm-nsp, or the sentence-order head of mlm-sop:
     then it is the probability that the two texts are in order.
     """
-    from keras_bert.inference.follows import follows
+    from keras_bert.inference.fill_mask import follows
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -21,7 +22,8 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
-from keras_bert.inference.settings import EmbedderSettings, EmbedToFileSettings
+from keras_bert.inference.settings import EmbedderSettings, EmbedToFileSettings, embed_settings
+from keras_bert.tasks import settings_class, task_class
 from keras_bert.text.tokenizer import note_on_unknown
 
 # Numbers that are written together (16 MiB): Parquet row groups of a few texts are slow to read,
@@ -49,7 +51,10 @@ def embed_to_file(
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the texts.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts. With
+    `task`, `data` is what `keras_bert.finetune` takes as `train`, and the settings by which that
+    task reads it take the place of `text_column` and `header`; the file is for the setting
+    `features` of `keras_bert.finetune`.
 
     Returns:
         A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
@@ -60,7 +65,7 @@ def embed_to_file(
     """
     if "text" in settings:
         raise InputError("`text` is called `data` now: a file of texts, or a list of them.")
-    settings = EmbedToFileSettings.of(settings)
+    settings = embed_settings(settings.get("task")).of(settings)
     output = Path(settings.output)
     made_of = _made_of(settings)
     counts = None if settings.force else _counts_of_finished(output, made_of)
@@ -70,13 +75,19 @@ def embed_to_file(
             report(f"{output} is finished already; nothing is done.")
         return counts
     file_class = _check_output(output, force=settings.force)
-    texts = open_texts(settings.data, settings, report=report)
-    embedder = open_embedder(settings.model, **settings.part(EmbedderSettings))
+    texts = _open_examples(settings, report)
+    usual = None if settings.task is None else settings_class(settings.task).MAX_LENGTH
+    options = settings.part(EmbedderSettings)
+    embedder = open_embedder(settings.model, truncate_at=usual, **options)
     metadata = {
         "version": keras_bert.__version__,
+        "task": settings.task,
+        "pairs": settings.reads_pairs,
         "layers": settings.layers,
         "tokens": settings.tokens,
+        "max_length": embedder.max_length,
         "width": embedder.width,
+        "weights": embedder.weights,
         "made_of": made_of,
     }
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
@@ -97,6 +108,16 @@ def embed_to_file(
     if note and report is not None:
         report(f"Note: {note}")
     return counts
+
+
+def _open_examples(settings, report):
+    """The examples of the file, read as texts or for a task."""
+    if settings.task is None:
+        return open_texts(settings.data, settings, report=report)
+    examples = task_class(settings.task).read(settings.data, **settings.columns)
+    if report is not None and examples.description:
+        report(examples.description)
+    return examples
 
 
 def _made_of(settings):
@@ -157,11 +178,14 @@ class _EmbeddingWriter:
 
     def __init__(self, *, width, settings):
         self._width = width
+        self._pairs = settings.get("pairs", False)
         vector = pyarrow.list_(pyarrow.float32(), width)
         self._schema = pyarrow.schema(
             [
                 ("line", pyarrow.int64()),
+                ("fingerprint", pyarrow.int64()),
                 ("text", pyarrow.string()),
+                *([("text_b", pyarrow.string())] if self._pairs else []),
                 ("tokens", pyarrow.list_(pyarrow.string())),
                 ("starts", pyarrow.list_(pyarrow.int32())),
                 ("ends", pyarrow.list_(pyarrow.int32())),
@@ -201,9 +225,13 @@ class _EmbeddingWriter:
             numbers = np.concatenate([getattr(each, name) for each in waiting]).reshape(-1)
             return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers), self._width)
 
+        texts = [[_as_utf8(each.text) for each in waiting]]
+        if self._pairs:
+            texts.append([_as_utf8(each.text_b) for each in waiting])
         columns = [
             pyarrow.array([each.line for each in waiting], pyarrow.int64()),
-            pyarrow.array([_as_utf8(each.text) for each in waiting], pyarrow.string()),
+            pyarrow.array([each.fingerprint for each in waiting], pyarrow.int64()),
+            *(pyarrow.array(column, pyarrow.string()) for column in texts),
             lists(pyarrow.array(tokens, pyarrow.string())),
             offsets("starts"),
             offsets("ends"),
@@ -223,7 +251,8 @@ def _as_utf8(text):
 class ParquetFile(_EmbeddingWriter):
     """Writes `TextEmbedding`s to a Parquet file, in memory that does not grow with their number.
 
-    Columns: `line` int64, `text` string, `tokens` list of strings, `starts` and `ends` lists of
+    Columns: `line` int64, `fingerprint` int64 (a hash of the token ids that the model read), `text`
+    string (and of pairs `text_b`), `tokens` list of strings, `starts` and `ends` lists of
     int32, `vectors` a list of D float32 each, `cls` and `mean` D float32. The file's metadata has
     the settings as JSON under `keras_bert`.
 
@@ -274,11 +303,25 @@ class ParquetFile(_EmbeddingWriter):
             tokens = sum(len(batch.column(0).flatten()) for batch in batches)
             return settings, file.metadata.num_rows, tokens
 
+    @staticmethod
+    def parts(path, name):
+        """Yields a column in parts: `line` and `fingerprint` (n,), vectors (n, D)."""
+        with parquet.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                column = file.read_row_group(number, columns=[name]).column(0).combine_chunks()
+                while pyarrow.types.is_list(column.type):
+                    column = column.flatten()
+                values = column
+                if pyarrow.types.is_fixed_size_list(column.type):
+                    values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
+                yield np.asarray(values)
+
 
 class NpzFile(_EmbeddingWriter):
     """Writes `TextEmbedding`s to a NumPy archive, in memory that does not grow with their number.
 
-    Arrays (N texts, T tokens in all, D numbers per vector): `lines` int64 (N,), `row_splits` int64
+    Arrays (N texts, T tokens in all, D numbers per vector): `lines` and `fingerprints` int64 (N,)
+    (a hash of the token ids that the model read), `row_splits` int64
     (N + 1,), with the tokens of text i from row_splits[i] to row_splits[i + 1]; `tokens` string
     (T,), cut to 64 characters; `starts` and `ends` int32 (T,); `vectors` float32 (T, D); `cls` and
     `mean` float32 (N, D); `settings`, JSON.
@@ -315,6 +358,8 @@ class NpzFile(_EmbeddingWriter):
         lines = (column.to_numpy() for column in self._column("line"))
         texts, tokens = sum(map(len, splits)) - 1, int(splits[-1][-1])
         _write_array(archive, "lines", np.int64, (texts,), lines)
+        hashes = (column.to_numpy() for column in self._column("fingerprint"))
+        _write_array(archive, "fingerprints", np.int64, (texts,), hashes)
         _write_array(archive, "row_splits", np.int64, (texts + 1,), splits)
         for name, dtype, shape in (
             ("starts", np.int32, (tokens,)),
@@ -362,6 +407,19 @@ class NpzFile(_EmbeddingWriter):
             settings = json.loads(str(arrays["settings"]))
             return settings, len(arrays["lines"]), int(arrays["row_splits"][-1])
 
+    @staticmethod
+    def parts(path, name):
+        """Yields an array in parts, by the name of its column in `ParquetFile`."""
+        name = {"line": "lines", "fingerprint": "fingerprints"}.get(name, name)
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as entry:
+            np.lib.format.read_magic(entry)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(entry)
+            numbers = math.prod(shape[1:])
+            size, rows = dtype.itemsize * numbers, max(1, _NUMBERS_PER_GROUP // numbers)
+            for _ in range(0, shape[0], rows):
+                yield np.frombuffer(entry.read(rows * size), dtype).reshape(-1, *shape[1:])
+            entry.read(1)  # at the end of an array its checksum is compared
+
 
 def _write_array(archive, name, dtype, shape, parts):
     """Writes an array of an archive in parts."""
@@ -375,3 +433,76 @@ def _write_array(archive, name, dtype, shape, parts):
 
 
 _FORMATS = {".npz": NpzFile, ".parquet": ParquetFile}
+
+
+class FeaturesFile:
+    """What `embed_to_file` wrote for the training examples of a task.
+
+    Args:
+        path: the file.
+
+    Attributes: `path`; `layers`, `tokens`, `max_length`, `width` and `weights` (see
+    `weights_fingerprint`), how the vectors were made; `lines` and `fingerprints`, int64 (N,), of
+    the N texts (see `TextEmbedding`).
+
+    Raises InputError: the file is missing, damaged, or not one of `embed_to_file`.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise InputError(f"The features file {path} does not exist. Write it with `embed`.")
+        self._format = _FORMATS.get(self.path.suffix)
+        if self._format is None or not self._format.is_ours(self.path):
+            raise InputError(
+                f"{path} is not a complete file of `embed`, a {' or '.join(_FORMATS)}. Write one "
+                "with `embed`."
+            )
+        with self._reading():
+            settings, count, _ = self._format.describe(self.path)
+            if "weights" not in settings:
+                raise InputError(
+                    f"{path} was written by an earlier version, which did not record the model. "
+                    "Write it again."
+                )
+            names = ("layers", "tokens", "max_length", "width", "weights")
+            self.layers, self.tokens, self.max_length, self.width, self.weights = (
+                settings[name] for name in names
+            )
+            none = [np.zeros(0, np.int64)]
+            self.lines, self.fingerprints = (
+                np.concatenate([*none, *self._format.parts(self.path, name)])
+                for name in ("line", "fingerprint")
+            )
+        if not len(self.lines) == len(self.fingerprints) == count:
+            raise self.damaged()
+
+    def vectors(self, name):
+        """Yields `cls`, `mean` or `vectors` (those of all tokens) in parts, float32 (n, D)."""
+        with self._reading():
+            for part in self._format.parts(self.path, name):
+                is_ours = part.dtype == np.float32 and part.shape[1:] == (self.width,)
+                if not (is_ours and np.isfinite(part).all()):
+                    raise self.damaged()
+                yield part
+
+    def damaged(self):
+        """The InputError for a file that cannot be what `embed_to_file` wrote."""
+        return InputError(f"{self.path} is damaged. Write it again with `embed`.")
+
+    @property
+    def fingerprint(self):
+        """A hash of what the vectors depend on."""
+        made_of = self.weights, self.layers, self.tokens, self.max_length
+        digest = hashlib.sha256(json.dumps(made_of).encode())
+        digest.update(self.fingerprints.tobytes())
+        return digest.hexdigest()
+
+    @contextlib.contextmanager
+    def _reading(self):
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise self.damaged() from error

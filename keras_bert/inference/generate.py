@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.inference.fill_mask import Candidate, most_probable
-from keras_bert.inference.predict import as_task, check_finite
+from keras_bert.inference.predict import as_task, check_finite, check_task
 from keras_bert.inference.settings import (
     GenerateSettings,
     LogProbabilitySettings,
@@ -94,7 +94,9 @@ def _generated(task, settings, first, on_text):
         **(given or {"top_k": 1}),
     )
     generator, position = task.generator, 0
-    before = [_joined(task, ids) for ids in _rows(inputs["input_ids"], inputs["input_mask"])]
+    before = [
+        task.tokenizer.detokenize(ids) for ids in _rows(inputs["input_ids"], inputs["input_mask"])
+    ]
     size = _size(task, inputs, settings.max_tokens)
     state = generator.begin(generator.read(inputs, size), sampling)
     columns = [state.token.numpy()[None]]
@@ -102,7 +104,7 @@ def _generated(task, settings, first, on_text):
     while True:
         tokens = np.concatenate(columns).T  # (B, T)
         texts = [
-            _joined(task, [*old, *new])[len(text) :]
+            task.tokenizer.detokenize([*old, *new])[len(text) :]
             for text, old, new in zip(
                 before,
                 _rows(inputs["input_ids"], inputs["input_mask"]),
@@ -191,13 +193,8 @@ def causal_lm(model):
             f"{model} contains a masked LM, which fills [MASK] and cannot continue a text. Use a "
             "model that was pre-trained with the objective causal-lm."
         )
-    if not isinstance(task, CausalLM):
-        raise InputError(
-            f"{model} contains a model of the task {task.KIND}, which has no language-model head. "
-            "Use a model that was pre-trained with the objective causal-lm."
-        )
-    if task.tokenizer is None:
-        raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
+    lacks = "language-model head. Use a model that was pre-trained with the objective causal-lm."
+    check_task(task, CausalLM, model=model, lacks=lacks)
     return task
 
 
@@ -227,7 +224,3 @@ def _rows(ids, is_token):
     """The ids of each sequence, a list of lists."""
     pairs = zip(np.asarray(ids), np.asarray(is_token, bool), strict=True)
     return [row[kept].tolist() for row, kept in pairs]
-
-
-def _joined(task, ids):
-    return task.tokenizer.detokenize(ids)

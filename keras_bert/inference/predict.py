@@ -103,6 +103,20 @@ def as_task(model):
     return model if isinstance(model, Task) else load_task(find_model_folder(model))
 
 
+def check_task(task, kinds, *, model, lacks):
+    """Raises InputError for a task of other classes than `kinds`, or without a tokenizer.
+
+    Args:
+        task: the task of `model`, a folder or the task itself.
+        kinds: a class of tasks, or a union of them.
+        lacks: what other tasks have not, and what to do: the end of the message.
+    """
+    if not isinstance(task, kinds):
+        raise InputError(f"{model} contains a model of the task {task.KIND}, which has no {lacks}")
+    if task.tokenizer is None:
+        raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
+
+
 def open_task(base, settings_of, values):
     """Returns the task of the setting `model` and the `Settings` of a call.
 

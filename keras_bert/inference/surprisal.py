@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.inference.embed import open_texts
+from keras_bert.inference.embed import ANY_LENGTH, open_texts
 from keras_bert.inference.fill_mask import language_model
 from keras_bert.inference.predict import check_finite
 from keras_bert.inference.settings import SurprisalSettings
@@ -22,7 +22,6 @@ from keras_bert.tasks.pretraining.signatures import (
 )
 from keras_bert.text.tokenizer import note_on_unknown
 
-_USUAL_LENGTH = 512  # the longest sequence of a model without a limit
 # Texts that are sorted by length together, and those that are padded to one length.
 _TEXTS_TOGETHER, _TEXTS_OF_A_BATCH = 512, 8
 
@@ -185,7 +184,7 @@ _SPECS = (
 
 def _masked(task):
     """`masked_surprisals` of a task, as a function of what _SPECS describe."""
-    max_length = task.encoder.default_max_length(_USUAL_LENGTH)
+    max_length = task.encoder.default_max_length(ANY_LENGTH)
 
     @tf.function(input_signature=_SPECS, autograph=False)  # which writes files outside the output
     def nats_of(ids, lengths, masked):
@@ -197,7 +196,7 @@ def _masked(task):
 
 def _left_to_right(task):
     """`left_to_right_surprisals` of a task, as a function of what _SPECS describe."""
-    max_length = task.encoder.default_max_length(_USUAL_LENGTH)
+    max_length = task.encoder.default_max_length(ANY_LENGTH)
 
     @tf.function(input_signature=_SPECS[:2], autograph=False)
     def nats_of(ids, lengths):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import windows
 from keras_bert.text.ragged import kept, of_values, row_ids
 
 # Words per call of the tokenizer's graph, which share the cost of the call.

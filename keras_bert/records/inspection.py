@@ -1,14 +1,18 @@
-"""Examples as a person reads them: tokens, what was masked, spans, segments, labels."""
+"""What `keras-bert inspect` does: shows examples in readable form, and verifies all of a folder."""
 
 import html
+from collections import Counter
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted
-from keras_bert.records.examples import read_examples
+from keras_bert.base.formatting import counted, percent
+from keras_bert.records.examples import find_damage, read_examples
 from keras_bert.records.folder import SPLITS, DataFolder
+from keras_bert.records.masking import SPAN_WORDS
 
 
 class Token(NamedTuple):
@@ -177,3 +181,194 @@ def _shown(token):
         return f'<span style="{_HIDDEN}">{text}<sub> {html.escape(token.original)}</sub></span>'
     style = _BOUNDARY if token.boundary else "opacity:0.55" if token.segment is None else ""
     return f'<span style="{style}">{text}</span>' if style else text
+
+
+# How far a fraction may be from its expectation, in standard deviations: by chance once in 150,000
+# folders.
+_DEVIATIONS = 4.5
+
+
+def verify(folder):
+    """Reads all examples of a `DataFolder`; returns counts, split -> Counter.
+
+    The counters are rows (examples), tokens, predictions, masked, kept and replaced (outcomes of
+    the predicted tokens), random (second segments) or swapped (pairs of them). Raises `InputError`
+    for the first violation: with file and record number for an example, with the split for a count.
+    """
+    vocabulary = folder.vocabulary()
+    folder.check_vocabulary(vocabulary)
+    return {split: _verify_split(folder, split, vocabulary) for split in SPLITS}
+
+
+def _verify_split(folder, split, vocabulary):
+    counts, lengths = Counter(), np.zeros(folder.card.max_length + 1, np.int64)
+    paired = "swapped" if folder.card.objective == "mlm-sop" else "random"
+    for shard in folder.shards(split):
+        for examples in read_examples(folder, shard):
+            _Checks(examples, folder.card, vocabulary).run()
+            counts["rows"] += len(examples.lengths)
+            counts["tokens"] += int(examples.lengths.sum())
+            lengths += np.bincount(examples.lengths, minlength=len(lengths))
+            if examples.next_sentence_labels is not None:
+                counts[paired] += int(examples.next_sentence_labels.sum())
+            _count_outcomes(counts, examples, vocabulary)
+    card = folder.card.splits[split]
+    if counts["rows"] != card.instances:
+        error = find_damage(folder, split)  # names the shard
+        if error is not None:
+            raise error
+    for name, noun, expected in (
+        ("rows", "examples", card.instances),
+        ("tokens", "tokens", card.tokens),
+        ("predictions", "predictions", card.counters["predictions"]),
+        (paired, f"{paired} pairs", card.counters[f"{paired}_pairs"]),
+    ):
+        if counts[name] != expected:
+            raise InputError(
+                f"The {split} split of {folder.path} has {counts[name]} {noun}, its dataset card "
+                f"{expected}."
+            )
+    if split == "train" and tuple(lengths.tolist()) != folder.card.length_histogram:
+        raise InputError(f"The lengths of the examples of {folder.path} are not those of its card.")
+    _check_fractions(counts, folder, split, vocabulary)
+    return counts
+
+
+class _Checks:
+    """The checks of some examples; each raises for the first example that violates it."""
+
+    def __init__(self, examples, card, vocabulary):
+        self._examples, self._card, self._vocabulary = examples, card, vocabulary
+        self._special = np.zeros(len(vocabulary), bool)
+        self._special[vocabulary.special_ids] = True
+        self._inside = np.arange(examples.input_ids.shape[1]) < examples.lengths[:, None]
+
+    def run(self):
+        self._check_template()
+        if "masked_lm_ids" in self._examples.predictions:
+            self._check_predictions()
+            if self._card.settings.mask_unit != "token":
+                self._check_words()
+        if "span_left" in self._examples.predictions:
+            self._check_spans()
+
+    def _check_template(self):
+        examples, vocabulary, reject = self._examples, self._vocabulary, self._examples.reject
+        ids, segments = examples.input_ids, examples.segment_lengths
+        template, texts = self._card.template, segments.shape[1]
+        sizes = segments - template.belonging(texts)  # of the texts alone
+        text, row, position = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
+        for number, (what, _) in enumerate(template.parts(texts)):
+            if isinstance(what, str):
+                where = "a segment does not end with" if number else "it does not begin with"
+                reject(ids[row, position] != vocabulary.id(what), f"{where} {what}")
+                text[row, position] = False
+                position += 1
+            else:
+                position += sizes[:, what]
+        framing = [vocabulary.id(token) for token in template.special_tokens]
+        framing.append(vocabulary.pad_id)
+        reject(text & np.isin(ids, framing), "a special token is inside its text")
+        reject(~self._inside & (ids != 0), "its padding is not 0")
+        self._text = text
+
+    def _check_predictions(self):
+        examples, special, reject = self._examples, self._special, self._examples.reject
+        positions = examples.predictions["masked_lm_positions"]
+        originals = examples.predictions["masked_lm_ids"]
+        counts, row = examples.prediction_counts, np.arange(len(positions))[:, None]
+        held = np.arange(positions.shape[1]) < counts[:, None]
+        budget = np.rint(examples.lengths * self._card.settings.masked_rate).clip(1)
+        reject(counts > budget, "it has more predictions than the masking rate allows")
+        ascending = np.diff(positions, axis=1) > 0
+        reject(held[:, 1:] & ~ascending, "its masked positions are not in ascending order")
+        reject(held & ~self._text[row, positions * held], "a special token is masked")
+        reject(held & special[originals * held], "a masked token is a special one")
+        seen = examples.input_ids[row, positions * held]
+        bad = special[seen] & (seen != self._vocabulary.mask_id)
+        reject(held & bad, "a special token replaces a masked one")
+        chosen = np.zeros_like(self._inside)
+        chosen[np.nonzero(held)[0], positions[held]] = True
+        is_mask = self._inside & (examples.input_ids == self._vocabulary.mask_id)
+        reject(is_mask & ~chosen, "it has a [MASK] that is not to be predicted")
+        self._held, self._chosen = held, chosen
+        self._original = np.array(examples.input_ids)
+        self._original[np.nonzero(held)[0], positions[held]] = originals[held]
+        ordinary = self._text & ~special[self._original]
+        if self._card.settings.mask_unit == "token":
+            due = np.minimum(budget.clip(max=self._card.max_predictions), ordinary.sum(axis=1))
+            reject(counts < due, "it has fewer predictions than the masking rate asks for")
+
+    def _check_words(self):
+        """Words (and so spans, which are runs of words) are masked whole."""
+        self._starts = self._vocabulary.word_starts(self._original)
+        inner = ~self._starts[:, 1:] & self._inside[:, 1:]
+        torn = self._chosen[:, 1:] != self._chosen[:, :-1]
+        self._examples.reject(inner & torn, "a word is masked in part")
+
+    def _check_spans(self):
+        examples, held, reject = self._examples, self._held, self._examples.reject
+        row = np.arange(len(held))[:, None]
+        position = examples.predictions["masked_lm_positions"]
+        left, right, offset = (
+            examples.predictions[f"span_{name}"] for name in ("left", "right", "offset")
+        )
+
+        def inside_spans(marked):
+            """How many of the marked tokens (R, S) are in each token's span, (R, P)."""
+            counts = np.cumsum(marked, axis=1)
+            return counts[row, (right - 1) * held] - counts[row, left * held]
+
+        reject(held & (position - left != offset), "an offset is not the offset in its span")
+        boundary = self._chosen[row, left * held] | self._chosen[row, right * held]
+        reject(held & boundary, "a boundary of a span is masked")
+        sizes = right - left - 1
+        missing = inside_spans(self._chosen) != sizes
+        reject(held & missing, "a token inside a span is not masked")
+        long = inside_spans(self._starts) > SPAN_WORDS
+        reject(held & long, f"a span has more than {SPAN_WORDS} words")
+        masks = inside_spans(examples.input_ids == self._vocabulary.mask_id)
+        reject(held & (masks > 0) & (masks < sizes), "only a part of a span is [MASK]")
+
+
+def _count_outcomes(counts, examples, vocabulary):
+    """Counts the masking outcomes of the predicted tokens."""
+    predictions = examples.predictions
+    if "masked_lm_ids" not in predictions:
+        return
+    originals = predictions["masked_lm_ids"]
+    held = np.arange(originals.shape[1]) < examples.prediction_counts[:, None]
+    row, originals = np.nonzero(held)[0], originals[held]
+    seen = examples.input_ids[row, predictions["masked_lm_positions"][held]]
+    masked, kept = seen == vocabulary.mask_id, seen == originals
+    counts["predictions"] += len(row)
+    counts["masked"] += int(masked.sum())
+    counts["kept"] += int(kept.sum())
+    counts["replaced"] += int((~masked & ~kept).sum())
+    # A token, or a whole span, has one random outcome.
+    spans = predictions.get("span_offset")
+    counts["draws"] += len(row) if spans is None else int((spans[held] == 1).sum())
+
+
+def _check_fractions(counts, folder, split, vocabulary):
+    if not counts["predictions"]:
+        return
+    # The tokens of a span have one outcome: fewer draws, wider bounds.
+    draws = counts["draws"] / (1 if folder.card.objective != "span" else 2)
+    # A random replacement may be the token itself.
+    again = 0.1 / (len(vocabulary) - len(vocabulary.special_ids))
+    if folder.card.settings.replacement == "unigram":
+        again = 0.1
+    for name, low, high in (
+        ("masked", 0.8, 0.8),
+        ("kept", 0.1, 0.1 + again),
+        ("replaced", 0.1 - again, 0.1),
+    ):
+        fraction = counts[name] / counts["predictions"]
+        bound = _DEVIATIONS * np.sqrt(high * (1 - high) / draws) + 1 / counts["predictions"]
+        if not low - bound <= fraction <= high + bound:
+            raise InputError(
+                f"Of the predicted tokens of the {split} split of {folder.path}, "
+                f"{percent(fraction, decimals=2)} are {name}. "
+                f"Expected {percent(low, decimals=0)}."
+            )

@@ -176,14 +176,6 @@ def uniform(keys, purpose, positions):
     return _uniform(_bits(keys, purpose, positions))
 
 
-def unmask(input_ids, positions, ids):
-    """The original `input_ids` (R, S) of masked examples, from the fields of `Masked`."""
-    values, counts = positions
-    original = np.array(input_ids)
-    original[np.repeat(np.arange(len(input_ids)), counts), values] = ids[0]
-    return original
-
-
 def _whole(candidates, first):
     """The candidates (R, S) in words all of whose tokens are candidates; `first` starts words."""
     torn = ~first[:, 1:] & (candidates[:, 1:] != candidates[:, :-1])

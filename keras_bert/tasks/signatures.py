@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert.inputs.framing import frame
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import frame, windows
 
 # Positions computed at once: the memory of one long text or of many texts stays bounded.
 _POSITIONS_PER_CHUNK = 8192

@@ -16,6 +16,7 @@ from keras_bert.checkpoints import find_model_folder, load, load_task, save_fold
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
+from keras_bert.inference.embed_to_file import FeaturesFile
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.readers.texts import unknown_labels_note
@@ -24,10 +25,17 @@ from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.finetuning_examples import LabelledExamples, compute_once, freeze
+from keras_bert.training.devices import Devices, out_of_scope
+from keras_bert.training.finetuning_examples import (
+    LabelledExamples,
+    StoredExamples,
+    check_features,
+    compute_once,
+    freeze,
+)
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
-from keras_bert.training.optimizers.optimizer import (
+from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,
@@ -36,8 +44,7 @@ from keras_bert.training.optimizers.optimizer import (
 from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategies.devices import Devices, out_of_scope
-from keras_bert.training.strategies.strategy import run_of
+from keras_bert.training.strategy import run_of
 
 _EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
@@ -124,6 +131,16 @@ class Finetuning:
             "dev": self.dev_examples.fingerprint,
             "inferred_arguments": self._inferred_arguments,
         }
+        self._features = None
+        if settings.features is not None:
+            if self._start.appended:
+                raise InputError(
+                    f"{settings.model} lacks special tokens, whose vectors are random in each run, "
+                    "and `features` do not have them. Use `freeze_encoder` instead."
+                )
+            self._features = FeaturesFile(settings.features)
+            check_features(self._features, task, self.train_examples, model=settings.model)
+            self.inputs["features"] = self._features.fingerprint
         if settings.static_vectors is not None:
             folder = find_model_folder(settings.static_vectors)
             self.inputs["static_vectors"] = fingerprint_of_folder(folder)
@@ -166,7 +183,9 @@ class Finetuning:
             if settings.freeze_encoder:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
-                computed = partial(self._computed, examples, features, model, settings, folder)
+                computed = partial(
+                    self._computed, task, examples, features, model, settings, folder
+                )
             examples_per_batch = len(examples) // plan.evaluate_every
             Devices().check_batch_size(min(examples_per_batch, len(self.dev_examples)))
             _compile(model, task, settings, plan)
@@ -191,10 +210,15 @@ class Finetuning:
         if count == len(all_of_them):
             return self.train_examples
         if self._sample[0] != (count, settings.seed):
-            order = np.random.default_rng(settings.seed).permutation(len(all_of_them))
-            drawn = [all_of_them[number] for number in np.sort(order[:count])]
+            drawn = [all_of_them[number] for number in self._drawn(settings)]
             self._sample = (count, settings.seed), task.features(drawn, labelled=True)
         return self._sample[1]
+
+    def _drawn(self, settings):
+        """The numbers of the training examples of a run, rising."""
+        all_of_them = self.train_examples.examples
+        order = np.random.default_rng(settings.seed).permutation(len(all_of_them))
+        return np.sort(order[: _sample_size(settings.train_fraction, all_of_them)])
 
     def measure(self, settings, *, seconds):
         """-> (seconds to the end of the first step, seconds of a step after it).
@@ -264,7 +288,7 @@ class Finetuning:
             return task
         return self._task(*self._draw(settings), settings, report)
 
-    def _computed(self, examples, features, head, settings, folder):
+    def _computed(self, task, examples, features, head, settings, folder):
         """The `FrozenExamples` of both files, computed once for all runs with the same encoder.
 
         Per batch size: sums over other batches differ by rounding. Those of other layers or of
@@ -275,12 +299,24 @@ class Finetuning:
         kept = {key: value for key, value in self._frozen_examples.items() if key[0] == of}
         self._frozen_examples = kept
         if key not in self._frozen_examples:
-            self._frozen_examples[key] = compute_once(
-                (examples, self.dev_examples),
-                features,
-                head,
-                batch_size=settings.batch_size,
-                folder=folder,
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+            stored, computed = [], [examples, self.dev_examples]
+            if self._features is not None:
+                stored.append(
+                    StoredExamples(
+                        computed.pop(0),
+                        features,
+                        head,
+                        task=task,
+                        file=self._features,
+                        whole=self.train_examples,
+                        numbers=self._drawn(settings),
+                        folder=folder,
+                    )
+                )
+            self._frozen_examples[key] = stored + compute_once(
+                computed, features, head, batch_size=settings.batch_size, folder=folder
             )
         return self._frozen_examples[key]
 

@@ -9,9 +9,11 @@ from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import listed
 from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.base.settings import Settings, about, setting, together, without
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.inference.settings import FEATURE_TASKS
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import kind_named, settings_class
@@ -32,6 +34,11 @@ LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
+_ARCHITECTURES = (
+    "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
+    "gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, elmo-small, elmo-medium, elmo, "
+    "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,8 +130,7 @@ class RunSettings(Settings):
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
-        value = getattr(self, name)
-        for number in value if isinstance(value, list) else [value]:
+        for number in _as_list(getattr(self, name)):
             if number is not None and number % self.steps_per_execution:
                 raise InputError(
                     f"`{name}` must be a multiple of `steps_per_execution`, "
@@ -205,9 +211,7 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights: tiny, mini, small, medium, base, large (BERT), gpt-tiny, "
-        "gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, "
-        "elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json",
+        help=f"start from random weights: {_ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
@@ -418,10 +422,7 @@ class LabelledRunSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help="start from random weights instead: tiny, mini, small, medium, base, large (BERT), "
-        "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
-        "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a "
-        "config.json",
+        help=f"start from random weights instead: {_ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="as the model",
         instead_of="model",
@@ -454,6 +455,14 @@ class LabelledRunSettings(RunSettings):
     freeze_encoder: bool = setting(
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
+    )
+    features: str | None = setting(
+        None,
+        help="train the head alone, on the vectors of the training examples that `embed` wrote to "
+        "this file with the same `task`, model and `layers`; the dev examples are computed",
+        unit="FILE",
+        default_help="compute them",
+        is_path=True,
     )
     layers: str = setting(
         LAST,
@@ -516,6 +525,8 @@ class LabelledRunSettings(RunSettings):
     def __post_init__(self):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", kind_named(self.task))
+        if self.features is not None:
+            object.__setattr__(self, "freeze_encoder", True)
         super().__post_init__()
 
     def check(self):
@@ -527,6 +538,7 @@ class LabelledRunSettings(RunSettings):
                 "them as a file."
             )
         _check_layers(self)
+        self._check_features()
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError("`freeze_static_vectors` needs `static_vectors`.")
         _check_seeds(self)
@@ -537,14 +549,31 @@ class LabelledRunSettings(RunSettings):
             ("lm_loss_weight", 0.0),
         ):
             if self.freeze_encoder and getattr(self, name, default) != default:
+                frozen = "freeze_encoder" if self.features is None else "features"
                 raise InputError(
-                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
+                    f"`{name}` trains layers of the encoder, and `{frozen}` none. Leave one "
                     "of them out."
                 )
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
                 "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
                 f"of 2 or more. Received: {self.epochs}."
+            )
+
+    def _check_features(self):
+        if self.features is None:
+            return
+        if self.task not in FEATURE_TASKS:
+            raise InputError(
+                f"`features` train the tasks {listed(FEATURE_TASKS)}. Received: {self.task}. Use "
+                "`freeze_encoder` instead."
+            )
+        if self.model is None:
+            raise InputError("`features` are those of a `model`, which is missing.")
+        if mixes := {*_as_list(self.layers)} & {*MIXES}:
+            raise InputError(
+                f"`features` are of fixed `layers`, and {mixes.pop()} learns a mix of them. Use "
+                "`freeze_encoder` instead of `features`."
             )
 
     @property
@@ -562,8 +591,12 @@ class LabelledRunSettings(RunSettings):
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
 
 
+def _as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
 def _check_layers(settings):
-    layers = settings.layers if isinstance(settings.layers, list) else [settings.layers]
+    layers = _as_list(settings.layers)
     for choice in layers:
         check_layers(choice, learned=True)
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
@@ -616,6 +649,8 @@ class FinetuneSettings(LabelledRunSettings):
                 )
         if len({*self.fractions}) < len(self.fractions):
             raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
+        if self.baseline is not None and self.features is not None:
+            raise InputError("`features` are those of `model`, and not of the `baseline`.")
         if self.baseline == RANDOM and self.model is None:
             raise InputError(
                 "`baseline` random is for runs that start from a model. This one starts from "
@@ -625,8 +660,7 @@ class FinetuneSettings(LabelledRunSettings):
     @property
     def fractions(self):
         """The list of `train_fraction`."""
-        several = isinstance(self.train_fraction, list)
-        return self.train_fraction if several else [self.train_fraction]
+        return _as_list(self.train_fraction)
 
     def runs(self):
         """The settings of each run by name; those of the baseline begin with "baseline-"."""
@@ -672,7 +706,8 @@ class SweepSettings(LabelledRunSettings):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
         layers = values.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if values.get("freeze_encoder") else LEARNING_RATE
+            frozen = values.get("freeze_encoder") or values.get("features")
+            rate = HEAD_LEARNING_RATE if frozen else LEARNING_RATE
             one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
             values = {"learning_rate": rate, **one, **values}
         return super().of(values)
@@ -690,6 +725,10 @@ class SweepSettings(LabelledRunSettings):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
         _check_layers(self)
         _check_seeds(self)
+        if self.features is not None and len(self.layers) > 1:
+            raise InputError(
+                f"`features` are of one choice of `layers`. Received: {listed(self.layers)}."
+            )
         for values in self.runs().values():
             finetune_settings(self.task).of(values)
 
@@ -729,7 +768,9 @@ def sweep_settings(task):
 
 
 # Without what GLUE itself determines.
-_SweepOfGlueSettings = without(together(PoolingSettings, SweepSettings), "task", "train", "dev")
+_SweepOfGlueSettings = without(
+    together(PoolingSettings, SweepSettings), "task", "train", "dev", "features"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,7 @@ import tensorflow as tf
 from data_gen.pretraining_data import pretraining_data
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
-from keras_bert.records.inspection import read_instances
-from keras_bert.records.verification import verify
+from keras_bert.records.inspection import read_instances, verify
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.messages import says
 from tests.undrawn import undrawn

@@ -13,8 +13,7 @@ from data_gen.pretraining_data import pretraining_data
 from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
-from keras_bert.records.inspection import read_instances
-from keras_bert.records.verification import verify
+from keras_bert.records.inspection import read_instances, verify
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template

@@ -7,10 +7,10 @@ import tensorflow as tf
 from data_gen.pretraining_data import pretraining_data
 from data_gen.segments import consecutive, join
 from keras_bert.records import DataFolder
-from keras_bert.records.masking import unmask
 from keras_bert.records.padding import pad
 from tests.data_gen.conftest import NumberedCorpus
 from tests.undrawn import undrawn
+from tests.unmasked import unmask
 
 LENGTH, PREDICTIONS = 48, 7
 

@@ -30,8 +30,7 @@ from keras_bert.inference.embed import embed
 from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
-from keras_bert.inputs.framing import frame
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import frame, windows
 from keras_bert.layers.kernels import program
 from keras_bert.tasks.classification.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer

@@ -108,7 +108,7 @@ def embedded(monkeypatch):
     """`embed_to_file` with the vectors at hand instead of a model: what is left is the file."""
 
     class Embedded:
-        width = WIDTH
+        width, max_length, weights = WIDTH, 8, "a hash"
         tokens = unknown = 0
 
         def __call__(self, texts):

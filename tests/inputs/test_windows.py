@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import windows
 
 LENGTHS = [0, 1, 2, 9, 10, 11, 12, 19, 20, 21, 0, 37, 400, 3]
 SHAPES = [(1, 1), (2, 1), (3, 2), (10, 3), (10, 5), (10, 8), (10, 10), (10, 99), (25, 7), (60, 1)]

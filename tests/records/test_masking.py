@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, example_keys, unmask
+from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, example_keys
 from keras_bert.text.vocabulary import (
     END_OF_WORD,
     SPECIAL_TOKENS,
     BpeVocabulary,
     WordPieceVocabulary,
 )
+from tests.unmasked import unmask
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 SIZE = 200

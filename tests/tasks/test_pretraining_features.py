@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.objectives import MASKINGS, OBJECTIVES
 from keras_bert.records import DataFolder, padded
-from keras_bert.records.masking import Masker, example_keys, unmask
+from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import SPAN_FEATURES
 from keras_bert.tasks.pretraining import features as pretraining
@@ -26,6 +26,7 @@ from tests.pretraining_folder import (
     VOCABULARY,
     make_data_folder,
 )
+from tests.unmasked import unmask
 
 ROWS, EVAL_EXAMPLES, BATCH = 100, 21, 8
 PREDICTIONS = 2  # of a row of MAX_LENGTH tokens, at the rate of the folder

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizers.optimizer import SCHEDULES
-from keras_bert.training.optimizers.schedules import WarmupLinearDecay
+from keras_bert.training.optimizer import SCHEDULES, WarmupLinearDecay
 from keras_bert.training.settings import SCHEDULES as NAMES
 
 

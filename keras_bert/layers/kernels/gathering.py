@@ -59,8 +59,8 @@ def sparse_rows(variable, ids):
     """Rows of a table that is a variable: (N, D), int (…) -> (…, D), for large tables.
 
     On TensorFlow the gradient is `tf.IndexedSlices`, the rows of the ids alone, for an optimizer
-    that adds up an id's rows (see `keras_bert.training.optimizers.adagrad`); `look_up` is for all
-    others.
+    that adds up an id's rows (see `keras_bert.training.update_rules`); `look_up` is
+    for all others.
     """
     if keras.backend.backend() != "tensorflow":
         return ops.take(variable, ids, axis=0)

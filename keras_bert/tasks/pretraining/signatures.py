@@ -12,7 +12,7 @@ import functools
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import windows
 from keras_bert.tasks.pretraining.generation import (
     SAMPLING_SPECS,
     Generator,

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.inputs.framing import windows
 from keras_bert.inputs.tokenized_examples import TokenizedExamples, tokenized
-from keras_bert.inputs.windows import windows
 
 # Texts and characters per call of the tokenizer's graph.
 _TEXTS_PER_CALL = 1000

@@ -9,7 +9,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.windows import Windows
+from keras_bert.inputs.framing import Windows
 from keras_bert.tasks.question_answering.features import context_windows, question_limit
 from keras_bert.tasks.signatures import (
     framed,

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.inputs.framing import windows
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.inputs.windows import windows
 from keras_bert.inputs.words import tokenized_words
 from keras_bert.tasks.settings import ALL, FIRST
 from keras_bert.tasks.span_classification.features import span_in_words

@@ -4,7 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
 from keras_bert.tasks.settings import FIRST, LAST, MEAN
 from keras_bert.tasks.signatures import (

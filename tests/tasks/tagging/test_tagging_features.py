@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.settings import about
-from keras_bert.inputs.windows import windows
+from keras_bert.inputs.framing import windows
 from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.tasks.settings import TaggerSettings

@@ -1,7 +1,7 @@
 """The strategies of `tf.distribute` that a run can train under, and runs of several workers.
 
-A run makes its model, trains and evaluates in the scope of one
-(`keras_bert.training.strategies.devices`). docs/distribution.md is the user's guide.
+A run makes its model, trains and evaluates in the scope of one (`keras_bert.training.devices`).
+docs/distribution.md is the user's guide.
 """
 
 import contextlib

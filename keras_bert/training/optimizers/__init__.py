@@ -1,1 +1,0 @@
-"""Optimizers, schedules, and which weights they train how fast."""

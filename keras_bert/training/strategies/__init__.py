@@ -1,1 +1,0 @@
-"""Several devices, hosts and TPUs."""

@@ -1,0 +1,11 @@
+"""Masked examples as they were before, for tests of what masking leaves as it was."""
+
+import numpy as np
+
+
+def unmask(input_ids, positions, ids):
+    """The original `input_ids` (R, S) of masked examples, from the fields of `Masked`."""
+    values, counts = positions
+    original = np.array(input_ids)
+    original[np.repeat(np.arange(len(input_ids)), counts), values] = ids[0]
+    return original
