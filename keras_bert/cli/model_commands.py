@@ -253,7 +253,7 @@ def surprisal(settings, arguments):
                 f"perplexity {found.perplexity:.2f}"
             )
             if picture is not None:
-                from keras_bert.pictures.surprisal import draw_surprisal
+                from keras_bert.pictures.tokens import draw_surprisal
 
                 print(f"Wrote {draw_surprisal(found=found, output=picture)}")
     return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"

@@ -19,7 +19,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 
 from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
-from keras_bert.pictures.attention import attention_reader
+from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
 from keras_bert.serving.errors import HTTP_STATUS, RequestError
 from keras_bert.serving.model_version import SIGNATURES

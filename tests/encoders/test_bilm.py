@@ -174,7 +174,7 @@ CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
 BAD = {
     "another size": (
         {"options": set_option("lstm", "dim", 11)},
-        r"the tensor RNN_0.* has the shape \[12, 40\]\. Its config asks for \[12, 44\]",
+        r"the tensor RNN_0.* has the shape \[10, 6\]\. Its config asks for \[11, 6\]",
     ),
     "fewer layers": (
         {"options": set_option("lstm", "n_layers", 1)},
