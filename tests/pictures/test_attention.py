@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_bert.pictures import attention
+from keras_bert.pictures import tokens as pictures
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -21,7 +21,7 @@ def model():
 
 def test_it_is_the_encoders_own(model):
     encoder, tokenizer = model
-    tokens, fractions = attention.attention_of(encoder, tokenizer, TEXT)
+    tokens, fractions = pictures.attention_of(encoder, tokenizer, TEXT)
     assert tokens == ["[CLS]", "the", "bank", ",", "again", ".", "[SEP]"]
     row = np.array([[tokenizer.vocabulary.id(token) for token in tokens]], np.int32)
     inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
@@ -33,7 +33,7 @@ def test_it_is_the_encoders_own(model):
 def test_the_table_has_a_square_for_each_head_in_its_place():
     fractions = np.random.default_rng(1).random((2, 3, 5, 5)).astype("float32")
     figure = Figure()
-    attention._grid(figure, fractions)
+    pictures._grid(figure, fractions)
     assert len(figure.axes) == 6
     for number, axis in enumerate(figure.axes):
         np.testing.assert_array_equal(
@@ -46,7 +46,7 @@ def test_the_table_has_a_square_for_each_head_in_its_place():
 def test_one_head_has_its_tokens_at_both_edges():
     fractions = np.random.default_rng(1).random((3, 3))
     figure = Figure()
-    attention._one_head(figure, fractions, ["[CLS]", "bank", "[SEP]"], "Layer 1, head 2")
+    pictures._one_head(figure, fractions, ["[CLS]", "bank", "[SEP]"], "Layer 1, head 2")
     axis = figure.axes[0]
     np.testing.assert_array_equal(axis.images[0].get_array(), fractions)
     for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
@@ -62,20 +62,20 @@ def size_of(path):
 
 def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
     drawn = []
-    whole = attention._one_head
+    whole = pictures._one_head
 
     def one_head(figure, fractions, *rest):
         drawn.append(fractions)
         whole(figure, fractions, *rest)
 
-    monkeypatch.setattr(attention, "_one_head", one_head)
-    path = attention.draw_attention(
+    monkeypatch.setattr(pictures, "_one_head", one_head)
+    path = pictures.draw_attention(
         model=model, text=TEXT, layer=3, head=2, output=tmp_path / "head.png"
     )
-    np.testing.assert_array_equal(drawn, attention.attention_of(*model, TEXT)[1][2:3, 1])
+    np.testing.assert_array_equal(drawn, pictures.attention_of(*model, TEXT)[1][2:3, 1])
     assert min(size_of(path)) > 200
     (tmp_path / "table.png").write_text("an older one")
-    table = attention.draw_attention(model=model, text=TEXT, output=tmp_path / "table.png")
+    table = pictures.draw_attention(model=model, text=TEXT, output=tmp_path / "table.png")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["head.png", "table.png"]
     width, height = size_of(table)
     assert width > height > 200  # four heads, three layers
@@ -96,7 +96,7 @@ def test_draws_the_head_that_was_asked_for(model, tmp_path, monkeypatch):
 def test_rejects_what_cannot_be_drawn(options, sentence, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with says(sentence):
-        attention.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})
+        pictures.draw_attention(**{"model": model, "text": TEXT, "output": "a.png", **options})
 
 
 def test_without_matplotlib_the_extra_is_named(model, tmp_path, monkeypatch):
@@ -104,4 +104,4 @@ def test_without_matplotlib_the_extra_is_named(model, tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with says("pip install 'keras-bert-toolkit[pictures]'"):
-        attention.draw_attention(model=model, text=TEXT, output=tmp_path / "a.png")
+        pictures.draw_attention(model=model, text=TEXT, output=tmp_path / "a.png")
