@@ -126,8 +126,13 @@ def masked_lm(model):
 def language_model(model):
     """As `masked_lm`, or a `CausalLM`."""
     task = as_task(model)
-    lacks = "masked-LM head. Use a model that was pre-trained and not fine-tuned."
-    check_task(task, FillMask | Pretrainer | CausalLM, model=model, lacks=lacks)
+    check_task(
+        task,
+        FillMask | Pretrainer | CausalLM,
+        model=model,
+        lacks="masked-LM head",
+        advice="Use a model that was pre-trained and not fine-tuned.",
+    )
     if not isinstance(task, CausalLM) and task.tokenizer.vocabulary.mask_id is None:
         raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} has no meaning.")
     return task
@@ -198,9 +203,11 @@ def sentence_task(model):
     Raises InputError if it is another task.
     """
     task = as_task(model)
-    lacks = (
-        "next-sentence or sentence-order head. Use a model that was pre-trained with the objective "
-        "mlm-nsp or mlm-sop."
+    check_task(
+        task,
+        Pretrainer,
+        model=model,
+        lacks="next-sentence or sentence-order head",
+        advice="Use a model that was pre-trained with the objective mlm-nsp or mlm-sop.",
     )
-    check_task(task, Pretrainer, model=model, lacks=lacks)
     return task

@@ -193,8 +193,13 @@ def causal_lm(model):
             f"{model} contains a masked LM, which fills [MASK] and cannot continue a text. Use a "
             "model that was pre-trained with the objective causal-lm."
         )
-    lacks = "language-model head. Use a model that was pre-trained with the objective causal-lm."
-    check_task(task, CausalLM, model=model, lacks=lacks)
+    check_task(
+        task,
+        CausalLM,
+        model=model,
+        lacks="language-model head",
+        advice="Use a model that was pre-trained with the objective causal-lm.",
+    )
     return task
 
 

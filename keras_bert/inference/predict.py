@@ -103,16 +103,19 @@ def as_task(model):
     return model if isinstance(model, Task) else load_task(find_model_folder(model))
 
 
-def check_task(task, kinds, *, model, lacks):
+def check_task(task, kinds, *, model, lacks, advice):
     """Raises InputError for a task of other classes than `kinds`, or without a tokenizer.
 
     Args:
         task: the task of `model`, a folder or the task itself.
         kinds: a class of tasks, or a union of them.
-        lacks: what other tasks have not, and what to do: the end of the message.
+        lacks: what other tasks have not.
+        advice: what to do, a sentence.
     """
     if not isinstance(task, kinds):
-        raise InputError(f"{model} contains a model of the task {task.KIND}, which has no {lacks}")
+        raise InputError(
+            f"{model} contains a model of the task {task.KIND}, which has no {lacks}. {advice}"
+        )
     if task.tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
 

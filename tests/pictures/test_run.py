@@ -14,6 +14,7 @@ from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks.tagging.metrics import chunk_metrics, role_metrics
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},
@@ -132,13 +133,13 @@ MEASURED = {
         ("confusion", "labels", "reliability"),
     ),
     "tagger of chunks": (
-        {"scheme": "bio", "labels": ("O", "B-PER", "I-PER")},
+        {"scheme": "bio", "labels": ("O", "B-PER", "I-PER"), "scheme_metrics": chunk_metrics},
         [{"tags": ["B-PER", "O"], "scores": [0.9, 0.5]}] * 2,
         [SimpleNamespace(tags=tags) for tags in (["B-PER", "I-PER"], ["O", "O"])],
         ("confusion", "labels", "reliability"),
     ),
     "semantic-roles": (
-        {"scheme": "bio", "labels": ("O", "B-A0", "B-V")},
+        {"scheme": "bio", "labels": ("O", "B-A0", "B-V"), "scheme_metrics": role_metrics},
         [{"tags": ["B-A0", "B-V"], "scores": [0.9, 0.5]}] * 2,
         [SimpleNamespace(tags=tags) for tags in (["B-A0", "B-V"], ["O", "B-V"])],
         ("confusion", "labels", "reliability"),
