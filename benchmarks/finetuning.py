@@ -135,7 +135,7 @@ def ours(task, seed, limit, choice, arguments):
         f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
         for name, value in settings.items()
     ]
-    command = [sys.executable, "-m", "keras_bert.cli.console", "finetune", "--force", *flags]
+    command = [sys.executable, "-m", "keras_bert", "finetune", "--force", *flags]
     started = time.perf_counter()
     is_learned = "aggregation" in choice and (run / "metrics.json").exists()  # by another side
     if not is_learned:

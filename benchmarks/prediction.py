@@ -57,7 +57,7 @@ def main():
         write_lines(file, arguments.data / "sst2", arguments.lines)
         one = [sys.executable, __file__, "--one"]
         subprocess.run([*one, "make", minilm, model], check=True, stderr=subprocess.DEVNULL)
-        console = [sys.executable, "-m", "keras_bert.cli.console", "predict"]
+        console = [sys.executable, "-m", "keras_bert", "predict"]
         commands = {
             "ours": [*console, "--model", model, "--data", file],
             "theirs": [*one, "theirs", model, file],

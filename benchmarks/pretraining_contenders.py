@@ -13,7 +13,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.optimizers import make_optimizer
 
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
 VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}

@@ -36,9 +36,9 @@ import keras_bert.exports.saved_model
 import keras_bert.inference.embed_to_file
 import keras_bert.training.finetune
 import keras_bert.training.pretrain  # noqa: F401
+from keras_bert import __main__ as console
 from keras_bert import samples
 from keras_bert.base.ownership import owned
-from keras_bert.cli import console
 from keras_bert.samples.texts import write_manual
 
 _ARCHITECTURE = {

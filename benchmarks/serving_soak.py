@@ -19,7 +19,7 @@ MAY_GROW = 0.10
 
 def soak(folder, texts, *, minutes):
     """Prints what happened in each minute; returns the process's exit status."""
-    command = [sys.executable, "-m", "keras_bert.cli.console", "serve", "--rest-port", "0"]
+    command = [sys.executable, "-m", "keras_bert", "serve", "--rest-port", "0"]
     command += ["--grpc-port", "0", "--models", str(folder / "ours float32")]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

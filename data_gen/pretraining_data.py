@@ -27,11 +27,10 @@ from data_gen.output_folder import OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import PAIRED
 from keras_bert.base.ownership import reject_input_as_output
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import says
-from keras_bert.records import DatasetCard, compact, padded
+from keras_bert.records import PAIRED, DatasetCard, compact, padded
 from keras_bert.records.masking import Masker
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import BERT_TOKENS, Vocabulary

@@ -6,8 +6,8 @@ import os
 import re
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
 from keras_bert.base.settings import Settings, setting
+from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 
 MAX_PREDICTIONS = 20
 _MAX_LENGTH = 1 << 16

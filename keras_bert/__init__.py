@@ -4,7 +4,7 @@ Importing this package loads nothing heavy: a name brings its module in when it 
 that `keras-bert --help` answers at once and the model code can be used without TensorFlow.
 """
 
-from keras_bert.base.lazy import lazy_names
+from keras_bert.base import lazy_names
 
 __version__ = "0.1.0"
 
@@ -41,9 +41,9 @@ _HOMES = {
     "Classifier": "keras_bert.tasks.classification.classifier",
     "PairClassifier": "keras_bert.tasks.classification.classifier",
     "Regressor": "keras_bert.tasks.classification.regressor",
-    "MultipleChoice": "keras_bert.tasks.classification.multiple_choice",
+    "MultipleChoice": "keras_bert.tasks.multiple_choice.multiple_choice",
     "Tagger": "keras_bert.tasks.tagging.tagger",
-    "SemanticRoleTagger": "keras_bert.tasks.tagging.semantic_role_tagger",
+    "SemanticRoleTagger": "keras_bert.tasks.semantic_roles.semantic_role_tagger",
     "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",

@@ -33,11 +33,11 @@ from keras_bert.samples.quickstart import QuickstartSizes
 from keras_bert.serving.serve import BackgroundServer as BackgroundServer
 from keras_bert.tasks.classification.classifier import Classifier as Classifier
 from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
-from keras_bert.tasks.classification.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.classification.regressor import Regressor as Regressor
 from keras_bert.tasks.coreference.coreference_resolver import (
     CoreferenceResolver as CoreferenceResolver,
 )
+from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM as BidirectionalLM
 from keras_bert.tasks.pretraining.language_models import CausalLM as CausalLM
 from keras_bert.tasks.pretraining.language_models import MaskedCausalLM as MaskedCausalLM
@@ -52,11 +52,13 @@ from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
 from keras_bert.tasks.question_answering.question_answerer import (
     QuestionAnswerer as QuestionAnswerer,
 )
+from keras_bert.tasks.semantic_roles.semantic_role_tagger import (
+    SemanticRoleTagger as SemanticRoleTagger,
+)
 from keras_bert.tasks.span_classification.relation_classifier import (
     RelationClassifier as RelationClassifier,
 )
 from keras_bert.tasks.span_classification.span_classifier import SpanClassifier as SpanClassifier
-from keras_bert.tasks.tagging.semantic_role_tagger import SemanticRoleTagger as SemanticRoleTagger
 from keras_bert.tasks.tagging.tagger import Tagger as Tagger
 from keras_bert.tasks.task import Task
 from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary

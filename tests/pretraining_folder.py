@@ -9,8 +9,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.objectives import PAIRED
-from keras_bert.records import compact
+from keras_bert.records import PAIRED, compact
 from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
 from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.specs import SPAN_FEATURES

@@ -13,15 +13,15 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.base.objectives import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bilm.config import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
+from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import KINDS, task_class
-from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.optimizers import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]

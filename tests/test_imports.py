@@ -48,7 +48,7 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
-    ("tasks.task", "training.optimizer"),
+    ("tasks.task", "training.optimizers"),
     ("tasks.task", "training.monitoring.progress"),
     ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
     ("tasks.classification.pooled_task", "tasks.classification.signatures"),
@@ -56,11 +56,11 @@ LATE_IMPORTS = {
     ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
     ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
     ("tasks.pretraining.pretrainer", "tasks.pretraining.signatures"),
-    ("tasks.classification.multiple_choice", "tasks.classification.features"),
-    ("tasks.classification.multiple_choice", "tasks.classification.signatures"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
+    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
     ("tasks.coreference.coreference_resolver", "tasks.coreference.features"),
     ("tasks.coreference.coreference_resolver", "tasks.coreference.signatures"),
-    ("tasks.tagging.semantic_role_tagger", "tasks.tagging.signatures"),
+    ("tasks.semantic_roles.semantic_role_tagger", "tasks.semantic_roles.signatures"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
     ("tasks.span_classification.relation_classifier", "tasks.span_classification.signatures"),
     ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
@@ -71,7 +71,7 @@ LATE_IMPORTS = {
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "tasks.pretraining.signatures"),
     ("tasks.pretraining.language_models", "inference.generate"),
-    ("tasks.pretraining.static_vectors", "training.optimizer"),
+    ("tasks.pretraining.static_vectors", "training.optimizers"),
 }
 
 

@@ -1,1 +1,24 @@
 """What every other part uses: errors, files, settings, formatting, signals."""
+
+from importlib import import_module
+
+
+def lazy_names(package, homes):
+    """The `__getattr__` and `__dir__` of a package whose modules are imported at their first use.
+
+    No module of the package may be called like one of the names: once imported, it would shadow it.
+
+    Args:
+        package: the package's `__name__`.
+        homes: public name -> the module that defines it.
+    """
+
+    def get(name):
+        if name in homes:
+            return getattr(import_module(homes[name]), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names():
+        return sorted([*vars(import_module(package)), *homes])
+
+    return get, names

@@ -3,7 +3,7 @@
 Names load their module on first use: the settings of a conversion need no Keras.
 """
 
-from keras_bert.base.lazy import lazy_names
+from keras_bert.base import lazy_names
 
 _HOMES = {
     **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),

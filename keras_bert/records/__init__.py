@@ -1,9 +1,21 @@
-"""What the data jobs write and training reads: the features of a row, and the folder of shards.
+"""What the data jobs write and training reads: objectives, features of a row, folders of shards.
 
 A name brings its module in when it is first used: command lines need no numpy.
 """
 
-from keras_bert.base.lazy import lazy_names
+from keras_bert.base import lazy_names
+
+# The objectives of pre-training that a data job makes examples for.
+OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span")
+# Those whose examples have two segments, and a label for the relation of the second to the first.
+PAIRED = ("mlm-nsp", "mlm-sop")
+MASKINGS = ("static", "dynamic")
+# The one that trains on the texts of any examples.
+CAUSAL_LM = "causal-lm"
+# The one that does so in both directions.
+BIDIRECTIONAL_LM = "bidirectional-lm"
+# Those that train static vectors on the same texts.
+STATIC_VECTORS = ("skip-gram", "cbow")
 
 _HOMES = {
     **dict.fromkeys(("DataFolder", "DatasetCard"), "keras_bert.records.folder"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import html_table, listed
-from keras_bert.base.objectives import PAIRED
+from keras_bert.records import PAIRED
 from keras_bert.records.masking import Masker, most_predictions
 from keras_bert.records.specs import compact, padded
 from keras_bert.text.template import BERT_TEMPLATE, Template

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from keras_bert.base.objectives import MASKINGS, OBJECTIVES, PAIRED
+from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 
 SPAN_FEATURES = ("span_left", "span_right", "span_offset")
 PREDICTION_FEATURES = ("masked_lm_positions", "masked_lm_ids")

@@ -36,11 +36,11 @@ KINDS = {
     "pair-classifier": _kind("classification.classifier:PairClassifier", "PairClassifierSettings"),
     "regression": _kind("classification.regressor:Regressor", "RegressionSettings"),
     "multiple-choice": _kind(
-        "classification.multiple_choice:MultipleChoice", "MultipleChoiceSettings"
+        "multiple_choice.multiple_choice:MultipleChoice", "MultipleChoiceSettings"
     ),
     "tagger": _kind("tagging.tagger:Tagger", "TaggerSettings"),
     "semantic-roles": _kind(
-        "tagging.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
+        "semantic_roles.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
     "question-answering": _kind(
         "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"

@@ -19,7 +19,7 @@ from keras_bert.readers.squad import WRONG_OFFSETS
 MAX_LENGTH = 128
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
-# As `keras_bert.heads.span_representation.REPRESENTATIONS`.
+# As `keras_bert.heads.spans.REPRESENTATIONS`.
 REPRESENTATIONS = ("mean", "biaffine", "attention", "self-attention")
 # The tokens of a word that are trained on its label, and those that it is predicted from.
 FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"

@@ -3,7 +3,7 @@
 Importing this package loads neither TensorFlow nor TensorFlow Text, which only the tokenizer needs.
 """
 
-from keras_bert.base.lazy import lazy_names
+from keras_bert.base import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",

@@ -16,7 +16,6 @@ from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import takes, together
 from keras_bert.tasks import settings_class
 from keras_bert.training.checkpoint import best_metric_value, rank
-from keras_bert.training.devices import Devices
 from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
@@ -27,7 +26,8 @@ from keras_bert.training.settings import (
     finetune_settings,
     sweep_settings,
 )
-from keras_bert.training.strategy import scope_of
+from keras_bert.training.strategies import scope_of
+from keras_bert.training.strategies.devices import Devices
 
 
 @takes(together(settings_class("classifier"), FinetuneSettings))

@@ -19,8 +19,8 @@ from keras_bert.inference.predict import empty_outputs, store_batch
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.training.devices import Devices
 from keras_bert.training.loop import BatchSource
+from keras_bert.training.strategies.devices import Devices
 
 
 class LabelledExamples(BatchSource):

@@ -25,7 +25,6 @@ from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.devices import Devices, out_of_scope
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     StoredExamples,
@@ -35,7 +34,7 @@ from keras_bert.training.finetuning_examples import (
 )
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.tensorboard import WeightHistograms
-from keras_bert.training.optimizer import (
+from keras_bert.training.optimizers import (
     depths,
     layers_to_train,
     make_optimizer,
@@ -44,7 +43,8 @@ from keras_bert.training.optimizer import (
 from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategy import run_of
+from keras_bert.training.strategies import run_of
+from keras_bert.training.strategies.devices import Devices, out_of_scope
 
 _EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 

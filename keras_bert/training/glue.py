@@ -31,7 +31,7 @@ from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.settings import GlueSettings, finetune_settings
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategy import scope_of
+from keras_bert.training.strategies import scope_of
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.
 _SECONDS_MEASURED = 3.0

@@ -17,11 +17,10 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, readable_examples, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.devices import Devices
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.health import health
 from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
-from keras_bert.training.optimizer import depths, make_optimizer
+from keras_bert.training.optimizers import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
@@ -35,7 +34,8 @@ from keras_bert.training.starting_point import (
     new_pretraining_task,
     pretraining_task_class,
 )
-from keras_bert.training.strategy import run_of, scope_of
+from keras_bert.training.strategies import run_of, scope_of
+from keras_bert.training.strategies.devices import Devices
 
 
 @contextlib.contextmanager

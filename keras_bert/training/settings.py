@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.base.settings import Settings, about, setting, together, without
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.inference.settings import FEATURE_TASKS
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
+from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import kind_named, settings_class
 from keras_bert.tasks.settings import PoolingSettings
 

@@ -8,7 +8,6 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
-from keras_bert.base.objectives import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.loading import is_name, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
@@ -20,6 +19,7 @@ from keras_bert.checkpoints.model_folder import (
 )
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (

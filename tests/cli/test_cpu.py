@@ -10,7 +10,7 @@ import pytest
 _IN_A_COMMAND = """
 import contextlib, sys
 
-from keras_bert.cli.console import run
+from keras_bert.__main__ import run
 
 sys.argv = ["keras-bert", "--version"]
 with contextlib.suppress(SystemExit):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert.__main__ import ENDED
 from keras_bert.base.signals import STOPPED, Terminated, says, stop_later
-from keras_bert.cli.console import ENDED
 from keras_bert.cli.main import COMMANDS, main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -19,7 +19,7 @@ VOCAB = ["vocab", "--input", "x", "--output", "y", "--size", "9"]
 # The signal comes while a module is imported, which loses the exception.
 LOADING = """
 import os, sys
-from keras_bert.cli import console
+from keras_bert import __main__ as console
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
@@ -37,7 +37,8 @@ console.run()
 # The command loses the exception in several ways, while one of its threads is running.
 LOSING = """
 import atexit, os, sys, threading, time, weakref
-from keras_bert.cli import console, data_commands
+from keras_bert import __main__ as console
+from keras_bert.cli import data_commands
 
 class Held:
     def __del__(self):

@@ -24,15 +24,14 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 import keras_bert
 from keras_bert.base.errors import InputError
 from keras_bert.exports.precision import as_exported, difference
-from keras_bert.exports.saved_model import export_encoder, export_task
+from keras_bert.exports.saved_model import encoder_signatures, export_encoder, export_task
 from keras_bert.exports.server_files import WARMUP_FILE
 from keras_bert.inference.embed import embed
-from keras_bert.inference.embed_signatures import encoder_signatures
 from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.layers.kernels import program
-from keras_bert.tasks.classification.features import frame_choices
+from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from tests.exports.answers import CHECKS, near, texts_of
 from tests.exports.fuzzing import (

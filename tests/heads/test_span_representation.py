@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.span_representation import REPRESENTATIONS, SpanRepresentation, WordMeans
+from keras_bert.heads.spans import REPRESENTATIONS, SpanRepresentation, WordMeans
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(8)

@@ -14,7 +14,8 @@ from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_kinds, task_class
-from keras_bert.tasks.tagging.metrics import chunk_metrics, role_metrics
+from keras_bert.tasks.semantic_roles.metrics import role_metrics
+from keras_bert.tasks.tagging.metrics import chunk_metrics
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},

@@ -335,7 +335,7 @@ def test_a_missing_extra_is_reported(arguments, missing, module, monkeypatch, ca
 
 def test_it_serves_until_it_is_stopped(echo_folder):
     """As a process, since signals are handled in its main thread."""
-    command = [sys.executable, "-m", "keras_bert.cli.console", "serve"]
+    command = [sys.executable, "-m", "keras_bert", "serve"]
     command += ["--models", str(echo_folder), "--rest-port", "0", "--grpc-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watch = threading.Timer(120, process.kill)

@@ -9,8 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import MASKINGS, OBJECTIVES
-from keras_bert.records import DataFolder, padded
+from keras_bert.records import MASKINGS, OBJECTIVES, DataFolder, padded
 from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import SPAN_FEATURES

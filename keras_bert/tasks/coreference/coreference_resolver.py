@@ -4,8 +4,7 @@ import keras
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
-from keras_bert.heads.antecedents import AntecedentLoss, AntecedentScores, DocumentWords
-from keras_bert.heads.span_representation import ATTENTION
+from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
 from keras_bert.tasks.coreference.decode import (
     cluster_sets,
     coreference_errors,

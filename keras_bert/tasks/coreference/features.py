@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import word_sequences
-from keras_bert.tasks.classification.features import of_examples
+from keras_bert.tasks.multiple_choice.features import of_examples
 from keras_bert.tasks.span_classification.features import (
     grid,
     spans_in_words,

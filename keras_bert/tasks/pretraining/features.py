@@ -32,9 +32,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.objectives import STATIC_VECTORS
 from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, resolved, token_batches
-from keras_bert.records import DataFolder
+from keras_bert.records import STATIC_VECTORS, DataFolder
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
-from keras_bert.heads.span_representation import SpanRepresentation, WordMeans
+from keras_bert.heads.spans import SpanRepresentation, WordMeans
 from keras_bert.tasks.classification.labels import sorted_labels
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
-from keras_bert.training.optimizer import GRADIENT_NORM
+from keras_bert.training.optimizers import GRADIENT_NORM
 
 
 class NotFinite(InputError):

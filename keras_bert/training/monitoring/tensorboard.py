@@ -20,7 +20,7 @@ from keras_bert.base.files import delete
 from keras_bert.base.formatting import percent
 from keras_bert.text.vocabulary import MASK
 from keras_bert.training.checkpoint import best_metric_value, value_of
-from keras_bert.training.optimizer import GRADIENT_NORM
+from keras_bert.training.optimizers import GRADIENT_NORM
 
 # Metrics of a record that are of the run, not of the task.
 _RUN_METRICS = ("learning_rate", GRADIENT_NORM, "tokens_per_second", "input_wait", "mfu")

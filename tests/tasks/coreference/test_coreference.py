@@ -11,7 +11,7 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
-from keras_bert.heads.antecedents import AntecedentLoss, AntecedentScores
+from keras_bert.heads.spans import AntecedentLoss, AntecedentScores
 from keras_bert.tasks.coreference.decode import clusters_of
 from keras_bert.tasks.coreference.signatures import cluster_numbers
 from tests.exports.answers import check_clusters

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_bert import RelationClassifier
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.heads.span_representation import REPRESENTATIONS
+from keras_bert.heads.spans import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.training.finetune import finetune
 from tests.messages import says

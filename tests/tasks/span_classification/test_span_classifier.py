@@ -12,7 +12,7 @@ from keras_bert import SpanClassifier
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
-from keras_bert.heads.span_representation import REPRESENTATIONS
+from keras_bert.heads.spans import REPRESENTATIONS
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import settings
 from tests.eagerly import eagerly

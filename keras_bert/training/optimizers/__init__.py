@@ -12,8 +12,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm
 from keras_bert.tasks.global_mean import replica_count
+from keras_bert.training.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, FinetuneSettings
-from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 
 
 class Warmup(keras.optimizers.schedules.LearningRateSchedule):

@@ -7,13 +7,13 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.span_representation import WordMeans
+from keras_bert.heads.spans import WordMeans
 from keras_bert.readers.columns import COUNT, REPAIR
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
+from keras_bert.tasks.semantic_roles.metrics import role_metrics
 from keras_bert.tasks.settings import SemanticRoleSettings
 from keras_bert.tasks.span_classification.decode import WordPositions
-from keras_bert.tasks.tagging.metrics import role_metrics
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
@@ -166,6 +166,6 @@ class SemanticRoleTagger(Tagger):
         )
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.tagging.signatures import role_signatures
+        from keras_bert.tasks.semantic_roles.signatures import role_signatures
 
         return role_signatures(self, max_length=max_length or self.max_length)

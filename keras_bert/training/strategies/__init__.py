@@ -1,6 +1,6 @@
 """The strategies of `tf.distribute` that a run can train under, and runs of several workers.
 
-A run makes its model, trains and evaluates in the scope of one (`keras_bert.training.devices`).
+A run makes its model, trains and evaluates in the scope of one (see `devices` beside this module).
 docs/distribution.md is the user's guide.
 """
 

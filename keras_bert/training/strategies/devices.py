@@ -16,7 +16,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.monitoring.flops import matrix_rate
-from keras_bert.training.strategy import Workers
+from keras_bert.training.strategies import Workers
 
 
 def replicated_training(model, strategy):

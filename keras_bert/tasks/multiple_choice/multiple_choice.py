@@ -96,7 +96,7 @@ class MultipleChoice(PooledTask):
         )
 
     def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.classification.features import ChoiceSequences
+        from keras_bert.tasks.multiple_choice.features import ChoiceSequences
 
         labels = {}
         if labelled:
@@ -156,6 +156,6 @@ class MultipleChoice(PooledTask):
         return f"accuracy {percent(metrics['accuracy'])}"
 
     def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.signatures import choice_signatures
+        from keras_bert.tasks.multiple_choice.signatures import choice_signatures
 
         return choice_signatures(self, max_length=max_length or self.max_length)

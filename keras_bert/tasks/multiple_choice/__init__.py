@@ -1,0 +1,1 @@
+"""Which of several choices fits a text."""

@@ -1,0 +1,1 @@
+"""The arguments of a marked predicate, and their roles."""
