@@ -7,7 +7,8 @@ learns one vocabulary of 8,000 tokens from the sixteen books, makes one data fol
 model of MODELS on it for the same time, and fine-tunes each on the tasks of `downstream.TASKS`,
 whole and as frozen features. Seed 0 tries each rate of --rates, and the other seeds have the one
 that is best on dev; the table has the metrics of test, mean and standard deviation over the seeds.
-Stopped and started again, it resumes; --table prints what there is, with a dash for what is not.
+Stopped and started again, it resumes; --table prints what there is, with a dash for what is not,
+and --picture draws it.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from turns import Turns
 
 from keras_bert.base.files import write_json
 from keras_bert.encoders import read_config
+from keras_bert.pictures.canvas import COLOURS, GREY, LIGHT, hide_box, save_picture
 
 # About as many parameters each, most of them the token embedding.
 ENCODERS = {
@@ -72,6 +74,7 @@ def main():
     parser.add_argument("--num-seeds", type=int, default=3)
     parser.add_argument("--models", nargs="*", choices=MODELS, default=[*MODELS], metavar="MODEL")
     parser.add_argument("--table", action="store_true", help="print what there is, and end")
+    parser.add_argument("--picture", type=Path, help="a PNG file of the table")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     settings = {"minutes": arguments.minutes, "batch_size": arguments.batch_size}
@@ -85,14 +88,16 @@ def main():
     rows = {name: [] for name in arguments.models}
     for column in COLUMNS:  # a column is finished for all models before the next begins
         for name, cells in rows.items():
-            cells.append(_cell(turns, work, arguments, model=name, task=column))
+            cells.append(_percents(turns, work, arguments, model=name, task=column))
     print(f"| | parameters | {' | '.join(COLUMNS)} |\n|---|---|{'---|' * len(COLUMNS)}")
     for name, cells in rows.items():
-        print(f"| {name} | {_parameters(arguments, name)} | {' | '.join(cells)} |")
+        print(f"| {name} | {_parameters(arguments, name)} | {' | '.join(map(_shown, cells))} |")
+    if arguments.picture:
+        save_picture(lambda figure: _draw(figure, rows), arguments.picture, size=(11, 3))
 
 
-def _cell(turns, work, arguments, **turn):
-    """Mean and standard deviation over the seeds, in percent; a dash where a run is missing."""
+def _percents(turns, work, arguments, **turn):
+    """The metric of each seed in percent; an empty list where a run is missing."""
 
     def run(**turn):
         return turns.of(turn, work)
@@ -104,10 +109,33 @@ def _cell(turns, work, arguments, **turn):
         # Which vector of a text is read is the encoder's default, and no choice.
         values, _ = best(run, rates=arguments.rates, seeds=arguments.num_seeds, others=[{}], **turn)
     except _Missing:
+        return []
+    return [100 * value for value in values]
+
+
+def _shown(values):
+    if not values:
         return "–"
-    values = [100 * value for value in values]
     spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.1f}{spread}"
+
+
+def _draw(figure, rows):
+    """A panel per column that has values: a line per model, a point per seed, a bar at the mean."""
+    names = [*rows][::-1]
+    shown = [n for n, _ in enumerate(COLUMNS) if any(cells[n] for cells in rows.values())]
+    for axis, column in zip(figure.subplots(1, len(shown), sharey=True), shown, strict=True):
+        for height, name in enumerate(names):
+            values = rows[name][column]
+            axis.plot(values, [height] * len(values), "o", color=COLOURS[0], markersize=4)
+            if values:
+                axis.plot(statistics.mean(values), height, "|", color=COLOURS[1], markersize=14)
+        axis.set_yticks(range(len(names)), names)
+        axis.grid(axis="y", color=LIGHT)
+        axis.set_axisbelow(True)
+        axis.set_title(COLUMNS[column].replace(", ", "\n", 1), loc="left", fontsize=9)
+        hide_box(axis)
+    figure.supxlabel("accuracy, or F1 of entities, in percent", fontsize=9, color=GREY, y=-0.05)
 
 
 class _Missing(Exception):
