@@ -94,19 +94,24 @@ def _notebooks():
         yield path, first[0].removeprefix("# ").strip()
 
 
+# What a notebook says of its install command, which a page with the repository's address has.
+_IN_THE_ADDRESS = "; OWNER and NAME are in the notebook's address"
+
+
 def _tutorial(path, repository):
     """Yields (file name, content): a notebook as a page, and its pictures.
 
     Where the repository is on GitHub, the page has a link that opens the notebook in Colab.
     """
     lines = []
-    github = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", repository or "")
+    github = re.fullmatch(r"https://github\.com/([\w-]+/[\w.-]+?)(\.git)?/?", repository or "")
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         source = "".join(cell["source"])
         if "check" in cell["metadata"].get("tags", ()):
             continue
         if cell["cell_type"] == "markdown":
-            source = source.replace("OWNER/NAME", github[1]) if github else source
+            if github:
+                source = source.replace(_IN_THE_ADDRESS, "").replace("OWNER/NAME", github[1])
             lines += [re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", source), ""]
             if github and number == 0:
                 notebook = f"github/{github[1]}/blob/main/notebooks/{path.name}"

@@ -23,12 +23,14 @@ def tutorial():
     ]
 
 
+@pytest.mark.parametrize("ending", ["", "/", ".git"])
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_tutorial_opens_in_colab(tutorial, notebook):
-    page = tutorial(notebook, "https://github.com/someone/keras-bert")
+def test_a_tutorial_opens_in_colab(tutorial, notebook, ending):
+    page = tutorial(notebook, f"https://github.com/someone/keras-bert{ending}")
     address = "https://colab.research.google.com/github/someone/keras-bert/blob/main/notebooks"
     assert f"[Open in Colab]({address}/{notebook.name})" in page
     assert "It has not been run there yet." in page
+    assert "OWNER" not in page and "NAME are" not in page
     assert re.search(r"\[[\w,]+\] @ git\+https://github\.com/someone/keras-bert'`", page)
 
 
