@@ -100,9 +100,11 @@ def _product_of_rows(x, y, *, transpose=False):
     """As `ops.matmul`, of single rows (B, N, 1, K) with (B, N, K, M), or transposed (B, N, M, K).
 
     On a CPU TensorFlow leaves products to oneDNN, which takes a hundred microseconds or more for
-    the smallest; this version of the operation it computes itself, in ten.
+    the smallest; this version of the operation it computes itself, in ten. There is none for
+    float16 on a CPU.
     """
-    if not is_unfused() or is_for_litert():
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if dtype == "float16" or not is_unfused() or is_for_litert():
         return ops.matmul(x, ops.swapaxes(y, -1, -2) if transpose else y)
     import tensorflow as tf
 
