@@ -1,12 +1,14 @@
 """Text from GPT-2, beside `generate` of `transformers` with its cache: tokens a second.
 
     python benchmarks/generation.py                              # both sizes, about ten minutes
-    python benchmarks/generation.py --sizes gpt2-mini --rounds 5
+    python benchmarks/generation.py --sizes gpt2-mini --rounds 5 --products
 
 Both sides have the same random weights, which `transformers` wrote, the same prompts of 32 tokens
 and the same number of threads, and generate greedily, without an end. A measurement is one call,
 reading of the prompts counted in, after one like it to warm up (ours is traced there); the sides
-take turns, each in a process of its own. That the tokens are the same is checked.
+take turns, each in a process of its own. That the tokens are the same is checked. With `--products`
+a third side is TensorFlow's matrix products of a token with all weights, in a loop in the graph,
+and nothing else: no attention, no norms, no choice. No program of its operations is as fast.
 """
 
 import argparse
@@ -35,24 +37,27 @@ def main():
     parser.add_argument("--tokens", type=int, default=128, help="new ones")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--products", action="store_true", help="a column of the products alone")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         side, folder, *numbers = arguments.one
-        {"make": make, "ours": ours, "theirs": theirs}[side](Path(folder), *numbers)
+        sides = {"make": make, "ours": ours, "theirs": theirs, "products": products}
+        sides[side](Path(folder), *numbers)
         return
-    print(
-        "| model | batch | ours, tokens/s | transformers, tokens/s | ratio |\n|---|---|---|---|---|"
-    )
+    sides = [*SIDES, "products"] if arguments.products else SIDES
+    columns = ["model", "batch", "ours, tokens/s", "transformers, tokens/s", "ratio"]
+    columns += ["products alone"] if arguments.products else []
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     threads, count = str(arguments.threads), str(arguments.tokens)
     for size in arguments.sizes:
         with tempfile.TemporaryDirectory() as folder:
             one = [sys.executable, __file__, "--one"]
             subprocess.run([*one, "make", folder, size, "0", threads], check=True)
             for batch in arguments.batches:
-                rates, tokens = {side: [] for side in SIDES}, {}
+                rates, tokens = {side: [] for side in sides}, {}
                 for _ in range(arguments.rounds):
-                    for side in SIDES:
+                    for side in sides:
                         command = [*one, side, folder, str(batch), count, threads]
                         done = subprocess.run(command, check=True, capture_output=True, text=True)
                         found = json.loads(done.stdout.splitlines()[-1])
@@ -60,12 +65,10 @@ def main():
                         tokens[side] = found["tokens"]
                 if tokens["ours"] != tokens["theirs"]:
                     sys.exit(f"{size}, batch {batch}: the tokens differ.")
-                middle = [statistics.median(rates[side]) for side in SIDES]
-                ratio = middle[0] / middle[1]
-                print(
-                    f"| {size} | {batch} | {middle[0]:.0f} | {middle[1]:.0f} | {ratio:.1f} |",
-                    flush=True,
-                )
+                middle = {side: statistics.median(rates[side]) for side in sides}
+                cells = [size, str(batch), *(f"{middle[side]:.0f}" for side in sides)]
+                cells.insert(2 + len(SIDES), f"{middle['ours'] / middle['theirs']:.1f}")
+                print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def make(folder, size, _, threads):
@@ -97,7 +100,8 @@ def prompts(rows, batch):
     return np.random.default_rng(0).integers(0, rows, (int(batch), PROMPT)).astype(np.int32)
 
 
-def ours(folder, batch, count, threads):
+def tensorflow(threads):
+    """TensorFlow as our commands have it."""
     from keras_bert.cli.quiet import configure_cpu
 
     configure_cpu()
@@ -105,6 +109,11 @@ def ours(folder, batch, count, threads):
 
     tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     tf.config.threading.set_inter_op_parallelism_threads(int(threads))
+    return tf
+
+
+def ours(folder, batch, count, threads):
+    tf = tensorflow(threads)
     from keras_bert.checkpoints import load_task
     from keras_bert.tasks.pretraining.generation import NO_TOKEN, Generator, Sampling
 
@@ -122,6 +131,35 @@ def ours(folder, batch, count, threads):
         return np.concatenate([state.token.numpy()[None], tokens.numpy()]).T
 
     measure(generate)
+
+
+def products(folder, batch, count, threads):
+    tf = tensorflow(threads)
+    config = json.loads((folder / "config.json").read_text())
+    size, batch, count = config["n_embd"], int(batch), int(count)
+
+    def random(*shape):
+        return tf.Variable(tf.random.normal(shape, stddev=0.02))
+
+    shapes = [(size, 3 * size), (size, size), (size, 4 * size), (4 * size, size)]
+    layers = [[random(*shape) for shape in shapes] for _ in range(config["n_layer"])]
+    table = random(config["vocab_size"], size)
+
+    def next_token(number, x, logits):
+        for query_key_value, projection, dense_in, dense_out in layers:
+            x = tf.matmul(tf.matmul(x, query_key_value)[:, :size], projection)
+            x = tf.matmul(tf.matmul(x, dense_in), dense_out)
+        return number + 1, x, tf.matmul(x, table, transpose_b=True)
+
+    @tf.function(autograph=False)
+    def loop(x):
+        state = 0, x, tf.zeros([batch, config["vocab_size"]])
+        return tf.while_loop(
+            lambda number, *_: number < count, next_token, state, parallel_iterations=1
+        )
+
+    x = tf.random.normal([batch, size])
+    measure(lambda: loop(x)[2].numpy()[:, :0])
 
 
 def theirs(folder, batch, count, threads):

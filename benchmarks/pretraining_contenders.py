@@ -10,16 +10,20 @@ from peers import keras_nlp_backbone
 
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.gpt.config import Gpt2Config
+from keras_bert.encoders.gpt.encoder import GptEncoder
 from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.optimizers import make_optimizer
 
-ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128)}  # rows in a batch, tokens in a row
-VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522}
+# Rows in a batch, tokens in a row.
+ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128), "gpt2-mini": (32, 128)}
+VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522, "gpt2-mini": 8000}
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 MASKED_RATE = 0.15
-BATCHES = {"tiny": 8, "mini": 4, "base": 1}  # of a turn
+BATCHES = {"tiny": 8, "mini": 4, "base": 1, "gpt2-mini": 2}  # of a turn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,15 @@ class Point:
     dropout: float = 0.1
 
     @property
+    def is_causal(self):
+        return self.architecture.startswith("gpt2")
+
+    @property
     def config(self):
+        if self.is_causal:
+            dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), self.dropout)
+            rows = VOCABULARY[self.architecture]
+            return Gpt2Config.preset(self.architecture, vocab_size=rows, **dropout)
         return BertConfig.preset(
             self.architecture,
             vocab_size=VOCABULARY[self.architecture],
@@ -72,6 +84,10 @@ class Point:
 def _full_rows(point, rng):
     size, length = point.shape
     ids = rng.integers(1000, VOCABULARY[point.architecture], (size, length), "int32")
+    if point.is_causal:
+        inputs = {"input_ids": ids, "input_mask": np.ones_like(ids)}
+        following = ids[:, 1:]
+        return inputs, {"causal_lm": following}, {"causal_lm": np.ones(following.shape, "float32")}
     positions = np.argsort(rng.random((size, length - 1)), axis=1)[:, : point.predictions] + 1
     inputs = {
         "input_ids": ids,
@@ -88,7 +104,8 @@ def real_tokens(batches):
 
 
 def our_model(point, *, jit_compile):
-    task = FillMask(BertEncoder(point.config, dtype=point.policy), _tokenizer(point))
+    kind, encoder = (CausalLM, GptEncoder) if point.is_causal else (FillMask, BertEncoder)
+    task = kind(encoder(point.config, dtype=point.policy), _tokenizer(point))
     optimizer = make_optimizer(
         task,
         learning_rate=1e-4,
@@ -179,8 +196,11 @@ def transformers(compiled):
         import torch
         import transformers as peer
 
-        config = peer.BertConfig(**point.config.to_dict())
-        model = peer.BertForMaskedLM(config).train()
+        if point.is_causal:
+            model = peer.GPT2LMHeadModel(peer.GPT2Config(**point.config.to_dict()))
+        else:
+            model = peer.BertForMaskedLM(peer.BertConfig(**point.config.to_dict()))
+        model.train()
         called = torch.compile(model) if compiled else model
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
         half = torch.autocast("cpu", torch.bfloat16, enabled=point.dtype == "bfloat16")
@@ -205,9 +225,12 @@ def _for_torch(x, y, weights, *, as_long):
     """A batch as its own collator gives it: padded to its longest row; -100 is no label."""
     import torch
 
-    labels = np.full_like(x["input_ids"], -100)
-    rows, places = np.nonzero(weights["masked_lm"])
-    labels[rows, x["masked_lm_positions"][rows, places]] = y["masked_lm"][rows, places]
+    if "causal_lm" in y:
+        labels = x["input_ids"]  # which its model moves by one itself
+    else:
+        labels = np.full_like(x["input_ids"], -100)
+        rows, places = np.nonzero(weights["masked_lm"])
+        labels[rows, x["masked_lm_positions"][rows, places]] = y["masked_lm"][rows, places]
     width = x["input_ids"].shape[1] if as_long else int(x["input_mask"].sum(axis=1).max())
     names = {"input_ids": "input_ids", "attention_mask": "input_mask"}
     arrays = {name: x[source] for name, source in names.items()} | {"labels": labels}
@@ -220,12 +243,16 @@ def kernels(point):
 
     config, batches = point.config, point.batches()
     tokens = real_tokens(batches) // len(batches)
-    predictions = round(sum(w["masked_lm"].sum() for _, _, w in batches) / len(batches))
+    counted = [array.sum() for _, _, w in batches for array in w.values()]
+    predictions = round(sum(counted) / len(batches))
     width, wide = config.hidden_size, config.intermediate_size
     block = [(width, 3 * width), (width, width), (width, wide), (wide, width)]
     products = [(tokens, *kernel) for kernel in block] * config.num_hidden_layers
-    products += [(predictions, width, width), (predictions, width, config.vocab_size)]
-    gelus = [(tokens, wide)] * config.num_hidden_layers + [(predictions, width)]
+    gelus = [(tokens, wide)] * config.num_hidden_layers
+    if not point.is_causal:  # the transform of a masked-LM head
+        products.append((predictions, width, width))
+        gelus.append((predictions, width))
+    products.append((predictions, width, config.vocab_size))
     weights = our_model(point, jit_compile=False).trainable_variables
     step = Kernels(products, weights, gelus=gelus, dtype=point.dtype).step(gelu=True, adamw=True)
 
@@ -246,3 +273,9 @@ CONTENDERS = {
     "transformers compiled": transformers(True),
 }
 PEERS = tuple(name for name in CONTENDERS if not name.startswith("ours"))
+
+
+def contenders_of(point, without=()):
+    """Those that have the point's task, by name: of a GPT-2 not keras-nlp, whose peer is BERT's."""
+    names = [name for name in CONTENDERS if name not in without]
+    return [name for name in names if not (point.is_causal and name.startswith("keras-nlp"))]

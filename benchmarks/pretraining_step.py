@@ -1,15 +1,15 @@
 """The speed of a whole pre-training step beside keras-nlp's and PyTorch transformers'.
 
 A step is forward, backward, clipping, AdamW and what is measured; masked tokens alone, 15 % of them
-predicted, dropout on. Figures are real tokens a second, padding not counted, on full rows and on
-rows of books as the data job makes them, in which ours leaves padding out (and, without XLA, takes
-batches by tokens), transformers pads to the longest row of a batch (compiled: of all), and
-keras-nlp to the same length always, as their own preprocessing does. All contenders take turns in
-one process, so that the ratios hold on a busy machine; a figure is the median of its turns. "At
-most" is what the kernels alone would come to that no step goes without (kernels.py), for the real
-tokens and their predictions, over the fastest other. The share of the machine's matrix rate,
-measured too, is that of our better one. TensorFlow uses oneDNN, as it does in our commands, for
-keras-nlp as well.
+predicted, dropout on. A GPT-2 predicts all tokens, and has full rows alone and transformers' as its
+peer. Figures are real tokens a second, padding not counted, on full rows and on rows of books as
+the data job makes them, in which ours leaves padding out (and, without XLA, takes batches by
+tokens), transformers pads to the longest row of a batch (compiled: of all), and keras-nlp to the
+same length always, as their own preprocessing does. All contenders take turns in one process, so
+that the ratios hold on a busy machine; a figure is the median of its turns. "At most" is what the
+kernels alone would come to that no step goes without (kernels.py), for the real tokens and their
+predictions, over the fastest other. The share of the machine's matrix rate, measured too, is that
+of our better one. TensorFlow uses oneDNN, as it does in our commands, for keras-nlp as well.
 
 The last table is what a run (`fit`, its callbacks, the clock of its input) takes beside its steps,
 by the processor's time of the thread that calls them.
@@ -54,6 +54,7 @@ from pretraining_contenders import (
     ROWS,
     VOCABULARY,
     Point,
+    contenders_of,
     keras_dataset,
     kernels,
     our_model,
@@ -108,6 +109,8 @@ def main():
         arguments.rows or ("full", "text"),
         arguments.dtype or tuple(POLICIES),
     )
+    # Rows of books are those of a masked LM.
+    grid = [point for point in grid if point[1] == "full" or not point[0].startswith("gpt2")]
     if not arguments.here and not arguments.books.is_dir():
         print(f"Not measured on text: there is no folder {arguments.books} of books.")
         grid = [point for point in grid if point[1] != "text"]
@@ -171,8 +174,8 @@ def measure(point, *, rounds, without=()):
     from keras_bert.training.monitoring.flops import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
-    contenders = {name: make for name, make in CONTENDERS.items() if name not in without}
-    turns = {name: make(point) for name, make in {**contenders, LEAST: kernels}.items()}
+    makers = {name: CONTENDERS[name] for name in contenders_of(point, without)}
+    turns = {name: make(point) for name, make in {**makers, LEAST: kernels}.items()}
     speeds = {name: [] for name in turns}
     for number in range(rounds + 1):
         for name, (turn, tokens) in turns.items():
@@ -183,7 +186,11 @@ def measure(point, *, rounds, without=()):
     ours = max(speed for name, speed in medians.items() if name.startswith("ours"))
     others = max(speed for name, speed in medians.items() if not name.startswith(("ours", LEAST)))
     done = ours * flops_of(point) / 1e9
-    cells = " | ".join(f"{medians[name]:,.0f}" for name in contenders)
+    cells = " | ".join(
+        f"{medians[name]:,.0f}" if name in medians else ""
+        for name in CONTENDERS
+        if name not in without
+    )
     print(
         f"| {point.architecture} {point.rows} {point.dtype} | {cells} | {ours / others:.2f} | "
         f"{medians[LEAST] / others:.2f} | {done:.0f} of {rate:.0f} |",
@@ -201,8 +208,7 @@ def flops_of(point):
     """FLOPs of a real token, by the lengths of the rows at hand."""
     lengths = np.concatenate([x["input_mask"].sum(axis=1) for x, _, _ in point.batches()])
     return flops_per_token(
-        point.config,
-        outputs=("masked_lm",),
+        our_model(point, jit_compile=False),
         examples_by_length=np.bincount(lengths),
         masked_rate=MASKED_RATE,
         max_predictions=point.predictions,
