@@ -6,7 +6,6 @@ from pathlib import Path
 # What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
 import keras
 import numpy as np
-from keras_bert.tasks.pretraining.causal_lm import CausalLM
 from peers import keras_nlp_backbone
 
 from keras_bert.encoders.bert.config import BertConfig
@@ -14,6 +13,7 @@ from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.gpt.config import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
 from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.optimizers import make_optimizer
