@@ -147,6 +147,7 @@ def test_a_broken_file_is_one_sentence(content, message, tmp_path):
         load_word_vectors(path)
 
 
+@pytest.mark.slow
 def test_another_width_in_line_a_million_is_found_in_bounded_memory(tmp_path):
     path = tmp_path / "large.txt"
     with open(path, "w") as file:

@@ -27,6 +27,7 @@ def shard_bytes(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.tfrecord*")}
 
 
+@pytest.mark.slow
 def test_a_portable_job_service_with_workers_of_their_own_gives_the_same_bytes(
     corpus, corpus_files, tmp_path
 ):

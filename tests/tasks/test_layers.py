@@ -214,7 +214,7 @@ def check_run(kind, layers, frozen, start, data, folder):
     keep_from_collector()
 
 
-# Each choice of layers, in turn under a classifier or a tagger, frozen or trained; others are slow.
+# Each choice of layers, in turn under a classifier or a tagger, frozen or trained.
 EVERY = list(itertools.product(DEFINITIONS, ("classifier", "tagger"), (True, False)))
 QUICK = [row for n, row in enumerate(EVERY) if n % 4 == (n // 4) % 4]
 

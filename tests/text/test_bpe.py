@@ -112,6 +112,7 @@ def test_the_graph_agrees_with_the_definition_on_random_words():
     assert tokenizer.tokenize([]).to_list() == []
 
 
+@pytest.mark.slow
 def test_the_graph_agrees_with_the_definition_on_all_books(learned, books):
     tokenizer = Tokenizer.from_vocab(learned)
     numbers = {path: books.numbers(path) for path in books.paths}

@@ -106,6 +106,7 @@ def without_clock(metrics):
     return [{k: v for k, v in row.items() if k not in timed} for row in metrics["history"]]
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_a_checkpoint_ends_bit_for_bit_like_an_uninterrupted_one(
     run, uninterrupted
 ):
