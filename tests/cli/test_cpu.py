@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each is a process or two that load TensorFlow
+
 _IN_A_COMMAND = """
 import contextlib, sys
 

@@ -309,6 +309,7 @@ def test_another_seed_gives_other_rows_of_the_same_documents(corpus, corpus_file
     assert not set(other.values()) & set(expected.values())
 
 
+@pytest.mark.slow
 def test_the_same_bytes_with_several_processes(corpus, made, tmp_path):
     """The files have other names, are given one by one, and in another order."""
     corpus.write(tmp_path / "text", names="hgfedcba")

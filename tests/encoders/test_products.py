@@ -161,11 +161,14 @@ def rows():
 
 def parameters():
     """The rows for pytest: slow are those that `make test` leaves out."""
-    seen = set()
-    for row in rows():
-        new = {*row.items(), *((row["kind"], name, row[name]) for name in ALWAYS)} - seen
-        seen |= new
-        yield pytest.param(row, id=described(row), marks=() if new else pytest.mark.slow)
+    has = [{*row.items(), *((row["kind"], name, row[name]) for name in ALWAYS)} for row in rows()]
+    left, quick = set().union(*has), set()
+    while left:  # the row with most of what is left
+        quick.add(max(range(len(has)), key=lambda number: len(has[number] & left)))
+        left -= set().union(*(has[number] for number in quick))
+    for number, row in enumerate(rows()):
+        marks = () if number in quick else pytest.mark.slow
+        yield pytest.param(row, id=described(row), marks=marks)
 
 
 def described(row):

@@ -306,7 +306,8 @@ def test_the_head_reads_both_vectors(bert, vectors):
     np.testing.assert_array_equal(hidden[..., 16:], static.weights[0].numpy()[ids])
 
 
-@pytest.mark.parametrize("frozen", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", [False, True])
 def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors, files, tmp_path):
     changes = {"static_vectors": vectors, "freeze_encoder": frozen, "bilstm": 3}
     run_of("tagger", files, bert, tmp_path / "run", **changes)

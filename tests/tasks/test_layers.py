@@ -214,9 +214,9 @@ def check_run(kind, layers, frozen, start, data, folder):
     keep_from_collector()
 
 
-# Each choice of layers, in turn under a classifier or a tagger, frozen or trained.
+# Every second choice of layers, under a frozen classifier or a trained tagger; others are slow.
 EVERY = list(itertools.product(DEFINITIONS, ("classifier", "tagger"), (True, False)))
-QUICK = [row for n, row in enumerate(EVERY) if n % 4 == (n // 4) % 4]
+QUICK = [row for n, row in enumerate(EVERY) if n % 4 == (n // 4) % 4 and n % 4 in (0, 3)]
 
 
 @pytest.mark.parametrize("layers, kind, frozen", QUICK)

@@ -94,6 +94,7 @@ def plain(given, tmp_path_factory):
     return output, *counted_run(given, output, steps_per_execution=1)
 
 
+@pytest.mark.slow
 def test_several_steps_an_execution_are_the_same_steps(given, plain, tmp_path, monkeypatch):
     folder, one, told = plain
     assert len(told) == 12
