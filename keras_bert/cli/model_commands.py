@@ -20,6 +20,7 @@ from keras_bert.inference.settings import (
     embed_settings,
     evaluate_settings,
     predict_settings,
+    reading_settings,
 )
 from keras_bert.readers.glue import glue_submission, write_submission
 from keras_bert.tasks import settings_class, task_class
@@ -151,10 +152,12 @@ def embed(settings, arguments):
     if settings.get("task") is not None:
         words = ["--task", settings["task"], "--features", output]
         words += ["--model", settings["model"], "--train", settings["data"]]
-        if "layers" in settings:
-            words += ["--layers", settings["layers"]]
-        if "max_length" in settings:
-            words += ["--max-length", str(settings["max_length"])]
+        for name in ("layers", "max_length", *sorted(reading_settings(settings["task"]).names())):
+            flag, value = name.replace("_", "-"), settings.get(name)
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            elif value is not None:
+                words += [f"--{flag}", str(value)]
         return f"keras-bert finetune {shlex.join(words)} --dev FILE --output DIR"
     program = 'import numpy; print(numpy.load({})["vectors"])'
     if output.endswith(".parquet"):

@@ -487,7 +487,7 @@ class FeaturesFile:
                 yield part
 
     def damaged(self):
-        """The InputError for a file that cannot be what `embed_to_file` wrote."""
+        """The `InputError` for a file that was damaged after `embed_to_file` wrote it."""
         return InputError(f"{self.path} is damaged. Write it again with `embed`.")
 
     @property

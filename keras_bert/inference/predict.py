@@ -109,7 +109,7 @@ def check_task(task, kinds, *, model, lacks, advice):
     Args:
         task: the task of `model`, a folder or the task itself.
         kinds: a class of tasks, or a union of them.
-        lacks: what other tasks have not.
+        lacks: what other tasks lack.
         advice: what to do, a sentence.
     """
     if not isinstance(task, kinds):

@@ -569,7 +569,7 @@ class FeaturesSettings(EmbedderSettings):
     @property
     def columns(self):
         """How the task reads the file: arguments of its `read`."""
-        return {} if self.task is None else self.part(_columns(self.task))
+        return {} if self.task is None else self.part(reading_settings(self.task))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -577,7 +577,7 @@ class EmbedToFileSettings(FeaturesSettings, TextFileSettings):
     """Settings of `keras_bert.embed_to_file` for a file of texts."""
 
 
-def _columns(task):
+def reading_settings(task):
     """The class of the settings by which a task reads its training examples."""
     cls = settings_class(task)
     return without(cls, *(f.name for f in dataclasses.fields(cls) if not about(f).reads))
@@ -587,4 +587,4 @@ def embed_settings(task):
     """The class of all settings of `embed_to_file` for a task; None is a file of texts."""
     if task not in FEATURE_TASKS:
         return EmbedToFileSettings
-    return together(_columns(task), FeaturesSettings)
+    return together(reading_settings(task), FeaturesSettings)

@@ -435,7 +435,7 @@ def _is_number(cell):
 
 
 def parsed_number(text):
-    """The number in a cell, as JSON would write it; nan where there is none.
+    """The number in a cell, as JSON would write it; nan if it is not a number.
 
     Python's own `float` also reads 1_000 and digits of other scripts.
     """

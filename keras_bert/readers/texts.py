@@ -1,8 +1,8 @@
 """Texts, or pairs of texts, with labels: from tables, JSON Lines, plain lines, tfds or Python.
 
 A label is a word, several words, or a score. Each type is a function from a cell of a table or a
-value of a JSON object to the label, or to None where there is none. It raises ValueError for a
-value of another type.
+value of a JSON object to the label, or to None if it is empty. It raises ValueError for a value of
+another type.
 """
 
 import contextlib

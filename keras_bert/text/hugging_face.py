@@ -368,7 +368,7 @@ def prefix_space(tokenizer):
 
 
 def _held(values, key, kind, *, source):
-    """The object or list under a key, empty where there is none."""
+    """The object or list under a key; empty if the key is missing."""
     value = values.get(key)
     if value is None:
         return kind()

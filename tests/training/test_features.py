@@ -206,7 +206,7 @@ def test_the_commands(folder, tmp_path, capsys):
     said = capsys.readouterr()
     assert "24 texts" in said.out and "CoNLL" in said.err
     finetune = ["finetune", "--task", "tagger", "--features", file, "--model", str(model)]
-    finetune += ["--train", str(train), "--max-length", "24"]
+    finetune += ["--train", str(train), "--max-length", "24", "--word-column", "1"]
     assert f"Next: keras-bert {shlex.join(finetune)} --dev FILE --output DIR" in said.out
     finetune += ["--dev", str(dev), "--epochs", "1", "--output", output]
     assert main(finetune) == 0

@@ -99,9 +99,9 @@ def attend_step(query_key_value, cache, index, *, num_heads):
 def _product_of_rows(x, y, *, transpose=False):
     """As `ops.matmul`, of single rows (B, N, 1, K) with (B, N, K, M), or transposed (B, N, M, K).
 
-    On a CPU TensorFlow leaves products to oneDNN, which takes a hundred microseconds or more for
-    the smallest; this version of the operation it computes itself, in ten. There is none for
-    float16 on a CPU.
+    On a CPU, `tf.matmul` calls oneDNN, which takes a hundred microseconds or more for the smallest
+    products. `BatchMatMulV3` is computed by TensorFlow itself, in ten. On a CPU it does not support
+    float16.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
     if dtype == "float16" or not is_unfused() or is_for_litert():

@@ -123,7 +123,7 @@ class LAMB(keras.optimizers.Optimizer):
 
     Args:
         learning_rate: η, a number or a schedule.
-        weight_decay: λ; 0 is none.
+        weight_decay: λ; 0 for no decay.
         beta_1, beta_2: decay rates of the moments m and v.
         epsilon: ε.
 
