@@ -11,6 +11,7 @@ from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import with_quantized_parts
+from keras_bert.layers.layout import StepLayout
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -218,7 +219,7 @@ class Encoder(keras.Model):
         Args:
             ids: int (B,), the tokens.
             cache: as `initial_cache`, `prefill` or the last step gave it.
-            index: int (B,), the tokens' positions.
+            index: int (B,), the tokens' positions: each the first that the cache lacks.
 
         Returns:
             `sequence_output` (B, D) at these tokens, and the cache with them in it.
@@ -372,14 +373,17 @@ class TransformerEncoder(Encoder):
     def prefill(self, inputs, max_length):
         # All positions at once; keys and values are computed a second time, from their inputs.
         states = self(inputs, outputs=("hidden_states",), causal=True)["hidden_states"]
+        is_token = ops.cast(inputs["input_mask"], "bool")
         blocks = zip(self.blocks, states, strict=False)
-        return states[-1], [block.cache_of(x, max_length) for block, x in blocks]
+        return states[-1], [block.cache_of(x, is_token, max_length) for block, x in blocks]
 
     def step(self, ids, cache, index):
         x = self.embed_step(ids[:, None], index[:, None])[:, 0]  # (B, D)
+        keys, _ = cache[0]
+        layout = StepLayout(index, keys)
         caches = []
         for block, one in zip(self.blocks, cache, strict=True):
-            x, one = block.step(x, one, index)
+            x, one = block.step(x, one, layout)
             caches.append(one)
         return (x if self.last_norm is None else self.last_norm(x)), caches
 

@@ -23,6 +23,7 @@ from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 # Sequences that are read at once, and new tokens between two calls of a stream's function.
 _SEQUENCES_TOGETHER = 8
 _STREAMED_TOKENS = 8
+_COMPILED_MULTIPLE = 64  # of a cache's positions with XLA, which compiles for each number of them
 
 
 class GeneratedText(NamedTuple):
@@ -97,7 +98,8 @@ def _generated(task, settings, first, on_text):
     before = [
         task.tokenizer.detokenize(ids) for ids in _rows(inputs["input_ids"], inputs["input_mask"])
     ]
-    size = _size(task, inputs, settings.max_tokens)
+    size = _size(task, inputs, settings)
+    proceed = generator.proceed_with_xla if settings.jit_compile else generator.proceed
     state = generator.begin(generator.read(inputs, size), sampling)
     columns = [state.token.numpy()[None]]
     count = settings.max_tokens if on_text is None else _STREAMED_TOKENS
@@ -120,7 +122,7 @@ def _generated(task, settings, first, on_text):
             position = len(shown)
         if is_over:
             break
-        new, state = generator.proceed(state, sampling, count)
+        new, state = proceed(state, sampling, count)
         columns.append(new.numpy())
     check_finite({"log_probability": state.log_probability.numpy()})
     return [
@@ -218,9 +220,11 @@ def _inputs(task, prompts):
     return inputs
 
 
-def _size(task, inputs, max_tokens):
+def _size(task, inputs, settings):
     """The positions of a cache: those of the longest prompt and its new tokens, or all."""
-    needed = inputs["input_ids"].shape[1] + max_tokens
+    needed = inputs["input_ids"].shape[1] + settings.max_tokens
+    if settings.jit_compile:
+        needed = -(-needed // _COMPILED_MULTIPLE) * _COMPILED_MULTIPLE
     longest = task.config.max_length
     return needed if longest is None else min(needed, longest)
 

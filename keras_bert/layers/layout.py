@@ -79,3 +79,28 @@ class Layout:
     def first(self, x):
         """The first token of each sequence: (R, D) -> (B, D)."""
         return self.pad(x)[:, 0]
+
+
+class StepLayout:
+    """The layout of one new token of each sequence, after those that a cache holds.
+
+    It is made once per step, for all layers (B batch, N heads, M positions of the cache).
+
+    Args:
+        index: int (B,), the new tokens' positions.
+        cache: one of keys or values (B, N, M, H).
+
+    Attributes:
+        attention_mask: bool (B, 1, 1, M), True at the new token and those before it.
+        places: int32 (B N, 3), the new token's places in a cache.
+    """
+
+    def __init__(self, index, cache):
+        _, num_heads, max_length, _ = ops.shape(cache)
+        index = ops.cast(index, "int32")
+        seen = ops.arange(max_length, dtype="int32") <= index[:, None]  # (B, M)
+        self.attention_mask = seen[:, None, None]
+        batch = ops.shape(index)[0]
+        rows = ops.arange(batch * num_heads, dtype="int32")
+        index = ops.reshape(ops.broadcast_to(index[:, None], (batch, num_heads)), (-1,))
+        self.places = ops.stack([rows // num_heads, rows % num_heads, index], axis=1)

@@ -123,15 +123,21 @@ class SelfAttention(Layer):
         shape = (batch_size, self.num_heads, max_length, self.head_size)
         return tuple(keras.ops.zeros(shape, dtype=self.compute_dtype) for _ in range(2))
 
-    def cache_of(self, x, max_length):
-        """Keys and values of whole sequences, x (B, S, D), as the steps would have made them."""
+    def cache_of(self, x, is_token, max_length):
+        """Keys and values of whole sequences, as the steps would have made them.
+
+        Shapes: x (B, S, D), is_token bool (B, S).
+        """
         return keys_and_values(
-            self.query_key_value(x), num_heads=self.num_heads, max_length=max_length
+            self.query_key_value(x), is_token, num_heads=self.num_heads, max_length=max_length
         )
 
-    def step(self, x, cache, index):
-        """One new token of each sequence: x (B, D), index (B,) -> (B, D), and the new cache."""
+    def step(self, x, cache, layout):
+        """One new token of each sequence: x (B, D) -> (B, D), and the new cache.
+
+        `layout` is a `StepLayout`.
+        """
         context, cache = attend_step(
-            self.query_key_value(x), cache, index, num_heads=self.num_heads
+            self.query_key_value(x), cache, layout, num_heads=self.num_heads
         )
         return self.projection(context), cache

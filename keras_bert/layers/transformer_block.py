@@ -120,11 +120,11 @@ class TransformerBlock(Layer):
     def initial_cache(self, batch_size, max_length):
         return self.attention.initial_cache(batch_size, max_length)
 
-    def cache_of(self, x, max_length):
+    def cache_of(self, x, is_token, max_length):
         """The cache after whole sequences, of which x (B, S, D) is the block's input."""
-        return self.attention.cache_of(self._attention_input(x), max_length)
+        return self.attention.cache_of(self._attention_input(x), is_token, max_length)
 
-    def step(self, x, cache, index):
-        """One new token of each sequence: x (B, D), index (B,) -> (B, D), and the new cache."""
-        attended, cache = self.attention.step(self._attention_input(x), cache, index)
+    def step(self, x, cache, layout):
+        """One new token of each sequence: x (B, D) -> (B, D), and the new cache."""
+        attended, cache = self.attention.step(self._attention_input(x), cache, layout)
         return self._after_attention(x, attended, training=False), cache

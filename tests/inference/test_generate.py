@@ -140,6 +140,15 @@ def test_greedy_tokens_and_probabilities_are_those_of_transformers(task, tmp_pat
         np.testing.assert_allclose([p for _, p in candidates], after[best], atol=1e-5)
 
 
+def test_with_xla_the_texts_are_the_same(task):
+    for options in ({}, {"top_p": 0.9, "seed": 3}, {"top_k": 4, "temperature": 2.0}):
+        given = {"model": task, "prompt": PROMPTS, "max_tokens": 12, **options}
+        found, expected = generate(**given, jit_compile=True), generate(**given)
+        assert [each.text for each in found] == [each.text for each in expected]
+        for one, other in zip(found, expected, strict=True):
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
 def test_each_text_is_as_without_the_others(task):
     together = generate(model=task, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=3)
     for number, prompt in enumerate(PROMPTS):
@@ -183,7 +192,8 @@ def test_a_full_cache_ends_a_text_and_so_does_max_tokens(gpt):
     )
     sampling = Sampling.of(1, max_tokens=3, top_k=1)
     tokens, state = gpt.generator.proceed(state, sampling, 100)
-    assert tokens.shape == (2, 1) and bool(state.has_ended[0])
+    assert tokens.shape == (100, 1) and bool(state.has_ended[0])
+    assert np.flatnonzero(tokens.numpy() >= 0).tolist() == [0, 1]
 
 
 def some_inputs():

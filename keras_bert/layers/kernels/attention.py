@@ -67,33 +67,41 @@ def attend(
     return context, probabilities if return_probabilities else None
 
 
-def attend_step(query_key_value, cache, index, *, num_heads):
+def attend_step(query_key_value, cache, layout, *, num_heads):
     """The formula above for one new token of each sequence, over those before it and itself.
 
-    The cache is of M positions, of which those after the token are masked: a token costs the same
-    anywhere. In a loop TensorFlow updates it in place.
+    The cache is of M positions, of which those after the token are masked, and hold zeros: a token
+    costs the same anywhere.
 
-    Shapes: query_key_value (B, 3 D), cache a pair of keys and values (B, N, M, H), index int (B,)
-    the position of each token -> context (B, D), and the cache with the token's key and value.
+    Shapes: query_key_value (B, 3 D), cache a pair of keys and values (B, N, M, H) -> context
+    (B, D), and the cache with the token's key and value.
     """
     batch = ops.shape(query_key_value)[0]
     size = query_key_value.shape[-1] // (3 * num_heads)
     split = ops.reshape(query_key_value, (batch, 3, num_heads, size))
     query, key, value = ops.unstack(split, 3, axis=1)  # (B, N, H)
-    index = ops.cast(index, "int32")
-    rows = ops.arange(batch * num_heads, dtype="int32")
-    positions = ops.reshape(ops.broadcast_to(index[:, None], (batch, num_heads)), (-1,))
-    places = ops.stack([rows // num_heads, rows % num_heads, positions], axis=1)  # (B N, 3)
     keys, values = (
-        ops.scatter_update(old, places, ops.reshape(new, (-1, size)))
+        _with_rows(old, layout.places, ops.reshape(new, (-1, size)))
         for old, new in zip(cache, (key, value), strict=True)
     )
     query = (query * (1 / math.sqrt(size)))[:, :, None]  # (B, N, 1, H)
     scores = _product_of_rows(query, keys, transpose=True)  # (B, N, 1, M)
-    seen = ops.arange(ops.shape(keys)[2], dtype="int32") <= index[:, None]  # (B, M)
-    probabilities = _softmax_of_rows(scores + _bias(seen, scores.dtype)[:, None, None])
+    probabilities = _softmax_of_rows(scores + _bias(layout.attention_mask, scores.dtype))
     context = _product_of_rows(probabilities, values)  # (B, N, 1, H)
     return ops.reshape(context, (batch, num_heads * size)), (keys, values)
+
+
+def _with_rows(x, places, rows):
+    """As `ops.scatter_update`, at places that hold zeros: x (B, N, M, H), rows (B N, H).
+
+    On a CPU TensorFlow copies x for it. This operation alone overwrites an x that has no other use,
+    such as that of a loop.
+    """
+    if not is_unfused() or is_for_litert():
+        return ops.scatter_update(x, places, rows)
+    import tensorflow as tf
+
+    return tf.raw_ops.ScatterNdNonAliasingAdd(input=x, indices=places, updates=rows)
 
 
 def _product_of_rows(x, y, *, transpose=False):
@@ -119,14 +127,16 @@ def _softmax_of_rows(x):
     return powers / ops.sum(powers, axis=-1, keepdims=True)
 
 
-def keys_and_values(query_key_value, *, num_heads, max_length):
+def keys_and_values(query_key_value, is_token, *, num_heads, max_length):
     """The cache of `attend_step` with the keys and values of whole sequences at its beginning.
 
-    Shapes: query_key_value (B, S, 3 D) -> keys and values (B, N, M, H), M being `max_length`.
+    Shapes: query_key_value (B, S, 3 D), is_token bool (B, S) -> keys and values (B, N, M, H), M
+    being `max_length`.
     """
     batch, length = ops.shape(query_key_value)[:2]
     size = query_key_value.shape[-1] // (3 * num_heads)
-    split = ops.reshape(query_key_value, (batch, length, 3, num_heads, size))
+    kept = ops.where(is_token[:, :, None], query_key_value, 0)
+    split = ops.reshape(kept, (batch, length, 3, num_heads, size))
     moved = ops.transpose(split[:, :, 1:], (2, 0, 3, 1, 4))  # (2, B, N, S, H)
     moved = ops.pad(moved, [(0, 0), (0, 0), (0, 0), (0, max_length - length), (0, 0)])
     return tuple(ops.unstack(moved, 2, axis=0))

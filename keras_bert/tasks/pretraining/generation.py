@@ -80,6 +80,9 @@ class State(NamedTuple):
 class Generator:
     """The functions by which a `CausalLM` generates text: `read`, `begin` and `proceed`.
 
+    If it is compiled, there is also `proceed_with_xla`, the same as `proceed`, which is compiled
+    again for each number of sequences, M, count and `top_k`.
+
     Args:
         task: the `CausalLM`. Its tokenizer, if it has one, says which token ends a text.
         compiled: whether each function is traced by itself, once for any number and length of
@@ -110,8 +113,14 @@ class Generator:
             self.begin, input_signature=[reading, SAMPLING_SPECS], autograph=False
         )
         state = _specs(self.begin.get_concrete_function().structured_outputs)
-        self.proceed = tf.function(
-            self.proceed, input_signature=[state, SAMPLING_SPECS, scalar], autograph=False
+        self.proceed, self.proceed_with_xla = (
+            tf.function(
+                self.proceed,
+                input_signature=[state, SAMPLING_SPECS, scalar],
+                autograph=False,
+                jit_compile=with_xla,
+            )
+            for with_xla in (False, True)
         )
 
     def read(self, inputs, max_length):
@@ -151,12 +160,12 @@ class Generator:
         in all.
 
         Returns:
-            The tokens, int32 (T, B), NO_TOKEN after the end of a sequence, and the `State`.
+            The tokens, int32 (`count`, B), NO_TOKEN after the end of a sequence, and the `State`.
         """
-        last = state.number + count
+        first = state.number
 
         def goes_on(state, tokens):
-            return (state.number < last) & ~tf.reduce_all(state.has_ended)
+            return (state.number < first + count) & ~tf.reduce_all(state.has_ended)
 
         def next_token(state, tokens):
             token = tf.maximum(state.token, 0)  # of an ended sequence any
@@ -176,11 +185,12 @@ class Generator:
                 max_length=state.max_length,
                 cache=cache,
             )
-            return new, tokens.write(tokens.size(), token)
+            row = [[state.number - first]]
+            return new, tf.tensor_scatter_nd_update(tokens, row, token[None])
 
-        tokens = tf.TensorArray(tf.int32, 0, dynamic_size=True, element_shape=[None])
+        tokens = tf.fill([count, tf.shape(state.token)[0]], NO_TOKEN)
         state, tokens = tf.while_loop(goes_on, next_token, (state, tokens), parallel_iterations=1)
-        return tokens.stack(), state
+        return tokens, state
 
     @staticmethod
     def _is_last(index, number, max_length, sampling):
@@ -262,11 +272,14 @@ def _drawn(logits, sampling, number):
     up_to = tf.cumsum(probabilities, axis=1)
     is_kept &= up_to - probabilities < sampling.top_p[:, None]  # always the first
     total = tf.reduce_sum(tf.where(is_kept, probabilities, 0.0), axis=1)
-    uniform = tf.map_fn(
-        lambda seed: tf.random.stateless_uniform([], seed=tf.stack([seed, number])),
-        sampling.seed,
-        fn_output_signature=tf.float32,
-    )
+
+    def bits_of(seed):
+        seeds = tf.stack([seed, number])
+        return tf.random.stateless_uniform([], seeds, None, None, tf.uint32, alg="philox")
+
+    # XLA makes other fractions of the same bits.
+    bits = tf.map_fn(bits_of, sampling.seed, fn_output_signature=tf.uint32) & 0x7FFFFF
+    uniform = tf.cast(bits, tf.float32) / 2**23  # in [0, 1)
     below = tf.reduce_sum(tf.cast(is_kept & (up_to <= (uniform * total)[:, None]), tf.int32), 1)
     kept = tf.reduce_sum(tf.cast(is_kept, tf.int32), axis=1)
     return tf.gather(ids, tf.minimum(below, kept - 1), batch_dims=1)  # rounding may exceed the last
