@@ -102,7 +102,7 @@ def _generated(task, settings, first, on_text):
     proceed = generator.proceed_with_xla if settings.jit_compile else generator.proceed
     state = generator.begin(generator.read(inputs, size), sampling)
     columns = [state.token.numpy()[None]]
-    count = settings.max_tokens if on_text is None else _STREAMED_TOKENS
+    count = size if on_text is None else _STREAMED_TOKENS  # `max_tokens` ends each text
     while True:
         tokens = np.concatenate(columns).T  # (B, T)
         texts = [

@@ -140,6 +140,13 @@ class GenerateCommandSettings(GenerateSettings):
     def check(self):
         if self.candidates and self.log_probability:
             raise InputError("Pass either `candidates` or `log_probability`, not both.")
+        if not (self.candidates or self.log_probability):
+            return
+        shown, used = ("candidates", {"top_k"}) if self.candidates else ("log_probability", set())
+        for field in dataclasses.fields(GenerateSettings):
+            changed = field.default not in (dataclasses.MISSING, getattr(self, field.name))
+            if changed and field.name not in used:
+                raise InputError(f"`{field.name}` has no effect with `{shown}`. Leave it out.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

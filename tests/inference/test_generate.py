@@ -334,5 +334,11 @@ def test_the_command(gpt, folder, capsys):
     assert main([*command, "--log-probability", "--quiet"]) == 0
     (found,) = log_probability(model=gpt, text="the plan")
     assert capsys.readouterr().out.split()[0] == f"{found.log_probability:.4f}"
+    assert main([*command, "--candidates", "--jit-compile"]) == 2
+    message = "keras-bert: --jit-compile has no effect with --candidates. Leave it out.\n"
+    assert capsys.readouterr().err == message
+    assert main([*command, "--log-probability", "--top-k", "2"]) == 2
+    message = "keras-bert: --top-k has no effect with --log-probability. Leave it out.\n"
+    assert capsys.readouterr().err == message
     assert main([*command, "--temperature", "0"]) == 2
     assert capsys.readouterr().err == "keras-bert: --temperature must be above 0. Received: 0.0.\n"
