@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--negatives", type=int, default=5)
     parser.add_argument("--subsample", type=float, default=1e-3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--learning-rate", type=float, default=0.1)
     parser.add_argument("--cbow", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)

@@ -9,6 +9,9 @@ from keras import ops
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.gathering import sparse_rows
 
+# T: larger blocks are larger matrix products, of which a larger part is no context.
+_BLOCK_TOKENS = 32
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class NegativeSampling(Layer):
@@ -24,14 +27,14 @@ class NegativeSampling(Layer):
     so that skip-gram's sum over all tokens, each weighted by the number of its contexts, is
     equation 4 of the paper. The published program estimates the expectation with k tokens of their
     own for each prediction. Here the tokens of a chunk share M negatives, which count k / M each:
-    the gradient has the same expectation, all scores are matrix products, and a chunk reads
-    C + L + M vectors instead of some 2 W C (k + 1) (Ji et al. 2016).
+    the gradient has the same expectation, all scores are matrix products, and few vectors are read
+    (Ji et al. 2016). A chunk is N blocks of T tokens, each scored with its T + 2 W neighbours, so
+    that it reads C + N (T + 2 W) + M vectors instead of some 2 W C (k + 1).
 
-    Shapes: input_ids, sequence_ids int32 (R, L), windows int32 (R, C), negatives int32 (R, M)
+    Shapes: int32 input_ids (R, L), contexts_before, contexts_after (R, C), negatives (R, M)
     -> float32 (R, C): R chunks of C consecutive tokens, L = C + 2 W with the W tokens before and
-    after the chunk, which are contexts only.
-    `sequence_ids` numbers the sequences, which are no contexts of one another. `windows` is the
-    number of contexts on either side of each token, at most W; 0 at padding, whose nats are 0.
+    after the chunk, which are contexts only. The contexts of a token are so many tokens before and
+    after it, at most W each. Without any, as at padding, its nats are 0.
 
     Args:
         token_embedding: the `keras.layers.Embedding` (V, D) with the vectors v.
@@ -53,32 +56,30 @@ class NegativeSampling(Layer):
         )
         self.built = True
 
-    def call(self, input_ids, sequence_ids, windows, negatives):
-        window = self.window
-        tokens = input_ids[:, window:-window]  # (R, C)
-        is_context = self.is_context(sequence_ids, windows)  # (R, C, L)
+    def call(self, input_ids, contexts_before, contexts_after, negatives):
+        tokens = input_ids[:, self.window : -self.window]  # (R, C)
+        blocks = _blocks(input_ids, self.window)  # (R, N, T + 2 W)
+        distance = np.arange(-self.window, self.window + 1)
+        is_context = ops.logical_and(
+            ops.logical_and(distance >= -contexts_before[..., None], distance != 0),
+            distance <= contexts_after[..., None],
+        )  # (R, C, 2 W + 1)
         of_context = ops.cast(is_context, "float32")
         count = ops.sum(of_context, axis=-1)  # (R, C)
-        mean = of_context / ops.maximum(count, 1.0)[..., None]  # (R, C, L), rows sum to 1 or 0
+        mean = of_context / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
         if self.cbow:
-            vectors = ops.matmul(mean, self._vectors(input_ids))  # (R, C, D)
+            vectors = ops.matmul(_from_band(mean), self._vectors(blocks))  # (R, N, T, D)
+            vectors = ops.reshape(vectors, (-1, tokens.shape[1], vectors.shape[-1]))  # (R, C, D)
             targets = self._output_vectors(tokens)  # (R, C, D)
             of_target = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
         else:
             vectors = self._vectors(tokens)  # (R, C, D)
-            scores = _products(vectors, self._output_vectors(input_ids))  # (R, C, L)
-            of_target = ops.sum(mean * _log_loss(-scores), axis=-1)  # (R, C)
+            of_blocks = ops.reshape(vectors, (-1, *_block_shape(tokens), vectors.shape[-1]))
+            scores = _products(of_blocks, self._output_vectors(blocks))  # (R, N, T, T + 2 W)
+            of_target = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
         scores = _products(vectors, self._output_vectors(negatives))  # (R, C, M)
         of_negatives = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
         return ops.where(count > 0, of_target + of_negatives, 0.0)
-
-    def is_context(self, sequence_ids, windows):
-        """Whether a position is a context of a token of the chunk: bool (R, C, L)."""
-        size = sequence_ids.shape[1] - 2 * self.window
-        distance = np.abs(np.arange(-self.window, size + self.window) - np.arange(size)[:, None])
-        near = ops.logical_and(distance > 0, distance <= windows[..., None])
-        own = sequence_ids[:, self.window : -self.window]
-        return ops.logical_and(near, ops.equal(own[..., None], sequence_ids[:, None]))
 
     def _vectors(self, ids):
         return ops.cast(sparse_rows(self.token_embedding.embeddings, ids), "float32")
@@ -86,16 +87,52 @@ class NegativeSampling(Layer):
     def _output_vectors(self, ids):
         return ops.cast(sparse_rows(self.output_vectors, ids), "float32")
 
-    def compute_output_shape(self, input_ids_shape, sequence_ids_shape, windows_shape, *_):
-        return tuple(windows_shape)
+    def compute_output_shape(self, input_ids_shape, contexts_before_shape, *_):
+        return tuple(contexts_before_shape)
 
-    def compute_output_spec(self, input_ids, sequence_ids, windows, negatives):
-        return keras.KerasTensor(windows.shape, dtype="float32")
+    def compute_output_spec(self, input_ids, contexts_before, contexts_after, negatives):
+        return keras.KerasTensor(contexts_before.shape, dtype="float32")
+
+
+def _block_shape(tokens):
+    """N and T of chunks of tokens (R, C); a chunk that they do not divide is one block."""
+    count = tokens.shape[1]
+    size = _BLOCK_TOKENS if count % _BLOCK_TOKENS == 0 else count
+    return count // size, size
+
+
+def _blocks(ids, window):
+    """Each block of tokens with the W on either side of it: (R, L) -> (R, N, T + 2 W)."""
+    blocks, size = _block_shape(ids[:, window:-window])
+    starts = [size * block for block in range(blocks)]
+    return ops.stack([ids[:, start : start + size + 2 * window] for start in starts], axis=1)
+
+
+@ops.custom_gradient
+def _band(x):
+    """The columns of each token's neighbours: (R, N, T, T + 2 W) -> (R, C, 2 W + 1).
+
+    If rows are longer by one, each begins one column later than the one before it.
+    """
+    blocks, size, columns = x.shape[1:]
+    flat = ops.reshape(x, (-1, blocks, size * columns))
+    flat = ops.pad(flat, ((0, 0), (0, 0), (0, size)))
+    rows = ops.reshape(flat, (-1, blocks * size, columns + 1))
+    return rows[..., : columns - size + 1], lambda gradient: _from_band(gradient)
+
+
+def _from_band(x):
+    """The reverse of `_band`, with 0 in all other columns."""
+    blocks, size = _block_shape(x)
+    columns = size + x.shape[2] - 1
+    rows = ops.pad(x, ((0, 0), (0, 0), (0, size)))  # (R, C, T + 2 W + 1)
+    flat = ops.reshape(rows, (-1, blocks, size * (columns + 1)))[..., : size * columns]
+    return ops.reshape(flat, (-1, blocks, size, columns))
 
 
 def _products(x, y):
-    """(R, C, D), (R, L, D) -> (R, C, L)."""
-    return ops.einsum("rcd,rld->rcl", x, y)
+    """(…, C, D), (…, L, D) -> (…, C, L)."""
+    return ops.einsum("...cd,...ld->...cl", x, y)
 
 
 def _log_loss(scores):

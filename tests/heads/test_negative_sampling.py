@@ -6,8 +6,9 @@ import pytest
 
 from keras_bert.heads.negative_sampling import NegativeSampling
 
-V, D, W, K, C, M, R = 11, 4, 3, 5, 6, 8, 4
-L = C + 2 * W
+V, D, W, K, M, R = 11, 4, 3, 5, 8, 4
+# The tokens of a chunk: one block, and several.
+CHUNKS = (6, 64)
 
 
 def log_sigmoid(x):
@@ -18,23 +19,21 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.fixture(scope="module")
-def batch():
+def new_batch(size):
     rng = np.random.default_rng(0)
-    sequence = np.sort(rng.integers(1, 4, (R, L)), axis=1)
-    sequence[1, -W - 2 :] = 0  # padding, two tokens of the chunk among it
-    windows = rng.integers(1, W + 1, (R, C))
-    windows[sequence[:, W:-W] == 0] = 0
-    sequence[2] = np.arange(1, L + 1)  # each token alone
-    ids = rng.integers(0, V, (R, L))
-    arrays = (ids, sequence, windows, rng.integers(0, V, (R, M)))
+    before, after = rng.integers(0, W + 1, (2, R, size))
+    for contexts in (before, after):
+        contexts[1, -2:] = 0  # padding
+        contexts[2] = 0  # each token alone
+    ids = rng.integers(0, V, (R, size + 2 * W))
+    arrays = (ids, before, after, rng.integers(0, V, (R, M)))
     return [array.astype(np.int32) for array in arrays]
 
 
 def expected(v, u, batch, *, cbow):
     """The nats of every token in words of the paper, and the gradients of their sum."""
-    ids, sequence, windows, negatives = batch
-    nats, dv, du = np.zeros((R, C)), np.zeros_like(v), np.zeros_like(u)
+    ids, before, after, negatives = batch
+    nats, dv, du = np.zeros(before.shape), np.zeros_like(v), np.zeros_like(u)
 
     def predict(h, dh, target, weight, is_positive):
         """Adds the gradients of weight * -log σ(± u_t · h); returns its value."""
@@ -45,36 +44,33 @@ def expected(v, u, batch, *, cbow):
         du[target] += slope * h
         return -weight * log_sigmoid(score)
 
-    for r in range(R):
-        for i in range(C):
-            at = i + W
-            contexts = [
-                j
-                for j in range(at - windows[r, i], at + windows[r, i] + 1)
-                if j != at and sequence[r, j] == sequence[r, at]
-            ]
-            if not contexts:
-                continue
-            dh = np.zeros(D)
-            if cbow:
-                h = v[ids[r, contexts]].mean(axis=0)
-                nats[r, i] += predict(h, dh, ids[r, at], 1.0, True)
-            else:
-                h = v[ids[r, at]]
-                for j in contexts:
-                    nats[r, i] += predict(h, dh, ids[r, j], 1 / len(contexts), True)
-            for n in negatives[r]:
-                nats[r, i] += predict(h, dh, n, K / M, False)
-            for j in contexts if cbow else [at]:
-                dv[ids[r, j]] += dh / len(contexts) if cbow else dh
+    for r, i in np.ndindex(before.shape):
+        at = i + W
+        contexts = [j for j in range(at - before[r, i], at + after[r, i] + 1) if j != at]
+        if not contexts:
+            continue
+        dh = np.zeros(D)
+        if cbow:
+            h = v[ids[r, contexts]].mean(axis=0)
+            nats[r, i] += predict(h, dh, ids[r, at], 1.0, True)
+        else:
+            h = v[ids[r, at]]
+            for j in contexts:
+                nats[r, i] += predict(h, dh, ids[r, j], 1 / len(contexts), True)
+        for n in negatives[r]:
+            nats[r, i] += predict(h, dh, n, K / M, False)
+        for j in contexts if cbow else [at]:
+            dv[ids[r, j]] += dh / len(contexts) if cbow else dh
     return nats, dv, du
 
 
 @pytest.mark.only_tensorflow
+@pytest.mark.parametrize("size", CHUNKS)
 @pytest.mark.parametrize("cbow", [False, True])
-def test_nats_and_gradients_are_those_of_the_definition(cbow, batch):
+def test_nats_and_gradients_are_those_of_the_definition(cbow, size):
     import tensorflow as tf
 
+    batch = new_batch(size)
     rng = np.random.default_rng(1)
     v, u = rng.normal(size=(2, V, D))
     embedding = keras.layers.Embedding(V, D)
@@ -96,11 +92,13 @@ def test_nats_and_gradients_are_those_of_the_definition(cbow, batch):
         np.testing.assert_allclose(dense, reference, rtol=1e-4, atol=1e-6)
 
 
-def test_a_new_layer_predicts_nothing_and_padding_costs_nothing(batch):
+@pytest.mark.parametrize("size", CHUNKS)
+def test_a_new_layer_predicts_nothing_and_padding_costs_nothing(size):
+    batch = new_batch(size)
     embedding = keras.layers.Embedding(V, D)
     embedding.build()
     layer = NegativeSampling(token_embedding=embedding, window=W, negatives=K, cbow=False)
     nats = np.asarray(layer(*batch))
-    has_context = np.asarray(layer.is_context(batch[1], batch[2])).any(axis=-1)
+    has_context = batch[1] + batch[2] > 0
     assert has_context.any() and not has_context.all()
     np.testing.assert_allclose(nats, np.where(has_context, (1 + K) * np.log(2), 0), rtol=1e-6)

@@ -15,6 +15,20 @@ def windows(**options):
     return ContextWindows(COUNTS, SPECIAL, **{"window": W, "subsample": 0.0, **options})
 
 
+def own(name):
+    """A function of the chunks: the values of their own tokens, without padding."""
+
+    def values(chunks):
+        is_token = chunks.input_mask[:, W:-W] > 0
+        array = getattr(chunks, name)
+        return (array[:, W:-W] if name == "input_ids" else array)[is_token]
+
+    return values
+
+
+OWN = [own(name) for name in ("input_ids", "contexts_before", "contexts_after")]
+
+
 def batch(rows=200, length=40, seed=0):
     rng = np.random.default_rng(seed)
     ids = rng.choice(8, (rows, length), p=COUNTS / COUNTS.sum()).astype(np.int32)
@@ -30,9 +44,8 @@ def made(sampler, ids, segments, lengths, *, seed=0, epoch=0):
 def test_without_subsampling_every_ordinary_token_is_there_once_and_in_order():
     ids, segments, lengths = batch()
     found = made(windows(), ids, segments, lengths)
-    own = found.input_ids[:, W:-W][found.sequence_ids[:, W:-W] > 0]
     inside = (np.arange(40) < lengths[:, None]) & ~np.isin(ids, SPECIAL)
-    np.testing.assert_array_equal(own, ids[inside])
+    np.testing.assert_array_equal(OWN[0](found), ids[inside])
     # The tokens around a chunk are its neighbours.
     np.testing.assert_array_equal(found.input_ids[1:, :W], found.input_ids[:-1, -2 * W : -W])
     np.testing.assert_array_equal(found.input_ids[:-1, -W:], found.input_ids[1:, W : 2 * W])
@@ -42,17 +55,20 @@ def test_without_subsampling_every_ordinary_token_is_there_once_and_in_order():
 def test_contexts_are_near_and_in_the_same_segment_of_the_same_example():
     ids, segments, lengths = batch()
     found = made(windows(), ids, segments, lengths)
-    own = found.sequence_ids[:, W:-W]
-    assert (found.windows[own > 0] >= 1).all() and found.windows.max() == W
-    assert not found.windows[own == 0].any() and not found.contexts[own == 0].any()
-    assert len(np.unique(own)) - 1 <= 2 * np.count_nonzero(lengths)
-    # As the layer counts them, from ids of sequences and distances.
-    distance = abs(np.arange(-W, CHUNK_TOKENS + W) - np.arange(CHUNK_TOKENS)[:, None])
-    near = (distance > 0) & (distance <= found.windows[..., None])
-    counted = (near & (own[..., None] == found.sequence_ids[:, None])).sum(axis=-1)
-    np.testing.assert_array_equal(counted, found.contexts)
-    sizes = np.bincount(found.windows[own > 0])[1:]
-    np.testing.assert_allclose(sizes / sizes.sum(), 1 / W, atol=0.03)
+    is_token = found.input_mask[:, W:-W] > 0
+    both = np.stack([found.contexts_before[is_token], found.contexts_after[is_token]])
+    assert not found.contexts_before[~is_token].any() and not found.contexts_after[~is_token].any()
+    ordinary = (np.arange(40) < lengths[:, None]) & ~np.isin(ids, SPECIAL)
+    sequence = (2 * np.arange(len(ids))[:, None] + segments)[ordinary]
+    _, begins, sizes = np.unique(sequence, return_index=True, return_counts=True)
+    position = np.arange(len(sequence)) - np.repeat(begins, sizes)
+    room = np.stack([position, np.repeat(sizes, sizes) - 1 - position])
+    drawn = both.max(axis=0)  # the window, where there is room for it
+    assert (both <= room).all()
+    np.testing.assert_array_equal(both, np.minimum(room, drawn))
+    inside = (room >= W).all(axis=0)
+    drawn = np.bincount(drawn[inside], minlength=W + 1)
+    np.testing.assert_allclose(drawn / drawn.sum(), [0, *[1 / W] * W], atol=0.03)
 
 
 def test_tokens_are_kept_with_the_probability_of_the_published_program():
@@ -66,7 +82,7 @@ def test_tokens_are_kept_with_the_probability_of_the_published_program():
     # Equal examples have equal draws, so each has a different last token.
     ids[:, -1] = np.random.default_rng(0).integers(4, 7, 500)
     draws = [
-        np.count_nonzero(made(sampler, ids, ids * 0, np.full(500, 40), epoch=e).contexts)
+        made(sampler, ids, ids * 0, np.full(500, 40), epoch=e).input_mask[:, W:-W].sum()
         for e in range(20)
     ]
     assert len(set(draws)) > 1
@@ -96,13 +112,16 @@ def test_draws_depend_on_content_seed_and_epoch_alone():
         )
     # What is kept of an example, and its windows, do not depend on the other examples.
     alone = made(sampler, ids[5:6], segments[5:6], lengths[5:6])
-    kept = first.input_ids[:, W:-W][np.isin((first.sequence_ids[:, W:-W] - 1) // 2, [5])]
-    np.testing.assert_array_equal(kept, alone.input_ids[:, W:-W][alone.windows > 0])
+    kept = [of(made(sampler, ids[:5], segments[:5], lengths[:5])) for of in OWN]
+    for of, before in zip(OWN, kept, strict=True):
+        expected = of(alone)
+        np.testing.assert_array_equal(of(first)[len(before) :][: len(expected)], expected)
 
 
 def test_a_batch_without_text_has_chunks_without_weight():
     found = made(windows(), *batch(rows=3)[:2], np.zeros(3, int))
-    assert not found.contexts.any() and not found.windows.any() and len(found.contexts)
+    assert len(found.input_ids) and not found.input_mask.any()
+    assert not found.contexts_before.any() and not found.contexts_after.any()
 
 
 def test_counts_are_needed():

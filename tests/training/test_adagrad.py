@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 import torch
 
+from keras_bert.training.optimizers import with_gradient_norm
 from keras_bert.training.optimizers.update_rules import Adagrad
 
 V, D, STEPS = 9, 4, 5
@@ -53,6 +54,27 @@ def test_gradients_are_clipped_by_the_norm_of_rows_that_are_added_up():
         optimizer.apply([gradient], [variable])
     np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
     assert one.numpy()[2, 0] == pytest.approx(-0.5e-3, rel=1e-2)
+
+
+def test_a_step_touches_the_rows_of_a_batch_alone(steps):
+    """It has no operation on a whole table, whether it clips, measures the norm, or both."""
+    variable = keras.Variable(np.zeros((V, D), "float32"))
+    optimizer = with_gradient_norm(Adagrad)(0.1, global_clipnorm=1.0)
+    optimizer.build([variable])
+
+    @tf.function
+    def step(ids, values):
+        optimizer.apply([tf.IndexedSlices(values, ids, tf.constant([V, D]))], [variable])
+
+    graph = step.get_concrete_function(*map(tf.constant, steps[0])).graph
+    tables = [op.name for op in graph.get_operations() for x in op.outputs if x.shape == (V, D)]
+    assert not tables
+    step(*map(tf.constant, steps[0]))
+    ids, values = steps[0]
+    sums = np.zeros((V, D))
+    np.add.at(sums, ids, values)
+    norm = np.linalg.norm(sums)
+    assert float(optimizer.gradient_norm.result()) == pytest.approx(norm, rel=1e-5)
 
 
 def test_a_program_of_xla_and_collected_batches_have_the_same_step(steps):

@@ -22,7 +22,7 @@ from keras_bert.layers.kernels.program import compiled_by_xla, is_unfused
 def global_norm(gradients):
     """√ Σ g², over all tensors of a list together, (); None is skipped."""
     gradients = [gradient for gradient in gradients if gradient is not None]
-    if is_unfused():
+    if is_unfused() or any(map(names_rows, gradients)):
         import tensorflow as tf
 
         return tf.linalg.global_norm(gradients)  # one operation per tensor
@@ -30,20 +30,28 @@ def global_norm(gradients):
     return ops.sqrt(ops.sum(ops.stack(squares)))
 
 
-class InFewPasses:
-    """The formula above, as a base class before `keras.optimizers.AdamW`.
+class ClipsInFewPasses:
+    """Clips gradients by their norm, as a base class before `keras.optimizers.Optimizer`.
 
-    Where the backend fuses operations, the methods are Keras's own.
+    `tf.IndexedSlices` stay such, where Keras's own method makes tables of them. Where the backend
+    fuses operations, other tensors are left to it.
     """
 
     def _clip_gradients(self, grads):
-        if not (is_unfused() and self.global_clipnorm):
+        if not self.global_clipnorm or not (is_unfused() or any(map(names_rows, grads))):
             return super()._clip_gradients(grads)
         import tensorflow as tf
 
         norm = global_norm(grads)
         clipped, _ = tf.clip_by_global_norm(grads, self.global_clipnorm, use_norm=norm)
         return clipped
+
+
+class InFewPasses(ClipsInFewPasses):
+    """The formula above, as a base class before `keras.optimizers.AdamW`.
+
+    Where the backend fuses operations, the methods are Keras's own.
+    """
 
     def _apply_weight_decay(self, variables):
         if not is_unfused():

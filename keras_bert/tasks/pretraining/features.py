@@ -391,20 +391,17 @@ class _Reader:
         def chunked(ids, segments, lengths, epochs):
             return windows(ids, segments, lengths, seed=self.seed, epochs=epochs)
 
-        found = Chunks(*tf.numpy_function(chunked, given, [*[tf.int32] * 4, tf.float32]))
-        sizes = (*[CHUNK_TOKENS + 2 * windows.window] * 2, CHUNK_TOKENS, CHUNK_NEGATIVES)
-        found = Chunks(
-            *(
-                tf.ensure_shape(value, [None, size])
-                for value, size in zip(found, (*sizes, CHUNK_TOKENS), strict=True)
-            )
-        )
-        x = found._asdict()
+        found = Chunks(*tf.numpy_function(chunked, given, [tf.int32] * len(Chunks._fields)))
+        length = CHUNK_TOKENS + 2 * windows.window
+        sizes = (length, length, CHUNK_TOKENS, CHUNK_TOKENS, CHUNK_NEGATIVES)
+        pairs = zip(found, sizes, strict=True)
+        found = Chunks(*(tf.ensure_shape(value, [None, size]) for value, size in pairs))
         (name,) = self.task.output
-        weights = {name: x.pop("contexts")}
+        counts = found.contexts_before + found.contexts_after
         if name == "cbow":  # one prediction per token
-            weights = {name: tf.cast(weights[name] > 0, tf.float32)}
-        return x, {name: found.input_ids[:, windows.window : -windows.window]}, weights
+            counts = tf.minimum(counts, 1)
+        own = found.input_ids[:, windows.window : -windows.window]
+        return found._asdict(), {name: own}, {name: tf.cast(counts, tf.float32)}
 
     def _masked(self, batch, epochs, sequence_weights):
         """(x, y, sample_weight) of masked examples, with the other labels of their objective."""

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.kernels.optimizers import (
+    ClipsInFewPasses,
     InFewPasses,
     names_rows,
     update_rows,
@@ -191,7 +192,7 @@ def _trust_ratio(variable, update, *, num_parts):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Adagrad(keras.optimizers.Optimizer):
+class Adagrad(ClipsInFewPasses, keras.optimizers.Optimizer):
     """AdaGrad (Duchi et al. 2011), the optimizer of GloVe. With the gradient g of a variable x:
 
         G ← G + g²        x ← x - η g / (√G + ε)
