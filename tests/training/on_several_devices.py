@@ -449,8 +449,9 @@ def test_a_mean_is_over_all_replicas_though_their_weights_differ(name, divisors)
         {},
         {"optimizer": "lamb", "gradient_accumulation_steps": 2},
         {"fractions": [0.5, 1.0, 1.0], "first_steps": [2, 0, 0]},
+        {"optimizer": "adagrad"},
     ],
-    ids=["adamw", "accumulated", "layerwise"],
+    ids=["adamw", "accumulated", "layerwise", "adagrad"],
 )
 def test_updates_are_those_of_the_whole_gradient(options):
     """Clipped together, accumulated together, and of a lookup's rows, too."""

@@ -33,9 +33,15 @@ def global_norm(gradients):
 class ClipsInFewPasses:
     """Clips gradients by their norm, as a base class before `keras.optimizers.Optimizer`.
 
-    `tf.IndexedSlices` stay such, where Keras's own method makes tables of them. Where the backend
-    fuses operations, other tensors are left to it.
+    `tf.IndexedSlices` stay such, where Keras's own method makes tables of them. A row that they
+    name several times is added up first, since the norm is that of the sum. Where the backend fuses
+    operations, other tensors are left to Keras.
     """
+
+    def apply(self, grads, trainable_variables=None):
+        collects = self.gradient_accumulation_steps is not None  # in tables
+        grads = [with_unique_rows(gradient, dense=collects) for gradient in grads]
+        super().apply(grads, trainable_variables)
 
     def _clip_gradients(self, grads):
         if not self.global_clipnorm or not (is_unfused() or any(map(names_rows, grads))):

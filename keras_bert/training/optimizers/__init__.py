@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.layers.kernels.optimizers import global_norm
+from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
 from keras_bert.tasks.global_mean import replica_count
 from keras_bert.training.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, FinetuneSettings
@@ -269,6 +269,8 @@ def with_global_gradients(optimizer_class):
         def _backend_apply_gradients(self, grads, trainable_variables):
             context = tf.distribute.get_replica_context()
             grads = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            # The sum of `tf.IndexedSlices` names a row once for each replica that has it.
+            grads = [with_unique_rows(gradient) for gradient in grads]
             super()._backend_apply_gradients(grads, trainable_variables)
 
         _backend_update_step = BaseOptimizer._backend_update_step

@@ -8,7 +8,6 @@ from keras_bert.layers.kernels.optimizers import (
     InFewPasses,
     names_rows,
     update_rows,
-    with_unique_rows,
 )
 
 
@@ -199,9 +198,8 @@ class Adagrad(ClipsInFewPasses, keras.optimizers.Optimizer):
 
     A row without a gradient does not change. So the update of an embedding on TensorFlow, whose
     gradient names its rows (`tf.IndexedSlices`), takes time for these rows alone, and equals that
-    of the whole table. Rows that occur several times are added up first, for the norm that clips
-    the gradients as well. The accumulators begin at 0, as PyTorch's do: Keras's 0.1 is larger than
-    all g² of a mean over many tokens.
+    of the whole table. Rows that occur several times are added up first. The accumulators begin at
+    0, as PyTorch's do: Keras's 0.1 is larger than all g² of a mean over many tokens.
 
     Args:
         learning_rate: η, a number or a schedule.
@@ -223,11 +221,6 @@ class Adagrad(ClipsInFewPasses, keras.optimizers.Optimizer):
             return
         super().build(variables)
         self._accumulators = self.add_optimizer_variables(variables, "accumulator")
-
-    def apply(self, grads, trainable_variables=None):
-        collects = self.gradient_accumulation_steps is not None  # in tables
-        grads = [with_unique_rows(gradient, dense=collects) for gradient in grads]
-        super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         accumulator = self._accumulators[self._get_variable_index(variable)]
