@@ -9,8 +9,8 @@ from keras import ops
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.gathering import sparse_rows
 
-# T: larger blocks are larger matrix products, of which a larger part is no context.
-_BLOCK_TOKENS = 32
+# T: larger groups are larger matrix products, of which a larger part is no context.
+_GROUP_TOKENS = 32
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -28,7 +28,7 @@ class NegativeSampling(Layer):
     equation 4 of the paper. The published program estimates the expectation with k tokens of their
     own for each prediction. Here the tokens of a chunk share M negatives, which count k / M each:
     the gradient has the same expectation, all scores are matrix products, and few vectors are read
-    (Ji et al. 2016). A chunk is N blocks of T tokens, each scored with its T + 2 W neighbours, so
+    (Ji et al. 2016). A chunk is N groups of T tokens, each scored with its T + 2 W neighbours, so
     that it reads C + N (T + 2 W) + M vectors instead of some 2 W C (k + 1).
 
     Shapes: int32 input_ids (R, L), contexts_before, contexts_after (R, C), negatives (R, M)
@@ -58,7 +58,7 @@ class NegativeSampling(Layer):
 
     def call(self, input_ids, contexts_before, contexts_after, negatives):
         tokens = input_ids[:, self.window : -self.window]  # (R, C)
-        blocks = _blocks(input_ids, self.window)  # (R, N, T + 2 W)
+        groups = _groups(input_ids, self.window)  # (R, N, T + 2 W)
         distance = np.arange(-self.window, self.window + 1)
         is_context = ops.logical_and(
             ops.logical_and(distance >= -contexts_before[..., None], distance != 0),
@@ -68,14 +68,14 @@ class NegativeSampling(Layer):
         count = ops.sum(of_context, axis=-1)  # (R, C)
         mean = of_context / ops.maximum(count, 1.0)[..., None]  # rows sum to 1 or 0
         if self.cbow:
-            vectors = ops.matmul(_from_band(mean), self._vectors(blocks))  # (R, N, T, D)
+            vectors = ops.matmul(_from_band(mean), self._vectors(groups))  # (R, N, T, D)
             vectors = ops.reshape(vectors, (-1, tokens.shape[1], vectors.shape[-1]))  # (R, C, D)
             targets = self._output_vectors(tokens)  # (R, C, D)
             of_target = _log_loss(-ops.sum(vectors * targets, axis=-1))  # (R, C)
         else:
             vectors = self._vectors(tokens)  # (R, C, D)
-            of_blocks = ops.reshape(vectors, (-1, *_block_shape(tokens), vectors.shape[-1]))
-            scores = _products(of_blocks, self._output_vectors(blocks))  # (R, N, T, T + 2 W)
+            of_groups = ops.reshape(vectors, (-1, *_group_shape(tokens), vectors.shape[-1]))
+            scores = _products(of_groups, self._output_vectors(groups))  # (R, N, T, T + 2 W)
             of_target = ops.sum(mean * _log_loss(-_band(scores)), axis=-1)  # (R, C)
         scores = _products(vectors, self._output_vectors(negatives))  # (R, C, M)
         of_negatives = self.negatives * ops.mean(_log_loss(scores), axis=-1)  # (R, C)
@@ -94,17 +94,17 @@ class NegativeSampling(Layer):
         return keras.KerasTensor(contexts_before.shape, dtype="float32")
 
 
-def _block_shape(tokens):
-    """N and T of chunks of tokens (R, C); a chunk that they do not divide is one block."""
+def _group_shape(tokens):
+    """N and T of chunks of tokens (R, C). If T does not divide C, a chunk is one group."""
     count = tokens.shape[1]
-    size = _BLOCK_TOKENS if count % _BLOCK_TOKENS == 0 else count
+    size = _GROUP_TOKENS if count % _GROUP_TOKENS == 0 else count
     return count // size, size
 
 
-def _blocks(ids, window):
-    """Each block of tokens with the W on either side of it: (R, L) -> (R, N, T + 2 W)."""
-    blocks, size = _block_shape(ids[:, window:-window])
-    starts = [size * block for block in range(blocks)]
+def _groups(ids, window):
+    """Each group of tokens with the W on either side of it: (R, L) -> (R, N, T + 2 W)."""
+    groups, size = _group_shape(ids[:, window:-window])
+    starts = [size * group for group in range(groups)]
     return ops.stack([ids[:, start : start + size + 2 * window] for start in starts], axis=1)
 
 
@@ -112,22 +112,23 @@ def _blocks(ids, window):
 def _band(x):
     """The columns of each token's neighbours: (R, N, T, T + 2 W) -> (R, C, 2 W + 1).
 
-    If rows are longer by one, each begins one column later than the one before it.
+    The neighbours of a token begin one column after those of the token before it. Read as rows with
+    one number more, the same numbers have them all in the first columns.
     """
-    blocks, size, columns = x.shape[1:]
-    flat = ops.reshape(x, (-1, blocks, size * columns))
+    groups, size, columns = x.shape[1:]
+    flat = ops.reshape(x, (-1, groups, size * columns))
     flat = ops.pad(flat, ((0, 0), (0, 0), (0, size)))
-    rows = ops.reshape(flat, (-1, blocks * size, columns + 1))
+    rows = ops.reshape(flat, (-1, groups * size, columns + 1))
     return rows[..., : columns - size + 1], lambda gradient: _from_band(gradient)
 
 
 def _from_band(x):
-    """The reverse of `_band`, with 0 in all other columns."""
-    blocks, size = _block_shape(x)
+    """The reverse of `_band`: (R, C, 2 W + 1) -> (R, N, T, T + 2 W), 0 in all other columns."""
+    groups, size = _group_shape(x)
     columns = size + x.shape[2] - 1
     rows = ops.pad(x, ((0, 0), (0, 0), (0, size)))  # (R, C, T + 2 W + 1)
-    flat = ops.reshape(rows, (-1, blocks, size * (columns + 1)))[..., : size * columns]
-    return ops.reshape(flat, (-1, blocks, size, columns))
+    flat = ops.reshape(rows, (-1, groups, size * (columns + 1)))[..., : size * columns]
+    return ops.reshape(flat, (-1, groups, size, columns))
 
 
 def _products(x, y):

@@ -7,7 +7,7 @@ import pytest
 from keras_bert.heads.negative_sampling import NegativeSampling
 
 V, D, W, K, M, R = 11, 4, 3, 5, 8, 4
-# The tokens of a chunk: one block, and several.
+# The tokens of a chunk: one group, and several.
 CHUNKS = (6, 64)
 
 

@@ -57,7 +57,7 @@ def test_gradients_are_clipped_by_the_norm_of_rows_that_are_added_up():
 
 
 def test_a_step_touches_the_rows_of_a_batch_alone(steps):
-    """It has no operation on a whole table, whether it clips, measures the norm, or both."""
+    """It measures the norm and clips without an operation on a whole table."""
     variable = keras.Variable(np.zeros((V, D), "float32"))
     optimizer = with_gradient_norm(Adagrad)(0.1, global_clipnorm=1.0)
     optimizer.build([variable])

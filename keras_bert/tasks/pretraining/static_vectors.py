@@ -20,11 +20,11 @@ from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_ke
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 
-# Of a chunk. The more tokens share negatives, the fewer vectors are read, and the more gradients
-# vary: after an epoch of sixteen books the held-out loss is 2.437, and 2.428 with chunks of 32.
+# Of a chunk, whose tokens share its negatives: the more tokens, the fewer vectors are read, and the
+# more the gradients vary (benchmarks/NOTES.md).
 CHUNK_TOKENS = 128
 CHUNK_NEGATIVES = 32
-# Batches differ in their kept tokens; with a multiple of this many chunks XLA compiles few shapes.
+# The number of chunks is a multiple of this, so that XLA compiles few shapes.
 _CHUNKS = 2
 # The exponent of the unigram distribution (Mikolov et al. 2013, section 2.2).
 _POWER = 0.75
