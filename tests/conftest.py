@@ -3,6 +3,8 @@
 import os
 import sys
 
+# PyPI's torch brings Triton, whose LLVM crashes in a process that has loaded TensorFlow's.
+sys.modules["triton"] = None
 # Before TensorFlow is imported: its C++ side reads these once.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
