@@ -97,6 +97,9 @@ class Settings:
             for combinations of settings.
     """
 
+    # {a setting of an earlier version: the sentence that says what to use instead}
+    REMOVED: typing.ClassVar[dict[str, str]] = {}
+
     def __post_init__(self):
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
@@ -113,7 +116,10 @@ class Settings:
             InputError: one is missing, unknown or invalid.
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
+        removed = cls.removed()
         for name in values:
+            if name in removed:
+                raise InputError(f"`{name}` was removed. {removed[name]}")
             if name not in fields:
                 raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
@@ -139,6 +145,15 @@ class Settings:
     def names(cls):
         """The names of the settings."""
         return {field.name for field in dataclasses.fields(cls)}
+
+    @classmethod
+    def removed(cls):
+        """`REMOVED` of this class and of its bases."""
+        return {
+            name: advice
+            for base in cls.__mro__
+            for name, advice in getattr(base, "REMOVED", {}).items()
+        }
 
     @classmethod
     def path_names(cls):

@@ -239,6 +239,11 @@ class _Parser(argparse.ArgumentParser):
         """Reports arguments that are unknown, and the flags that begin like them."""
         what = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        cls = self.get_default("settings_class")
+        removed = {} if cls is None else cls.removed()
+        for flag in flags:
+            if (name := flag.removeprefix("--").replace("-", "_")) in removed:
+                self.error(f"{flag} was removed. {with_flags(removed[name], cls)}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
 
