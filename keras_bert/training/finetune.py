@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import takes, together
 from keras_bert.tasks import settings_class
-from keras_bert.training.checkpoint import best_metric_value, rank
+from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
@@ -178,8 +178,8 @@ def run_series(
     """Makes the runs that are not finished yet, and keeps the model of the best run.
 
     Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
-    only the best model is kept, in OUTPUT/model: the first one with the highest `best_metric` on
-    the dev data.
+    only the best model is kept, in OUTPUT/model: the one with the highest `best_metric` on the dev
+    data, of equal ones with the lowest loss there.
 
     Args:
         finetuning: the `Finetuning`.
@@ -225,7 +225,7 @@ def run_series(
             start = others.get(name, finetuning)
             finished[name] = _finished(of_run.output) or start.run(of_run, report)
             own = [name for name in finished if name not in others] or [name]
-            best = max(own, key=lambda name: rank(best_metric_value(finished[name])))
+            best = max(own, key=lambda name: quality_of_run(finished[name]))
             for other in finished:
                 delete(folder.runs / other / "checkpoints")
                 if other != best and together is None:
