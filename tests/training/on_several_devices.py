@@ -228,11 +228,11 @@ def test_parts_of_a_step_on_two_devices_train_as_the_whole_step_on_one(data):
     """Each part counts by its predictions, which are on both devices."""
     given = pretraining(data, None, batch_size=8, strategy="mirrored")
     given["data"] = data / "varied"
-    for devices, parts in ((1, 1), (2, 2)):
-        of_run = {"output": data / f"parts-{parts}", "gradient_accumulation": parts}
-        child = Child(data / "log", pretrain_on, devices, given | of_run)
+    for count in (1, 2):
+        of_run = {"output": data / f"parts-{count}", "gradient_accumulation": count}
+        child = Child(data / "log", pretrain_on, count, given | of_run)
         assert child.wait() == 0, child.said[-3000:]
-    results, expected = (metrics_of(data / f"parts-{parts}") for parts in (2, 1))
+    results, expected = (metrics_of(data / f"parts-{count}") for count in (2, 1))
     assert_same_histories(results, expected, to=1e-5)
 
 
