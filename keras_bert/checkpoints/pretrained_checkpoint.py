@@ -1,6 +1,7 @@
 """A Hugging Face folder, read and checked as far as possible without building a model."""
 
 import functools
+import re
 import warnings
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from keras_bert import tasks
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
@@ -76,10 +77,13 @@ class PretrainedCheckpoint:
         config = read_config(self.values, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
+        self.names = self.encoder_class.tensor_names(config)
+        self._remove_prefix()
         self.config = self.encoder_class.completed_config(
             config, given=self.values, tensors=self._tensors.shapes
         )
-        self.names = self.encoder_class.tensor_names(self.config)
+        if self.config != config:
+            self.names = self.encoder_class.tensor_names(self.config)
         self.class_name = class_of(self.values)
         if self.class_name in self.names.foreign_classes:
             raise InputError(
@@ -93,6 +97,31 @@ class PretrainedCheckpoint:
         self._check_encoder()
         self.config.report_extra_keys(source=path)
         self.tokenizer = self._load_tokenizer()
+
+    def _remove_prefix(self):
+        """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
+
+        PyTorch's DataParallel writes `module.`, other programs `model.` or `0.auto_model.`.
+        """
+        expected = {line.theirs for line in self.names.table()}
+        shapes = self._tensors.shapes
+        if any(self.names.plain(name) in expected for name in shapes):
+            return
+        prefixes = set()
+        for name in shapes:
+            ends = (place.end() for place in re.finditer(r"\.", name))
+            fitting = (end for end in ends if self.names.plain(name[end:]) in expected)
+            if (end := next(fitting, None)) is not None:
+                prefixes.add(name[:end])
+        if len(prefixes) != 1:
+            return  # `_check_encoder` names what is missing
+        prefix = prefixes.pop()
+        self._tensors.remove_prefix(prefix)
+        warnings.warn(
+            f"{self.folder}: the names of the tensors begin with {prefix!r}, which was ignored.",
+            InputWarning,
+            stacklevel=4,
+        )
 
     def _plain_names(self):
         """The names of the file's tensors by their names in `TensorNames`.
@@ -139,6 +168,7 @@ class PretrainedCheckpoint:
             warnings.warn(
                 f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
+                InputWarning,
                 stacklevel=3,
             )
             return None

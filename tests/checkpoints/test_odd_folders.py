@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import sys
 
@@ -83,6 +84,29 @@ def test_quirks_of_names(folder, change):
     after, _ = load(folder)
     for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("prefix", ["module.", "model.", "0.auto_model.", "_orig_mod.module."])
+def test_the_prefix_of_a_wrapper_is_ignored_and_reported(prefix, folder, classifier_folder):
+    for path, open_it in ((folder, load), (classifier_folder, load_task)):
+        before = open_it(path)
+        change_tensors(path, renamed(lambda name: prefix + name))
+        note = f"the names of the tensors begin with '{prefix}', which was ignored."
+        with pytest.warns(InputWarning, match=re.escape(note)):
+            after = open_it(path)
+        models = (found[0] if open_it is load else found for found in (before, after))
+        for one, other in zip(*(model.get_weights() for model in models), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_tensors_of_two_encoders_are_not_guessed_at(folder):
+    def twice(tensors):
+        names = (f"{side}.{name}" for name in tensors for side in ("query", "passage"))
+        return {name: tensors[name.partition(".")[2]] for name in names}
+
+    change_tensors(folder, twice)
+    with says("lacks the tensor embeddings.word_embeddings.weight"):
+        load(folder)
 
 
 def test_a_config_without_epsilon_means_berts(folder):
