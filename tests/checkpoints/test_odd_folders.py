@@ -177,6 +177,14 @@ def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to)
     assert {key: values[key] for key in EXTRA} == EXTRA
 
 
+def test_the_ids_that_begin_and_end_a_text_are_kept_without_a_word(folder, tmp_path, recwarn):
+    ends = {"bos_token_id": 7, "eos_token_id": [3, 9]}
+    change_config(folder, lambda values: {**values, **ends})
+    save_folder(*load(folder), tmp_path / "again")
+    values = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert {name: values[name] for name in ends} == ends and not recwarn.list
+
+
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
     change_config(folder, lambda values: {**values, **EXTRA})
     (tmp_path / "texts.txt").write_text("a b\n")
