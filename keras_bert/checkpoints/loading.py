@@ -161,8 +161,21 @@ def local_folder(model):
     if archives.is_archive(text):
         return _unpacked(text)
     if _is_word_vectors(text):
-        return _converted_file(Path(text))
-    return Path(model)
+        converted = ConvertedFolder(_converted_file(Path(text)))
+        converted.given = text
+        return converted
+    return model if isinstance(model, ConvertedFolder) else Path(model)
+
+
+class ConvertedFolder(type(Path())):
+    """The path of a folder in the cache, with `given`, the file that it was converted from."""
+
+    given = None
+
+
+def name_of(folder):
+    """The name of a model's folder in messages: the file that it was converted from, if any."""
+    return getattr(folder, "given", None) or folder
 
 
 def is_name(model):

@@ -148,7 +148,7 @@ def build_task(checkpoint):
         options["labels"] = checkpoint.labels()
         if len(options["labels"]) < kind.MIN_LABELS:
             raise InputError(
-                f"{checkpoint.folder} has a single label. The task {kind.KIND} needs two or more."
+                f"{checkpoint.name} has a single label. The task {kind.KIND} needs two or more."
             )
     if "lm_head" in class_names.heads:
         checkpoint.check_copies()
@@ -188,7 +188,7 @@ def _check_shapes(checkpoint, table, *, labels):
     names = {line.theirs for line in table}
     present = {name: shape for name, shape in checkpoint.shapes.items() if name in names}
     sizes = {**checkpoint.names.sizes, "C": len(labels or ())}
-    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.folder))
+    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.name))
 
 
 def holds_head(task, checkpoint, class_names, head):
@@ -228,7 +228,7 @@ def _missing_scale(checkpoint, name):
     scale = checkpoint.stored.get(name)
     if scale is None:
         raise InputError(
-            f"{checkpoint.folder} was written by an earlier version of keras-bert that left out "
+            f"{checkpoint.name} was written by an earlier version of keras-bert that left out "
             f"the {name} of the head, so that its predictions would be wrong. Train it again, or "
             f'copy the number `inputs.made_with.{name}` of the run\'s run.json as "{name}" into '
             f'"{MARK}" of {checkpoint.source}.'

@@ -44,6 +44,7 @@ class PretrainedCheckpoint:
 
     Attributes:
         folder: the path.
+        name: its name in messages.
         values: the dictionary of `config.json`.
         class_name: the class of `transformers` that `config.json` names first, or None.
         config: an `EncoderConfig`.
@@ -59,6 +60,8 @@ class PretrainedCheckpoint:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        # For messages: a folder in the cache has the name of the file that it was converted from.
+        self.name = getattr(folder, "given", None) or self.folder
         if not self.folder.exists():
             raise InputError(
                 f"There is no model folder {folder}. Give another path, or run the command that "
@@ -67,7 +70,7 @@ class PretrainedCheckpoint:
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
         path = self.folder / CONFIG
-        self.source = str(path)  # for messages
+        self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
             if (self.folder / "bert_config.json").exists():
@@ -118,7 +121,7 @@ class PretrainedCheckpoint:
         prefix = prefixes.pop()
         self._tensors.remove_prefix(prefix)
         warnings.warn(
-            f"{self.folder}: the names of the tensors begin with {prefix!r}, which was ignored.",
+            f"{self.name}: the names of the tensors begin with {prefix!r}, which was ignored.",
             InputWarning,
             stacklevel=4,
         )
@@ -146,7 +149,7 @@ class PretrainedCheckpoint:
                 short = short.removeprefix(KEPT)
             if short in plain:
                 raise InputError(
-                    f"{self.folder} contains {plain[short]} and {name}, two tensors for one "
+                    f"{self.name} contains {plain[short]} and {name}, two tensors for one "
                     "weight. Remove one of them."
                 )
             plain[short] = name
@@ -158,15 +161,15 @@ class PretrainedCheckpoint:
             for name, shape in self.shapes.items()
             if not name.startswith(self.names.head_prefixes)
         }
-        rename.check_layers(shapes, self.names.layers, source=str(self.folder))
+        rename.check_layers(shapes, self.names.layers, source=str(self.name))
         rename.check_shapes(
-            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
+            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.name)
         )
 
     def _load_tokenizer(self):
         if self.config.model_type != "bert" and not has_vocabulary(self.folder):
             warnings.warn(
-                f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
+                f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
                 InputWarning,
                 stacklevel=3,
@@ -175,13 +178,13 @@ class PretrainedCheckpoint:
         from keras_bert.text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(self.folder)
-        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.folder}")
+        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.name}")
         return tokenizer
 
     def read(self, plain):
         """The tensor of that plain name; InputError unless it contains finite numbers."""
         name = self._names[plain]
-        return rename.numbers(self._tensors.read(name), name, source=self.folder)
+        return rename.numbers(self._tensors.read(name), name, source=self.name)
 
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
@@ -211,7 +214,7 @@ class PretrainedCheckpoint:
                 self.shapes[original], self._names[original] = self.shapes[copy], self._names[copy]
             elif not np.array_equal(self.read(copy), self.read(original)):
                 raise InputError(
-                    f"{self.folder}: {copy} differs from {original}, but this model shares the "
+                    f"{self.name}: {copy} differs from {original}, but this model shares the "
                     "two. Weights that are not tied cannot be loaded."
                 )
 

@@ -160,6 +160,11 @@ class Task(keras.Model):
             )
         self._concatenates = how == CONCAT
         if static_vectors is not None:
+            if encoder.config.num_hidden_states == 1:
+                raise InputError(
+                    "`static_vectors` are put beside those of a contextual encoder. Received: a "
+                    f"{encoder.config.model_type} encoder, whose vectors are static. Leave it out."
+                )
             self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")

@@ -9,7 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.checkpoints.loading import is_name, with_task_tokens
+from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
     build_task,
@@ -147,7 +147,7 @@ class StartingPoint:
             raise InputError("An architecture needs a vocabulary: a vocab.txt or a folder.")
         if model is not None:
             self._folder = find_model_folder(model)
-            name = model if is_name(model) else self._folder
+            self._name = name = model if is_name(model) else name_of(self._folder)
             self.description = f"Starting from the weights in {name}."
             self.appended = ()  # the special tokens that `build` has appended
             self.fingerprint = fingerprint_of_folder(self._folder)
@@ -194,7 +194,7 @@ class StartingPoint:
             return None, str(error)
         return (
             None,
-            f"{self._folder} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
+            f"{self._name} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
         )
 
     def build(self):
@@ -204,7 +204,7 @@ class StartingPoint:
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has no tokenizer. Add the files of the model's tokenizer to "
+                f"{self._name} has no tokenizer. Add the files of the model's tokenizer to "
                 "fine-tune it on text."
             )
         if self.is_random:
@@ -378,7 +378,8 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if own_tokenizer is None:
         raise InputError(
-            f"{path} has no tokenizer, so no data can be made for it. Add the tokenizer's files."
+            f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
+            "files."
         )
     if (
         own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
@@ -387,11 +388,11 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     ):
         raise InputError(
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
-            f"model in {path}. Make the data with the model's own."
+            f"model in {source.name}. Make the data with the model's own."
         )
     _check_objective(encoder.config, task_class)
     for folder in folders:
-        check_sequences_fit(folder, encoder.config, task_class, source=path)
+        check_sequences_fit(folder, encoder.config, task_class, source=source.name)
     lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
