@@ -166,15 +166,14 @@ def _check_runner(name):
     try:
         create_runner(name)
     except ImportError as error:
-        reason = f"Apache Beam cannot load it: {reason_of(error)}."
-    except (ValueError, AttributeError):
-        reason = (
-            "Expected FnApiRunner (the default), PrismRunner, FlinkRunner, SparkRunner, "
-            "DataflowRunner, PortableRunner, or the full name of a class."
-        )
-    else:
-        return
-    raise InputError(f"Invalid --runner {name!r}. {reason}")
+        raise InputError(
+            f"Invalid --runner {name!r}. Apache Beam cannot load it: {reason_of(error)}."
+        ) from error
+    except (ValueError, AttributeError) as error:
+        raise InputError(
+            f"Invalid --runner {name!r}. Expected FnApiRunner (the default), PrismRunner, "
+            "FlinkRunner, SparkRunner, DataflowRunner, PortableRunner, or the full name of a class."
+        ) from error
 
 
 @contextlib.contextmanager

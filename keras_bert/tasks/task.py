@@ -162,7 +162,7 @@ class Task(keras.Model):
         if static_vectors is not None:
             if encoder.config.num_hidden_states == 1:
                 raise InputError(
-                    "`static_vectors` are put beside those of a contextual encoder. Received: a "
+                    "`static_vectors` are concatenated with contextual vectors. Received: a "
                     f"{encoder.config.model_type} encoder, whose vectors are static. Leave it out."
                 )
             self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)

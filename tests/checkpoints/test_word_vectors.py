@@ -259,5 +259,5 @@ def test_messages_name_the_file_and_not_its_folder_in_the_cache(tmp_path, monkey
     start = StartingPoint(model=str(path))
     assert start.description == f"Starting from the weights in {path}."
     encoder, tokenizer = kb.load(path)
-    with says("`static_vectors` are put beside ... contextual encoder"):
+    with says("`static_vectors` are concatenated with contextual vectors. Received: a static"):
         kb.Classifier(encoder, tokenizer, labels=["x", "y"], static_vectors=encoder)
