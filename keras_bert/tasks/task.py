@@ -511,6 +511,8 @@ class Task(keras.Model):
 
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
+        if hasattr(x, "element_spec") and not more:
+            options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             return super().fit(x, y, *more, **with_progress(self, x, options))
 
