@@ -436,7 +436,7 @@ def embed_to_file(
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
             overlapping windows (None: all positions of the model).
         batch_size: maximum number of sequences per batch.
-        output: NAME.parquet.
+        output: the file to write, NAME.parquet.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
         report: a function that is called with a line on how the file was read, and at the end with

@@ -532,7 +532,7 @@ class EmbedToFileSettings(EmbedderSettings, TextsSettings):
         "task": "To train a task's head alone, use `freeze_encoder` of `finetune`.",
     }
 
-    output: object = setting(help="NAME.parquet", unit="FILE", is_path=True)
+    output: object = setting(help="the file to write, NAME.parquet", unit="FILE", is_path=True)
     force: bool = setting(
         False, help="replace an output that this command wrote before", recorded=False
     )
