@@ -3,8 +3,11 @@
 import os
 import sys
 
-# PyPI's torch brings Triton, whose LLVM crashes in a process that has loaded TensorFlow's.
-sys.modules["triton"] = None
+# PyPI's torch brings Triton, whose LLVM crashes in a process that has loaded TensorFlow's first.
+try:
+    import triton  # noqa: F401
+except ImportError:  # there is no torch, or it is a CPU build
+    pass
 # Before TensorFlow is imported: its C++ side reads these once.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")

@@ -19,6 +19,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.tasks import task_class
 from keras_bert.training.monitoring.model_card import model_card, write_card
 from tests.messages import says
+from tests.peers import torch
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {
@@ -178,15 +179,22 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
 
 
 @pytest.mark.slow
-def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypatch):
+def test_a_push_that_is_rejected_says_what_to_do(hub, model, monkeypatch):
     with says("denied the upload to me/spam. Log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
     with says("Invalid name of a hub model"):
         kb.push(model=str(model), to="spam")
     with says("no model folder"):
         kb.push(model=str(model / "none"), to="me/spam")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with says("cannot be reached. Run the same command again"):
+        kb.push(model=str(model), to="me/spam")
+    assert not hub.repos
+
+
+@pytest.mark.peers
+def test_a_push_of_weights_of_torch_is_rejected(hub, model, tmp_path):
     other = shutil.copytree(find_model_folder(model), tmp_path / "other")
-    torch = pytest.importorskip("torch")
     tensors = load_file(other / "model.safetensors")
     (other / "model.safetensors").unlink()
     torch.save(
@@ -195,9 +203,6 @@ def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypat
     )
     with says("another form than model.safetensors, which is the only"):
         kb.push(model=str(other), to="me/spam")  # its config and tokenizer went alone
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with says("cannot be reached. Run the same command again"):
-        kb.push(model=str(model), to="me/spam")
     assert not hub.repos
 
 
