@@ -118,8 +118,8 @@ class Settings:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         removed = cls.removed()
         for name in values:
-            if name in removed:
-                raise InputError(f"`{name}` was removed. {removed[name]}")
+            if advice := removed.get(name):
+                raise InputError(f"`{name}` was removed. {advice}")
             if name not in fields:
                 raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]

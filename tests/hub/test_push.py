@@ -59,7 +59,8 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
         assert shown in card.text
 
 
-def test_a_folder_with_its_card_opens_in_all_three_libraries(model, tmp_path):
+@pytest.mark.peers
+def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     """As the card's own blocks do it, from the folder."""
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
@@ -72,6 +73,10 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model, tmp_path):
     ours = found["encoder"].embeddings.token_embedding.embeddings.numpy()
     theirs = found["model"].get_input_embeddings().weight.detach().numpy()
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_export_of_a_card_runs(model, tmp_path):
+    text = (model / "README.md").read_text()
     export, _ = text.partition("```bash\n")[2].split("\n", 1)
     export = export.replace("hf://owner/name", str(model))
     output = f"savedmodels/{model.parent.name}"
