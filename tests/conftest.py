@@ -25,6 +25,7 @@ import pytest
 
 from keras_bert.cli.quiet import configure_cpu
 from tests.little_garbage import keep_from_collector
+from tests.peers import torch, transformers
 
 configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
@@ -56,6 +57,12 @@ LONG_FILES = (
     "test_quantization.py",
     "test_thin_line.py",
 )
+
+
+def pytest_report_header():
+    """Which build of PyTorch the tests compare with, where there is one."""
+    if importlib.util.find_spec("torch"):
+        return f"torch {torch.__version__}, transformers {transformers.__version__}"
 
 
 def pytest_collection_modifyitems(items):
