@@ -26,7 +26,7 @@ OURS = ("InputError", "ValueError")
 # What a sentence may begin with besides a capital, a quotation mark, a digit and a placeholder.
 BEGINNING = re.compile(r"[A-Z0-9`'\"“{]|--[a-z]|(gRPC|google-research/bert|keras-nlp)\b")
 # Its answers have TensorFlow Serving's own words, which clients may look for.
-TENSORFLOW_SERVING = ("grpc_services.py", "model_server.py", "model_version.py")
+TENSORFLOW_SERVING = ("model_version.py",)
 # Python's own words, for a name that a module does not have.
 PYTHON = ("keras_bert/base/__init__.py",)
 
