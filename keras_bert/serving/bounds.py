@@ -8,6 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+ANY_ADDRESS = ("", "0.0.0.0", "::")
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -23,7 +24,7 @@ def host_names(host, more=()):
         more: further names.
     """
     names = {"localhost", "*.localhost", "127.0.0.1", "::1", host, *more}
-    if host in ("", "0.0.0.0", "::"):
+    if host in ANY_ADDRESS:
         names.add(socket.gethostname())
         with contextlib.suppress(OSError):  # a machine without an address for its name
             names |= {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None)}

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.serving.bounds import TimedProtocol
+from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
 from keras_bert.serving.model_version import ServedModel, model_folders
 from keras_bert.serving.rest import http_application
 from keras_bert.serving.settings import ServeSettings
@@ -43,7 +43,8 @@ class DevelopmentServer:
         self._models = {name: ServedModel(name, folder) for name, folder in folders.items()}
         for model in self._models.values():
             _load(model, report)
-        self._application = http_application(self._models, self._settings)
+        self._host_names = host_names(self._settings.host, self._settings.allowed_hosts or ())
+        self._application = http_application(self._models, self._settings, self._host_names)
         self._uvicorn = None
         self.rest_port = self.rest = None
         self.started = threading.Event()
@@ -59,6 +60,9 @@ class DevelopmentServer:
             self._report("This server is for development. For production, use TensorFlow Serving.")
             self._report(f"REST   {self.rest}/v1/models/{next(iter(self._models))}")
             self._report(f"Page   {self.rest}/")
+            if host in ANY_ADDRESS:
+                names = ", ".join(self._host_names)
+                self._report(f"Hosts  {names}. Name others with --allowed-hosts.")
             self.started.set()
             try:
                 await self._uvicorn.serve(sockets=[listening])
@@ -76,9 +80,7 @@ class DevelopmentServer:
         unanswered = self._application.state.unanswered
         if unanswered == 0:
             return "Stopped. All running requests were answered."
-        return (
-            f"Stopped. {counted(unanswered, 'request')} could not be answered in {_LAST_ANSWERS} s."
-        )
+        return f"Stopped. {counted(unanswered, 'request')} could not be answered."
 
     def _uvicorn_config(self):
         return uvicorn.Config(

@@ -25,7 +25,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
 from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
-from keras_bert.serving.bounds import RejectOtherSites, host_names
+from keras_bert.serving.bounds import RejectOtherSites
 from keras_bert.serving.errors import HTTP_STATUS, RequestError
 from keras_bert.serving.model_version import model_named
 
@@ -47,16 +47,16 @@ register_url_convertor("model", _Model())
 register_url_convertor("version", _Version())
 
 
-def http_application(models, settings):
+def http_application(models, settings, host_names):
     """The Starlette application of a server.
 
     Args:
         models: the `ServedModel`s by name.
         settings: `ServeSettings`; `InputError` if `attention` is not a model folder.
+        host_names: see `bounds.host_names`.
 
     `state.unanswered` is the number of requests that were not answered when the server stopped.
     """
-    names = host_names(settings.host, settings.allowed_hosts or ())
     routes = [
         *_routes(":predict", _predict, "POST"),
         *_routes(":classify", functools.partial(_reject_method, "classify"), "POST"),
@@ -72,8 +72,8 @@ def http_application(models, settings):
     application = Starlette(
         routes=routes,
         middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False),
-            Middleware(RejectOtherSites, host_names=names),
+            Middleware(TrustedHostMiddleware, allowed_hosts=host_names, www_redirect=False),
+            Middleware(RejectOtherSites, host_names=host_names),
         ],
         exception_handlers={RequestError: _rejected, HTTPException: _http_error, 500: _failed},
         max_body_size=settings.max_body,

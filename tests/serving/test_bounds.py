@@ -380,6 +380,16 @@ def test_the_host_names_of_a_server():
         assert "*" not in bounds.host_names(host)
 
 
+def test_a_server_on_all_addresses_lists_its_host_names(echo_folder):
+    with running(models=[echo_folder], host="0.0.0.0") as server:
+        (line,) = [line for line in server.lines if line.startswith("Hosts")]
+        assert "localhost" in line and "--allowed-hosts" in line
+        address = f"http://127.0.0.1:{server.rest_port}/v1/models/echo"
+        for name, status in ((socket.gethostname(), 200), ("0.0.0.0", 200), ("192.0.2.9", 400)):
+            answer = requests.get(address, headers={"Host": name}, timeout=10)
+            assert answer.status_code == status
+
+
 @pytest.mark.parametrize("name", ["", "a*", "*a", "a.*.b", "**"])
 def test_invalid_host_names_are_rejected(echo_folder, name):
     with pytest.raises(kb.InputError, match="Invalid `allowed_hosts` .* Expected a host name"):
@@ -425,7 +435,7 @@ def test_unanswered_requests_are_rejected_when_the_server_stops(echo_folder, hel
         assert b"503" in received(slow)
         until(lambda: not ending.thread.is_alive())
         assert time.monotonic() - start < 5 and not held.may.is_set()
-        assert ending.last_words() == "Stopped. 7 requests could not be answered in 0.5 s."
+        assert ending.last_words() == "Stopped. 7 requests could not be answered."
         held.may.set()
 
 
