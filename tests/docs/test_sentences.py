@@ -20,8 +20,6 @@ SENTENCES = (
     "hint",
     "message",
     "run.how_far()",
-    "removed[name]",
-    "with_flags(removed[name], cls)",
 )
 # Of an error in a handler of these: a message of ours, which ends so.
 OURS = ("InputError", "ValueError")
