@@ -69,8 +69,11 @@ class PretrainedCheckpoint:
         self.source = str(path)  # for messages
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
-            if (self.folder / "bert_config.json").exists():
-                message += " Convert this Google checkpoint with keras-bert convert."
+            if (self.folder / "saved_model.pb").exists():
+                message += (
+                    " It contains a SavedModel, which lacks the sizes of its encoder. Use the "
+                    "folder or the checkpoint that it was exported from."
+                )
             raise InputError(message)
         self.values = read_json(path)
         config = read_config(self.values, source=self.source)
@@ -203,11 +206,11 @@ class PretrainedCheckpoint:
         InputError if `config.json` names no class, or one without a task.
         """
         name, names, source = self.class_name, self.names, self.source
-        known = ", ".join(names.classes) or "none"
+        supported = ", ".join(names.classes) or "none"
         if name is None:
             raise InputError(
                 f"{source} does not name its class: `architectures` should be a list with one of "
-                f"{known}."
+                f"{supported}."
             )
         if "task" in self.stored:
             try:
@@ -222,7 +225,7 @@ class PretrainedCheckpoint:
             )
         if name not in names.classes:
             raise InputError(
-                f"{source} describes a {name}, which is not supported. Supported: {known}."
+                f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
         kinds = names.classes[name].kinds
         is_regression = "regression" in kinds and self._is_regression()
@@ -243,11 +246,11 @@ class PretrainedCheckpoint:
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values)
-        if "pooling" in values and self.class_names.pooling is not None:
-            values["pooling"] = self.class_names.pooling
-        values |= self.stored
-        settings = {name: values[name] for name in task.stored_settings() if name in values}
+        given = task.settings_in_config(self.values)
+        if "pooling" in given and self.class_names.pooling is not None:
+            given["pooling"] = self.class_names.pooling
+        given |= self.stored
+        settings = {name: given[name] for name in task.stored_settings() if name in given}
         for name, value in settings.items():
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
@@ -263,12 +266,12 @@ class PretrainedCheckpoint:
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
-        values = self.stored.get("static_vectors")
-        if values is None:
+        vectors_config = self.stored.get("static_vectors")
+        if vectors_config is None:
             return None
         source = f"{self.source}, under {MARK}: `static_vectors`"
-        check_object(values, source=source)
-        config = read_config(values, source=source)
+        check_object(vectors_config, source=source)
+        config = read_config(vectors_config, source=source)
         if config.num_hidden_states != 1:
             raise InputError(f"{source} describes an encoder that is not static.")
         return new_encoder(config)
@@ -317,18 +320,18 @@ def check_vocabulary(vocabulary, config, *, source):
         )
 
 
-def class_of(values):
+def class_of(config_json):
     """The class that a `config.json` names first; None if it names none."""
-    names = values.get("architectures")
+    names = config_json.get("architectures")
     return str(names[0]) if isinstance(names, list) and names else None
 
 
-def stored(values, *, source):
+def stored(config_json, *, source):
     """What our own key in a `config.json` contains, with settings under their present names."""
-    own = values.get(MARK, {})
-    if not isinstance(own, dict):
+    options = config_json.get(MARK, {})
+    if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")
-    return {_EARLIER_NAMES.get(name, name): value for name, value in own.items()}
+    return {_EARLIER_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def labels_to_config(labels):
@@ -339,14 +342,14 @@ def labels_to_config(labels):
     }
 
 
-def labels_from_config(values, *, source):
+def labels_from_config(config_json, *, source):
     """The labels of a `config.json` in order; LABEL_0, LABEL_1 … if it has no names.
 
     Raises InputError if `id2label` is not an object from 0, 1, 2 … to different labels.
     """
-    id2label = values.get("id2label")
+    id2label = config_json.get("id2label")
     if id2label is None:
-        count = values.get("num_labels", 2)  # the default of `transformers`
+        count = config_json.get("num_labels", 2)  # the default of `transformers`
         if type(count) is not int or not 1 <= count <= _MAX_LABELS:
             raise InputError(
                 f"{source}: num_labels is {count!r}. Expected a number from 1 to {_MAX_LABELS:,}."

@@ -104,14 +104,16 @@ def _task_in(config):
 def _configs(model):
     """The paths where a model's config may be; of a named model only the config is downloaded."""
     folder = Path(model)
-    if "://" in str(model) or folder.is_file():
-        from keras_bert.checkpoints import hub, loading
+    configs = [folder / "config.json", folder / "model" / "config.json"]
+    if any(path.exists() for path in configs):
+        return configs
+    from keras_bert.checkpoints import hub, loading
 
-        with contextlib.suppress(InputError):
-            if str(model).startswith(hub.SCHEME):
-                return [hub.config_of(model)]
-            folder = loading.local_folder(model)
-    return [folder / "config.json", folder / "model" / "config.json"]
+    with contextlib.suppress(InputError):
+        if str(model).startswith(hub.SCHEME):
+            return [hub.config_of(model)]
+        return [loading.local_folder(model) / "config.json"]
+    return configs
 
 
 def _json(path):

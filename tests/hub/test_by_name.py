@@ -137,8 +137,6 @@ def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatc
 def test_a_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert "pip install 'keras-bert-toolkit[hub]'" in refusal(NAME)
-    monkeypatch.setitem(sys.modules, "kagglehub", None)
-    assert "pip install 'keras-bert-toolkit[kaggle]'" in refusal("kaggle://a/b/c/d")
 
 
 def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
@@ -216,23 +214,6 @@ def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
     }
     assert kind_of("hf://somebody/tagger") == "tagger"
     assert kind_of("hf://somebody/none") == "classifier"  # told when the command runs
-
-
-@pytest.mark.slow
-def test_a_model_of_kaggle_lies_in_its_own_cache(cache, folder, monkeypatch, tmp_path):
-    pytest.importorskip("kagglehub")
-    monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
-    monkeypatch.setenv("KAGGLE_API_ENDPOINT", "http://127.0.0.1:9")
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    model = tmp_path / "kaggle" / "models" / "somebody" / "small" / "keras" / "tiny"
-    model.mkdir(parents=True)
-    shutil.copytree(folder, model / "1")
-    (model / "1.complete").touch()
-    assert same(kb.load("kaggle://somebody/small/keras/tiny/1")[0], folder)
-    assert "Kaggle cannot be reached" in refusal("kaggle://somebody/small/keras/tiny")
-    assert "Expected kaggle://owner/model/framework/variation" in refusal("kaggle://somebody/small")
 
 
 @pytest.mark.slow
