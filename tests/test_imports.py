@@ -37,7 +37,7 @@ RANKS = [
 WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
-    *("text.vocabulary", "text.hugging_face"),
+    *("text.vocabulary", "text.hugging_face", "text.tokenizer_json"),
     *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
@@ -267,7 +267,11 @@ def test_importing_the_package_and_parsing_a_command_line_load_nothing_heavy():
         "from keras_bert.cli.main import parse\n"
         "parse(['vocab', '--input', 'x', '--output', 'y', '--size', '9'])"
     )
-    assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy"}
+    assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy", "tokenizers"}
+
+
+def test_a_data_job_loads_tokenizers_only_to_write_a_file_of_theirs():
+    assert "tokenizers" not in loaded_after("import data_gen.pretraining_data")
 
 
 def test_a_public_name_is_the_same_whenever_it_is_asked_for():
