@@ -237,6 +237,8 @@ def read_foreign(source):
         raise InputError(
             f"{source} is a file. Expected the folder that contains the model's files."
         )
+    if not source.exists():
+        raise InputError(f"There is no file or folder {source}. Give the path of a model.")
     raise InputError(
         f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
         "(config.json), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
