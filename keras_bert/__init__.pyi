@@ -1541,8 +1541,7 @@ def push(
     Raises:
         InputError: the folder is not a model folder, or one of its files is a link to a file
             outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+            although `private` is asked for; or the hub cannot be reached.
     """
 
 def quickstart(

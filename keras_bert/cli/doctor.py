@@ -15,7 +15,6 @@ DISTRIBUTION = "keras-bert-toolkit"
 # What each extra of setup.cfg adds, except those for the development of this library.
 EXTRAS = {
     "dataflow": "runs the data jobs on Google Cloud Dataflow, with gs:// paths",
-    "hub": "models by name (hf://owner/name), and keras-bert push",
     "serve": "keras-bert serve and ask: a development server and its client",
     "keras-nlp": "converts from and to presets of keras-nlp (keras-hub)",
     "jax": "runs the models on KERAS_BACKEND=jax",

@@ -30,8 +30,7 @@ def push(**settings) -> str:
     Raises:
         InputError: the folder is not a model folder, or one of its files is a link to a file
             outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+            although `private` is asked for; or the hub cannot be reached.
     """
     settings = PushSettings.of(settings)
     repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")

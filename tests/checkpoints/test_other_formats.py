@@ -134,3 +134,8 @@ def test_a_folder_may_be_nested_deeper_than_pythons_stack(tmp_path):
         assert PurePosixPath("m", "config.json") in files and len(files) == 2
     finally:
         subprocess.run(["rm", "-r", tmp_path / "m"], check=True)  # pytest's own cannot
+
+
+def test_a_missing_input_of_a_conversion_is_said_to_be_missing(tmp_path):
+    with says(f"There is no file or folder {tmp_path / 'nowhere'}. Give the path of a model."):
+        convert(tmp_path / "nowhere", tmp_path / "out")

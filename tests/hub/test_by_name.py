@@ -134,11 +134,6 @@ def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatc
     assert "cannot be written (Permission denied). Set HF_HOME" in fails(errno.EACCES)
 
 
-def test_a_missing_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "pip install 'keras-bert-toolkit[hub]'" in refusal(NAME)
-
-
 def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
     torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
