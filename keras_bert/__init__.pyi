@@ -299,7 +299,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
     and where the task has these metrics `confusion.png` (how often each label was predicted for
-    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
+    each true one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
     (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
     metric by the number of examples), and for several choices of layers `layers.png`, with standard
     deviations over seeds.
@@ -406,52 +406,43 @@ def embed_to_file(
     *,
     text_column: str | None = ...,
     header: bool | None = ...,
-    layers: str = ...,
-    tokens: str | None = ...,
-    max_length: int | None = ...,
-    batch_size: int = ...,
     model: object,
     data: object,
+    layers: str = ...,
+    tokens: str = ...,
+    max_length: int | None = ...,
+    batch_size: int = ...,
     output: object,
-    task: str | None = ...,
     force: bool = ...,
     progress: bool = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, int]:
-    """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
+    """Embeds texts and writes the vectors to a Parquet file.
 
     The file appears complete or not at all, and memory does not grow with the number of texts. If
     it already exists and was made from the same files with the same settings, nothing is done. See
-    `ParquetFile` for its columns and `NpzFile` for its arrays.
+    `ParquetFile` for its columns.
 
     Args:
         text_column: the column (from 1) or key of the text (None: detected from names and content).
         header: whether the first line of a TSV names its columns (None: detected from the content).
+        model: a model folder, the output of a run, or hf://owner/name.
+        data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
             above it.
         tokens: what has a vector in addition to the whole text: words, as the mean of their subword
-            tokens or by the first one; subword tokens; or nothing (None: words-mean; with `task`,
-            subwords for a tagger and none for others).
+            tokens or by the first one; subword tokens; or nothing.
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
             overlapping windows (None: all positions of the model).
         batch_size: maximum number of sequences per batch.
-        model: a model folder, the output of a run, or hf://owner/name.
-        data: one text per line, TSV or JSON Lines, detected from the content; with `task`, its training
-            examples; - is standard input.
-        output: NAME.parquet or NAME.npz; the ending selects the format.
-        task: read the file as `finetune` reads its training examples for this task, and cut each text
-            at `max_length` (by default as there): the output is for its `features` (None: a file of
-            texts).
+        output: NAME.parquet.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the texts.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts. With
-    `task`, `data` is what `keras_bert.finetune` takes as `train`, and the settings by which that
-    task reads it take the place of `text_column` and `header`; the file is for the setting
-    `features` of `keras_bert.finetune`.
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
     Returns:
         A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
@@ -598,7 +589,6 @@ def finetune(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | PathLike[str] | None = ...,
@@ -610,7 +600,6 @@ def finetune(
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
-    features: str | PathLike[str] | None = ...,
     layers: str = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -670,8 +659,6 @@ def finetune(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         task: the task.
         model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
@@ -689,9 +676,6 @@ def finetune(
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
             for the head of a frozen encoder).
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        features: train the head alone, on the vectors of the training examples that `embed` wrote to
-            this file with the same `task`, model and `layers`; the dev examples are computed (None:
-            compute them).
         layers: the layers that the head reads: last, second-to-last, sum-last-4, concat-last-4, sum-
             all, mean-last-4, first, layer-K (first is the embedding layer), or a learned mix: mix-
             last-4, mix-all.
@@ -858,7 +842,6 @@ def glue(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
@@ -918,8 +901,6 @@ def glue(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
             (None: start from random weights).
@@ -1243,7 +1224,6 @@ def pretrain(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     data: str | PathLike[str] | Sequence[str | PathLike[str]],
     vocab: str | PathLike[str],
@@ -1260,7 +1240,6 @@ def pretrain(
     gradient_accumulation: int = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
-    bad_records: str = ...,
     objective: str | None = ...,
     window: int | None = ...,
     negatives: int | None = ...,
@@ -1314,8 +1293,6 @@ def pretrain(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         data: the folder written by keras-bert pretraining-data; several are phases of the run, one
             after another.
@@ -1345,9 +1322,6 @@ def pretrain(
             to fit into memory.
         eval_every: steps between evaluations (None: at every checkpoint).
         eval_batches: evaluate on this many batches of the eval split (None: on all of it).
-        bad_records: what to do with unreadable records: stop with an error that names file and record
-            (error), or read all records once at the start, leave the damaged ones out and count them
-            (skip).
         objective: the objective of the data folder; or on the sequences of any folder causal-lm, which
             predicts the next token, bidirectional-lm, which predicts the next and the previous token
             (ELMo), or skip-gram or cbow, which train static vectors (None: the data folder's own, or
@@ -1741,7 +1715,6 @@ def sweep(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | PathLike[str] | None = ...,
@@ -1753,7 +1726,6 @@ def sweep(
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
-    features: str | PathLike[str] | None = ...,
     layers: str | Sequence[str] = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -1810,8 +1782,6 @@ def sweep(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         task: the task.
         model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
@@ -1828,9 +1798,6 @@ def sweep(
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        features: train the head alone, on the vectors of the training examples that `embed` wrote to
-            this file with the same `task`, model and `layers`; the dev examples are computed (None:
-            compute them).
         layers: the layers to try, as those of finetune; with several, the default is one rate (5e-5, or
             1e-3 with a frozen encoder), batch size (32) and number of epochs (3).
         scalar_mix_l2: L2 regularization of a learned mix toward equal weights.

@@ -48,7 +48,7 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
-    ("tasks.task", "training.optimizers"),
+    ("tasks.task", "training.optimizers.optimizer"),
     ("tasks.task", "training.monitoring.progress"),
     ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
     ("tasks.classification.pooled_task", "tasks.classification.signatures"),
@@ -71,7 +71,7 @@ LATE_IMPORTS = {
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "tasks.pretraining.signatures"),
     ("tasks.pretraining.language_models", "inference.generate"),
-    ("tasks.pretraining.static_vectors", "training.optimizers"),
+    ("tasks.pretraining.static_vectors", "training.optimizers.optimizer"),
 }
 
 

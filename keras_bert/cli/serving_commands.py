@@ -131,7 +131,9 @@ def convert(settings, arguments):
     output, to = settings["output"], settings.get("to", "huggingface")
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     if to == "huggingface":
-        return f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.npz"
+        return (
+            f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.parquet"
+        )
     if to in VECTOR_FORMATS:
         return f"keras-bert nearest --model {shlex.quote(output)} --word WORD"
     if to == "google":
@@ -156,4 +158,4 @@ def push(settings, arguments):
     print(f"Pushed: {push(**settings)}")
     at = f"@{settings['revision']}" if "revision" in settings else ""
     name = settings["to"].removeprefix("hf://")
-    return f"keras-bert embed --model hf://{name}{at} --data FILE --output vectors.npz"
+    return f"keras-bert embed --model hf://{name}{at} --data FILE --output vectors.parquet"

@@ -1,20 +1,16 @@
-"""Reads the shards of a data folder record by record: for people, for checks, and for recovery.
+"""Reads the shards of a data folder record by record, for people and for checks.
 
 TensorFlow's own reader trusts the length in a record whose checksum is right, however large, and
-runs out of memory; here it is compared with the size of the file. After a damaged record it skips
-the rest of the file, intact records too.
+runs out of memory; here it is compared with the size of the file. A compressed shard that was cut
+is only a shorter one to it; here it is an error that names the record.
 """
 
 import contextlib
-import dataclasses
 import gzip
 import io
 import itertools
-import json
 import struct
 import zlib
-from collections import Counter
-from pathlib import Path
 from typing import NamedTuple
 
 import google_crc32c
@@ -22,14 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import new_folder, read_small, write_json
-from keras_bert.records.folder import SPLITS, DataFolder
+from keras_bert.records.folder import SPLITS
 
 _BATCH = 1024
 _BUFFER = 1 << 20
 _HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")  # length and checksum; of the data
 _MAX_COMPRESSION = 1032  # the highest factor of deflate
-_LEFT_OUT = "left_out.json"
 _AGAIN = "Make the data again with keras-bert pretraining-data --force."
 
 # An error of TensorFlow's contains the bytes of the record, which may not be text.
@@ -44,18 +38,14 @@ _TRAINING_ERRORS = (
 
 
 class Record(NamedTuple):
-    """A record of a file; `damage` is a phrase for what is wrong, or None."""
+    """A record of a file, or `damage`, a phrase for what is wrong with it."""
 
     content: bytes | None
-    damage: str | None
+    damage: str | None = None
 
 
 def read_records(shard, compression):
-    """Yields the `Record`s of a file, damaged ones included.
-
-    It ends after a record behind which the next cannot be found: its length is wrong, or the file
-    ends inside it, or is compressed and damaged there.
-    """
+    """Yields the `Record`s of a file; it ends after a damaged one."""
     with tf.io.gfile.GFile(shard, "rb") as file, contextlib.ExitStack() as opened:
         largest = file.size()
         data = opened.enter_context(io.BufferedReader(_Raw(file), _BUFFER))
@@ -71,7 +61,7 @@ def read_records(shard, compression):
             if record is None:
                 return
             yield record
-            if record.content is None:
+            if record.damage is not None:
                 return
 
 
@@ -107,8 +97,8 @@ def _next_record(data, largest):
     if len(footer) < _FOOTER.size:
         return Record(None, "the file ends inside it")
     if _FOOTER.unpack(footer)[0] != _masked_crc(content):
-        return Record(content, "its checksum is wrong")
-    return Record(content, None)
+        return Record(None, "its checksum is wrong")
+    return Record(content)
 
 
 def _read(data, length):
@@ -161,13 +151,12 @@ def read_examples(folder, shard):
     """
     first, records = 0, read_records(shard, folder.compression)
     while batch := list(itertools.islice(records, _BATCH)):
-        damaged = next((n for n, record in enumerate(batch) if record.damage is not None), None)
-        whole = [record.content for record in batch[:damaged]]
+        whole = [record.content for record in batch if record.damage is None]
         if whole:
             yield _examples_of(folder, whole, shard=shard, first=first)
-        if damaged is not None:
-            raise _unreadable(shard, first + damaged, batch[damaged].damage)
-        first += len(batch)
+        first += len(whole)
+        if batch[-1].damage is not None:
+            raise _unreadable(shard, first, batch[-1].damage)
 
 
 def _examples_of(folder, records, *, shard, first):
@@ -263,20 +252,20 @@ def _unpack_padded(shard, first, batch, folder):
         segment_lengths=np.stack([lengths - second, second], axis=1)[:, : 1 + has_pairs],
         next_sentence_labels=batch["next_sentence_labels"][:, 0] if has_pairs else None,
         predictions={
-            name: values
-            for name, values in batch.items()
+            name: numbers
+            for name, numbers in batch.items()
             if name.startswith(("masked_lm_", "span_"))
         },
         prediction_counts=counts,
     )
     position = np.arange(batch["input_mask"].shape[1])
     inside = position < lengths[:, None]
-    for name, values, expected in (
+    for name, stored, expected in (
         ("input_mask", batch["input_mask"], inside),
         ("segment_ids", batch["segment_ids"], inside & (position >= (lengths - second)[:, None])),
         ("masked_lm_weights", weights, np.arange(weights.shape[1]) < counts[:, None]),
     ):
-        examples.reject(values != expected, f"its {name} are not one run of 1, and 0 elsewhere")
+        examples.reject(stored != expected, f"its {name} are not one run of 1, and 0 elsewhere")
     return examples
 
 
@@ -286,8 +275,8 @@ def find_damage(folder, split):
     Returns the `InputError` of the first record that cannot be read, or of the first shard that has
     lost examples, or None.
     """
-    found = (damage_of(folder, shard, expected=count) for shard, count in _counted(folder, split))
-    return next((error for error in found if error is not None), None)
+    errors = (damage_of(folder, shard, expected=count) for shard, count in _counted(folder, split))
+    return next((error for error in errors if error is not None), None)
 
 
 def damage_of(folder, shard, *, expected=None):
@@ -335,109 +324,5 @@ def damage_is_named(folder):
     try:
         yield
     except _TRAINING_ERRORS as failed:
-        found = (find_damage(folder, split) for split in SPLITS)
-        error = next((error for error in found if error is not None), failed)
-        raise error from None
-
-
-class ReadableExamples(DataFolder):
-    """The examples of a `DataFolder` that can be read.
-
-    `left_out` maps the name of each damaged shard to the number of its records that are left out.
-    The `card` counts the examples that are left, and estimates their tokens.
-    """
-
-    def __init__(self, folder, recovery_folder, recovered):
-        self.left_out = {name: shard["left_out"] for name, shard in recovered.items()}
-        self._recovery_folder = recovery_folder
-        splits = {split: _recount(folder, split, recovered) for split in SPLITS}
-        super().__init__(path=folder.path, card=dataclasses.replace(folder.card, splits=splits))
-
-    def shards(self, split):
-        return [
-            str(self._recovery_folder / name) if (name := _name(shard)) in self.left_out else shard
-            for shard in super().shards(split)
-        ]
-
-
-def readable_examples(folder, recovery_folder):
-    """Returns the `ReadableExamples` of a `DataFolder`.
-
-    The intact records of damaged shards are written into the folder `recovery_folder`, once: a run
-    that resumes reads the same ones.
-
-    Raises `InputError` where a shard is missing, where a split that had examples has none left, and
-    for damage in a folder whose card does not have the number of examples per shard.
-    """
-    recovery_folder = Path(recovery_folder)
-    if not (recovery_folder / _LEFT_OUT).exists():
-        recovery_folder.parent.mkdir(exist_ok=True)
-        with new_folder(recovery_folder) as temporary:
-            write_json(temporary / _LEFT_OUT, dict(_recover(folder, temporary)))
-    recovered = json.loads(read_small(recovery_folder / _LEFT_OUT))
-    examples = ReadableExamples(folder, recovery_folder, recovered)
-    for split in SPLITS:
-        if folder.card.splits[split].instances and not examples.card.splits[split].instances:
-            raise InputError(f"No record of the {split} split of {folder.path} can be read.")
-    return examples
-
-
-def _recover(folder, recovery_folder):
-    """Writes the good records of damaged shards; yields (name, their numbers) per shard."""
-    for split in SPLITS:
-        for shard, count in _counted(folder, split):
-            damage = damage_of(folder, shard, expected=count)
-            if damage is None:
-                continue
-            if count is None:
-                raise damage
-            records = read_records(shard, folder.compression)
-            whole = [record.content for record in records if record.damage is None]
-            good = [
-                record
-                for begin in range(0, len(whole), _BATCH)
-                for record in _valid(whole[begin : begin + _BATCH], folder)
-            ]
-            path = str(recovery_folder / _name(shard))
-            with tf.io.TFRecordWriter(path, folder.compression) as writer:
-                for record in good:
-                    writer.write(record)
-            # "rows" is the key of runs that are there already.
-            yield _name(shard), {"rows": len(good), "left_out": count - len(good)}
-
-
-def _valid(records, folder):
-    """The records that are examples of a `DataFolder`, found by bisection."""
-    if not records:
-        return []
-    try:
-        _examples_of(folder, records, shard="", first=0)
-    except InputError:
-        if len(records) == 1:
-            return []
-        half = len(records) // 2
-        return [*_valid(records[:half], folder), *_valid(records[half:], folder)]
-    return records
-
-
-def _recount(folder, split, recovered):
-    """The `CardSplit` of what is left of a split."""
-    card = folder.card.splits[split]
-    names = [_name(shard) for shard in folder.shards(split)]
-    if not any(name in recovered for name in names):
-        return card
-    counts = [
-        recovered[name]["rows"] if name in recovered else count
-        for name, count in zip(names, card.shard_instances, strict=True)
-    ]
-    return dataclasses.replace(
-        card,
-        instances=sum(counts),
-        tokens=round(card.tokens * sum(counts) / card.instances),
-        shard_instances=tuple(counts),
-        counters=Counter({**card.counters, "bytes": 0}),  # 0: unknown
-    )
-
-
-def _name(shard):
-    return shard.rpartition("/")[2]
+        errors = (find_damage(folder, split) for split in SPLITS)
+        raise next((error for error in errors if error is not None), failed) from None

@@ -59,10 +59,6 @@ class Plan:
         """The step at the end of a log step, counted from 0."""
         return self._ends[record]
 
-    def first_step_of(self, record):
-        """The step at the beginning of a log step."""
-        return self._ends[record - 1] if record else 0
-
     def record_at(self, step):
         """The log step that begins at a step, which is the number of those before it."""
         return bisect.bisect_right(self._ends, step)

@@ -156,7 +156,7 @@ def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to)
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
     change_config(folder, lambda values: {**values, **EXTRA})
     (tmp_path / "texts.txt").write_text("a b\n")
-    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.npz")
+    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.parquet")
     command = ["embed", "--model", str(folder), "--data", data, "--output", output]
     assert main(command) == 0
     said = capsys.readouterr().err

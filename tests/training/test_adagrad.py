@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 import torch
 
-from keras_bert.training.optimizers import with_gradient_norm
+from keras_bert.training.optimizers.gradients import with_gradient_norm
 from keras_bert.training.optimizers.update_rules import Adagrad
 
 V, D, STEPS = 9, 4, 5
