@@ -43,7 +43,7 @@ class PretrainedCheckpoint:
 
     Attributes:
         folder: the path.
-        values: the dictionary of `config.json`.
+        config_json: the dictionary of `config.json`.
         class_name: the class of `transformers` that `config.json` names first, or None.
         config: an `EncoderConfig`.
         encoder_class: the encoder of that config.
@@ -75,15 +75,15 @@ class PretrainedCheckpoint:
                     "folder or the checkpoint that it was exported from."
                 )
             raise InputError(message)
-        self.values = read_json(path)
-        config = read_config(self.values, source=self.source)
+        self.config_json = read_json(path)
+        config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.config = self.encoder_class.completed_config(
-            config, given=self.values, tensors=self._tensors.shapes
+            config, given=self.config_json, tensors=self._tensors.shapes
         )
         self.names = self.encoder_class.tensor_names(self.config)
-        self.class_name = class_of(self.values)
+        self.class_name = class_of(self.config_json)
         if self.class_name in self.names.foreign_classes:
             raise InputError(
                 f"{path} has the model type {config.model_type!r} but names the class "
@@ -170,7 +170,7 @@ class PretrainedCheckpoint:
         Only a task with a language-model head needs them.
         """
         output = self.names.output_embedding
-        untied = self.values.get("tie_word_embeddings") is False
+        untied = self.config_json.get("tie_word_embeddings") is False
         if output and untied and not any(name in self.shapes for name in output):
             raise InputError(
                 f"{self.source} contains tie_word_embeddings: false, but the folder has no output "
@@ -191,7 +191,7 @@ class PretrainedCheckpoint:
     @functools.cached_property
     def stored(self):
         """What `config.json` contains under this library's own key."""
-        return stored(self.values, source=self.source)
+        return stored(self.config_json, source=self.source)
 
     @property
     def holds_task(self):
@@ -234,7 +234,7 @@ class PretrainedCheckpoint:
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""
         count = len(self.labels())
-        if count > 1 and self.values.get("problem_type") == "regression":
+        if count > 1 and self.config_json.get("problem_type") == "regression":
             raise InputError(
                 f"{self.source} describes a regression to {count} numbers. Only one is supported."
             )
@@ -242,11 +242,11 @@ class PretrainedCheckpoint:
 
     def labels(self):
         """The labels of the task in the folder, in order."""
-        return labels_from_config(self.values, source=self.source)
+        return labels_from_config(self.config_json, source=self.source)
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        given = task.settings_in_config(self.values)
+        given = task.settings_in_config(self.config_json)
         if "pooling" in given and self.class_names.pooling is not None:
             given["pooling"] = self.class_names.pooling
         given |= self.stored

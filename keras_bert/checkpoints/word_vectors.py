@@ -77,7 +77,7 @@ class WordVectorFile:
     def __init__(self, path):
         self.path = Path(path)
         check_regular(self.path)
-        with self._reading() as file:
+        with self._open() as file:
             beginning = file.read(_BEGINNING)
         header = _HEADER.match(beginning)
         if header is not None:
@@ -102,7 +102,7 @@ class WordVectorFile:
         Raises InputError, which names the line, or in a binary file the number of the vector.
         """
         is_binary = self.format == "word2vec-binary"
-        with self._reading() as file:
+        with self._open() as file:
             file.read(self._begin)
             num_words = 0
             for words, vectors in self._binary(file) if is_binary else self._text(file):
@@ -120,7 +120,7 @@ class WordVectorFile:
         if self.count is not None:
             return self.count
         lines, last = 0, b"\n"
-        with self._reading() as file:
+        with self._open() as file:
             while some := file.read(_BYTES):
                 lines, last = lines + some.count(b"\n"), some
         return lines + (not last.endswith(b"\n"))
@@ -205,7 +205,7 @@ class WordVectorFile:
 
     def _check_length(self):
         """Raises an error, before anything is read, if there cannot be so many vectors."""
-        with self._reading() as file:
+        with self._open() as file:
             if isinstance(file, gzip.GzipFile):
                 return  # its length is not known
             length = file.seek(0, io.SEEK_END)
@@ -228,7 +228,7 @@ class WordVectorFile:
         )
 
     @contextlib.contextmanager
-    def _reading(self):
+    def _open(self):
         try:
             with _opened(self.path) as file:
                 yield file

@@ -22,7 +22,7 @@ def kind_to_train(argv):
             return glue_task(glue).kind
     if kind is None:
         kind = _at(_json(value_of(argv, "--settings")), "settings", "task")
-    return _known(kind)
+    return _supported(kind)
 
 
 def kind_of(model):
@@ -30,7 +30,7 @@ def kind_of(model):
 
     The default type if there is none: what is wrong with a folder is reported by the command.
     """
-    return _known(next(filter(None, map(_task_in, _configs(model))), None))
+    return _supported(next(filter(None, map(_task_in, _configs(model))), None))
 
 
 def kind_of_model(argv):
@@ -90,7 +90,7 @@ def resolve_glue(arguments):
     arguments.glue = task.name
 
 
-def _known(kind):
+def _supported(kind):
     try:
         return kind_named(kind)
     except InputError:  # reported by the command

@@ -54,7 +54,7 @@ def push(**settings) -> str:
     text = (
         read_small(card).decode("utf-8", errors="replace")
         if card.is_file()
-        else model_card.model_card(checkpoint.values, name=repo.partition("/")[2])
+        else model_card.model_card(checkpoint.config_json, name=repo.partition("/")[2])
     )
     files = {name: str(folder / name) for name in names}
     files[model_card.FILE] = text.replace(model_card.NAME, repo).encode()

@@ -73,8 +73,7 @@ def test_a_revision_is_a_branch_or_a_commit(published, folder, tmp_path):
         name: (find_model_folder(name) / "vocab.txt").read_text()
         for name in (NAME, f"{NAME}@v2", f"{NAME}@{find_model_folder(f'{NAME}@v2').name}")
     }
-    found = ["bus" in text for text in vocabularies.values()]
-    assert found == [False, True, True]
+    assert ["bus" in text for text in vocabularies.values()] == [False, True, True]
 
 
 def test_the_same_checks_as_for_a_folder(published, folder, tmp_path):
@@ -218,8 +217,8 @@ def test_a_preset_of_keras_hub_is_converted_once(hub, folder, tmp_path):
 
     convert(str(folder), str(tmp_path / "preset"), to="keras-nlp")
     hub.add("somebody/preset", tmp_path / "preset")
-    found = find_model_folder("hf://somebody/preset")
+    converted = find_model_folder("hf://somebody/preset")
     assert same(kb.load("hf://somebody/preset")[0], folder)
-    written = (found / "model.safetensors").stat().st_mtime_ns
-    assert find_model_folder("hf://somebody/preset") == found
-    assert (found / "model.safetensors").stat().st_mtime_ns == written
+    written = (converted / "model.safetensors").stat().st_mtime_ns
+    assert find_model_folder("hf://somebody/preset") == converted
+    assert (converted / "model.safetensors").stat().st_mtime_ns == written
