@@ -169,9 +169,10 @@ def ask(
 ) -> Iterator[dict[str, Any]]:
     """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
-    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
-    that length, without the padding to the other examples in the batch, and `lengths` is left out.
+    The server is TensorFlow Serving (REST or gRPC) or `keras_bert.serve` (REST). A prediction has
+    the outputs of the model's signature. If one of them is `lengths`, the number of words or spans,
+    lists are cut to that length, without the padding to the other examples in the batch, and
+    `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -232,8 +233,8 @@ def diagnose() -> dict[str, Any]:
     """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
-        what to fix.
+        A dictionary: `sections`, title -> list of (name, value), `problems`, sentences that say
+        what to fix, and `notes`, sentences about what may surprise in a program of one's own.
     """
 
 def draw_attention(
@@ -1609,7 +1610,6 @@ def serve(
     host: str = ...,
     allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
-    grpc_port: int = ...,
     attention: str | PathLike[str] | None = ...,
     max_body: int = ...,
     max_batch: int = ...,
@@ -1618,7 +1618,7 @@ def serve(
     poll: float = ...,
     report: Callable[[str], None] = ...,
 ) -> None:
-    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
+    """Serves exported models over REST, with a page to try them, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving
     takes the same folders and answers the same requests.
@@ -1626,14 +1626,14 @@ def serve(
     Args:
         models: an exported model, or a folder of several; each has the name of its folder.
         host: the address to listen on; 0.0.0.0 is all addresses of this machine.
-        allowed_hosts: more host names of this server, such as a proxy's; HTTP requests with any other
-            host name are rejected (None: localhost and `host`).
+        allowed_hosts: more host names of this server, such as a proxy's; requests with any other host
+            name are rejected; *.NAME means all names under NAME, * means any (None: localhost and
+            `host`).
         rest_port: the port of REST and the page; 0 for a free one.
-        grpc_port: the port of gRPC; 0 for a free one.
         attention: a model folder, not exported, whose attention the page shows (None: no attention).
         max_body: largest size of a request.
-        max_batch: most examples in a request, and in a batch of requests.
-        max_requests: most requests at a time.
+        max_batch: most examples in a request.
+        max_requests: most connections, and requests, at a time.
         timeout: seconds for a request to arrive, to be computed, and for its response to be read.
         poll: seconds between checks for new version folders.
         report: a function that is called with each line of the server's log.

@@ -47,6 +47,8 @@ def doctor(settings, arguments):
             print(f"  {name:<{width}}  {value}")
     for problem in diagnosis["problems"]:
         print(problem)
+    for note in diagnosis["notes"]:
+        print(f"Note: {note}")
     if diagnosis["problems"]:
         sys.exit(1)
     print("No problems found.")
@@ -57,8 +59,8 @@ def diagnose() -> dict[str, Any]:
     """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
-        what to fix.
+        A dictionary: `sections`, title -> list of (name, value), `problems`, sentences that say
+        what to fix, and `notes`, sentences about what may surprise in a program of one's own.
     """
     requirements = _requirements()
     problems = [*_version_problems(requirements), *_name_problem()]
@@ -75,6 +77,7 @@ def diagnose() -> dict[str, Any]:
             "Caches": list(_caches()),
         },
         "problems": problems,
+        "notes": list(_notes()),
     }
 
 
@@ -140,6 +143,15 @@ def _name_problem():
             "The distribution keras-bert, an unrelated and older library, has the same import "
             "name: pip uninstall keras-bert, then pip install --force-reinstall --no-deps "
             f"{DISTRIBUTION}."
+        )
+
+
+def _notes():
+    if util.find_spec("triton") is not None:
+        yield (
+            "Triton, which came with torch, crashes in a process that has loaded TensorFlow before "
+            "it. A program that uses keras_bert and a model class of transformers or "
+            "sentence-transformers needs `import triton` as its first line."
         )
 
 

@@ -62,7 +62,7 @@ def _sample_call(version):
     settings=ServeSettings,
 )
 def serve(settings, arguments):
-    """Serve exported models over TensorFlow Serving's REST and gRPC, for development.
+    """Serve exported models over TensorFlow Serving's REST, for development.
 
     keras-bert serve --models savedmodels/spam
     keras-bert serve --models savedmodels --attention runs/pretrain --rest-port 8080
@@ -85,7 +85,7 @@ def ask(settings, arguments):
     keras-bert ask grpc://127.0.0.1:8500 --model qa --data questions.jsonl
     keras-bert ask http://127.0.0.1:8501 --model spam --metadata
 
-    The server is TensorFlow Serving or keras-bert serve.
+    The server is TensorFlow Serving, or keras-bert serve, which speaks REST only.
     """
     import json
 
@@ -124,7 +124,7 @@ def convert(settings, arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         done = convert(**settings, report=report)
-    notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    notes = [str(note.message) for note in caught if issubclass(note.category, UserWarning)]
     notes += [f"{name} is not part of that format and was left out." for name in done["left_out"]]
     for note in dict.fromkeys(notes):
         print(f"Note: {note}")

@@ -17,6 +17,7 @@ from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
 from tests.messages import says
+from tests.peers import transformers
 
 
 def change_tensors(folder, change):
@@ -363,8 +364,8 @@ def test_a_heads_gamma_and_beta(pretrainer_folder):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.peers
 def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
     config = transformers.T5Config(
         d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=15
     )

@@ -93,7 +93,7 @@ def test_files_that_cannot_be_read_are_skipped(tmp_path, monkeypatch, capsys):
 def test_the_doctor_lists_every_extra_and_how_to_install_it(monkeypatch, capsys):
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
-    extras = set(setup["options.extras_require"]) - {"test", "benchmarks"}
+    extras = set(setup["options.extras_require"]) - {"test", "peers", "benchmarks"}
     assert set(doctor.EXTRAS) == extras
     needed = [("tensorflow>=2.21,<2.22", None), ("matplotlib>=3.10", "pictures")]
     needed = [(Requirement(text), extra) for text, extra in needed]

@@ -12,6 +12,7 @@ import pytest
 import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
+from tests.peers import torch
 
 NAME = "hf://somebody/small"
 
@@ -133,8 +134,8 @@ def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatc
     assert "cannot be written (Permission denied). Set HF_HOME" in fails(errno.EACCES)
 
 
+@pytest.mark.peers
 def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
-    torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
 
     old = shutil.copytree(folder, tmp_path / "old")
@@ -174,12 +175,13 @@ def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
     assert "(its device is meta)" in refusal(saved(lambda tensor: tensor.to("meta")))
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("version", ["2.5.1+cu121", "1.13.1", None])
 def test_a_torch_whose_loader_is_not_safe_opens_nothing(
     hub, folder, tmp_path, monkeypatch, version
 ):
     """Up to 2.5.1 `torch.load(weights_only=True)` can run code (CVE-2025-32434)."""
-    torch = pytest.importorskip("torch")
+    TorchVersion = torch.torch_version.TorchVersion
     from safetensors.torch import load_file
 
     old = shutil.copytree(folder, tmp_path / "old")
@@ -187,17 +189,25 @@ def test_a_torch_whose_loader_is_not_safe_opens_nothing(
     (old / "model.safetensors").unlink()
     hub.add("somebody/old", old)
     for current in ("2.6.0+cpu", "2.10.0"):
-        monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(current))
+        monkeypatch.setattr("torch.__version__", TorchVersion(current))
         assert same(kb.load(old)[0], folder)
     if version is None:
         monkeypatch.setitem(sys.modules, "torch", None)
     else:
-        monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
-        monkeypatch.setattr(torch, "load", None)
+        monkeypatch.setattr("torch.__version__", TorchVersion(version))
+        monkeypatch.setattr("torch.load", None)
     for name in (old, "hf://somebody/old"):
         said = refusal(name)
         assert "torch>=2.6" in said and (version or "pip install") in said
     assert "pytorch_model.bin" not in hub.fetched()
+
+
+def test_weights_of_torch_without_torch(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    old = shutil.copytree(folder, tmp_path / "old")
+    (old / "model.safetensors").unlink()
+    (old / "pytorch_model.bin").write_bytes(b"PK")
+    assert "pip install 'torch>=2.6'" in refusal(old)
 
 
 def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):

@@ -21,6 +21,7 @@ from keras_bert.text.vocabulary import (
 )
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
+from tests.peers import transformers
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 LETTERS = 11  # of the textbook's corpus, the end-of-word mark among them
@@ -205,8 +206,8 @@ def test_the_hash_tells_merges_apart(textbook):
     assert textbook.sha256 != WordPieceVocabulary(textbook.tokens).sha256
 
 
+@pytest.mark.peers
 def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_data, tmp_path):
-    transformers = pytest.importorskip("transformers")
     lines = (shared_data / "books" / "moby_dick_or_the_whale.txt").read_text(encoding="utf-8")
     texts = [line for line in lines.split("\n")[:3000] if line]
     texts += ["", "Straße, naïve — “quoted” (50%) don't 東京 ①", "a‗b ‗ $5.00", "zzyzx\u00adq\tx"]
