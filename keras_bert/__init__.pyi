@@ -209,9 +209,9 @@ def convert(
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:
-        input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
-            preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt),
-            hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec).
+        input: a Hugging Face folder, a Google checkpoint (its folder or prefix), a keras-nlp preset, an
+            ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), hf://owner/name, or a
+            file of word vectors (word2vec, GloVe, fastText's .vec).
         output: the folder to write, or the file of word vectors.
         to: the format to write; every command here reads huggingface, keras-nlp and allennlp contain
             the encoder only, and word2vec (also fastText's .vec), word2vec-binary and glove are files
@@ -662,9 +662,8 @@ def finetune(
             process).
         force: start over: delete what this command left in the output before.
         task: the task.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
@@ -904,9 +903,8 @@ def glue(
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
         force: start over: delete what this command left in the output before.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
@@ -1048,9 +1046,9 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
-            of a run, which contains such a folder. Or a name,
-            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
+            of a run, which contains such a folder. Or a name, `hf://owner/name[@revision]`, the
+            folder of a Google checkpoint, of a keras-hub preset or of AllenNLP's ELMo, or a file of
+            word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
@@ -1068,7 +1066,7 @@ def load_task(folder: str | PathLike[str]) -> Task:
     """Loads the task in a folder, with its head; `config.json` names its kind.
 
     Args:
-        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
+        folder: a model folder, the output of a run or a name, as `load` takes them.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -1518,8 +1516,7 @@ def push(
     Raises:
         InputError: the folder is not a model folder, or one of its files is a link to a file
             outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+            although `private` is asked for; or the hub cannot be reached.
     """
 
 def quickstart(
@@ -1787,9 +1784,8 @@ def sweep(
             process).
         force: start over: delete what this command left in the output before.
         task: the task.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a

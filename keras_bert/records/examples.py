@@ -1,19 +1,14 @@
-"""Reads the shards of a data folder record by record, for people and for checks.
+"""Reads the shards of a data folder in order, for people and for checks.
 
-TensorFlow's own reader trusts the length in a record whose checksum is right, however large, and
-runs out of memory; here it is compared with the size of the file. A compressed shard that was cut
-is only a shorter one to it; here it is an error that names the record.
+TensorFlow's reader does it, as in training, and this module names the record that it cannot read.
 """
 
 import contextlib
-import gzip
-import io
-import itertools
+import mmap
+import os
 import struct
-import zlib
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 import tensorflow as tf
 
@@ -21,9 +16,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.records.folder import SPLITS
 
 _BATCH = 1024
-_BUFFER = 1 << 20
-_HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")  # length and checksum; of the data
-_MAX_COMPRESSION = 1032  # the highest factor of deflate
+# A record of a TFRecord file: 8 bytes of length, a checksum, the record, a checksum.
+_LENGTH, _AROUND_RECORD = struct.Struct("<Q"), 8 + 4 + 4
 _AGAIN = "Make the data again with keras-bert pretraining-data --force."
 
 # An error of TensorFlow's contains the bytes of the record, which may not be text.
@@ -37,85 +31,47 @@ _TRAINING_ERRORS = (
 )
 
 
-class Record(NamedTuple):
-    """A record of a file, or `damage`, a phrase for what is wrong with it."""
-
-    content: bytes | None
-    damage: str | None = None
-
-
 def read_records(shard, compression):
-    """Yields the `Record`s of a file; it ends after a damaged one."""
-    with tf.io.gfile.GFile(shard, "rb") as file, contextlib.ExitStack() as opened:
-        largest = file.size()
-        data = opened.enter_context(io.BufferedReader(_Raw(file), _BUFFER))
-        if compression:
-            largest *= _MAX_COMPRESSION
-            data = opened.enter_context(gzip.GzipFile(fileobj=data))
-        while True:
-            try:
-                record = _next_record(data, largest)
-            except (EOFError, gzip.BadGzipFile, zlib.error):
-                yield Record(None, "the compressed file is damaged there")
-                return
-            if record is None:
-                return
-            yield record
-            if record.damage is not None:
-                return
+    """Yields the records of a file in batches, string (R,).
+
+    Raises `InputError` with the number of the first record that cannot be read, after those before
+    it.
+    """
+    inside, is_whole = (-1, True) if compression else _records_inside(shard)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # destroying an iterator would wait for its thread
+    records = tf.data.TFRecordDataset(shard, compression).take(inside).with_options(options)
+    count = 0
+    try:
+        for batch in records.batch(_BATCH):
+            yield batch
+            count += len(batch)
+        if is_whole:
+            return
+    except tf.errors.DataLossError:
+        # What was read of the last batch is lost. After a damaged record there is no other.
+        for batch in records.skip(count).ignore_errors().batch(_BATCH):
+            yield batch
+            count += len(batch)
+    raise _unreadable(shard, count, "the file is damaged or cut there")
 
 
-class _Raw(io.RawIOBase):
-    """A `GFile` for `io.BufferedReader`."""
+def _records_inside(shard):
+    """-> (how many records are inside a file by their lengths, whether they are all of it).
 
-    def __init__(self, file):
-        super().__init__()
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _next_record(data, largest):
-    """The next `Record` of a file; None at its end."""
-    header = data.read(_HEADER.size)
-    if not header:
-        return None
-    if len(header) < _HEADER.size:
-        return Record(None, "the file ends inside it")
-    length, check = _HEADER.unpack(header)
-    if check != _masked_crc(header[:8]):
-        return Record(None, "its checksum is wrong")
-    if length > largest:
-        return Record(None, f"its length is {length} bytes, more than the file has")
-    content, footer = _read(data, length), data.read(_FOOTER.size)
-    if len(footer) < _FOOTER.size:
-        return Record(None, "the file ends inside it")
-    if _FOOTER.unpack(footer)[0] != _masked_crc(content):
-        return Record(None, "its checksum is wrong")
-    return Record(content)
-
-
-def _read(data, length):
-    """Up to `length` bytes; memory is not allocated for more than there are."""
-    if length <= _BUFFER:
-        return data.read(length)
-    parts = []
-    while length and (part := data.read(min(length, _BUFFER))):
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
-
-
-def _masked_crc(data):
-    """The checksum of TFRecord files: a CRC-32C, rotated, plus a constant."""
-    crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    TensorFlow's reader asks for memory for any length whose checksum is right, and where there is
+    not as much it ends the process. So it reads only these, where the file is a local one.
+    """
+    if not os.path.isfile(shard):
+        return -1, True
+    count, end, size = 0, 0, os.path.getsize(shard)
+    if not size:  # an empty file has no map
+        return 0, True
+    with open(shard, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        while end <= size - _AROUND_RECORD:
+            end += _LENGTH.unpack_from(data, end)[0] + _AROUND_RECORD
+            count += 1
+    return count - (end > size), end == size
 
 
 class ShardExamples(NamedTuple):
@@ -149,25 +105,21 @@ def read_examples(folder, shard):
     Raises `InputError` with the number of the record where the file is damaged, or a record is not
     of the folder's spec, or has ids, lengths or positions that are out of range.
     """
-    first, records = 0, read_records(shard, folder.compression)
-    while batch := list(itertools.islice(records, _BATCH)):
-        whole = [record.content for record in batch if record.damage is None]
-        if whole:
-            yield _examples_of(folder, whole, shard=shard, first=first)
-        first += len(whole)
-        if batch[-1].damage is not None:
-            raise _unreadable(shard, first, batch[-1].damage)
+    first = 0
+    for records in read_records(shard, folder.compression):
+        yield _examples_of(folder, records, shard=shard, first=first)
+        first += len(records)
 
 
 def _examples_of(folder, records, *, shard, first):
-    """The `ShardExamples` of some records (bytes); raises as `read_examples`."""
+    """The `ShardExamples` of records, string (R,); raises as `read_examples`."""
     unpack = _unpack_padded if folder.spec.kind == "padded" else _unpack_compact
     try:
-        parsed = folder.spec.parse(tf.constant(records))
+        parsed = folder.spec.parse(records)
     except _PARSING_ERRORS:
         for number, record in enumerate(records):
             try:
-                folder.spec.parse(tf.constant([record]))
+                folder.spec.parse(record[None])
             except _PARSING_ERRORS:
                 problem = "it is not an example as the dataset card describes them"
                 raise _unreadable(shard, first + number, problem) from None

@@ -414,8 +414,7 @@ class LabelledRunSettings(RunSettings):
     task: str = setting("classifier", help="the task", unit="TASK")
     model: str | None = setting(
         None,
-        help="the model to start from: a folder, the output of a run, hf://owner/name[@revision], "
-        "kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz)",
+        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,

@@ -233,7 +233,7 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         ),
         (
             lambda folder: (folder / "config.json").rename(folder / "bert_config.json"),
-            "Convert this Google checkpoint with keras-bert convert",
+            "should contain one TensorFlow checkpoint (bert_model.ckpt.index). Found: none.",
         ),
     ],
 )
@@ -451,5 +451,5 @@ def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
 def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with says("must be a folder, a name or an archive. Received: an"):
+        with says("must be a folder, a name (hf://owner/name) or a file of...Received: an"):
             opened(given)

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
@@ -188,7 +189,6 @@ def test_a_folder_keeps_everything(textbook, tmp_path):
 
 def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
     """Python's lower case, and so the original BERT's, has ς at the end of a word."""
-    tokenizers = pytest.importorskip("tokenizers")
     letters = [token for letter in "αοδσς.'" for token in (letter, letter + END_OF_WORD)]
     merges = [(letter, END_OF_WORD) for letter in "αοδσς.'"]
     vocabulary = BpeVocabulary([*SPECIAL_TOKENS, END_OF_WORD, *letters], merges)

@@ -10,6 +10,7 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
 from keras_bert.text import ByteLevelVocabulary, GptVocabulary, Tokenizer
 from keras_bert.text.bpe import byte_level_words
@@ -19,8 +20,6 @@ from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
 from tests.messages import says
 from tests.peers import transformers
-
-tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED against transformers")
 
 NAMES = ("gpt2", "roberta", "openai-gpt")
 CLASSES = {
