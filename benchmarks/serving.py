@@ -18,8 +18,8 @@ and their biases, one after another in a function of TensorFlow, and nothing els
 that is made of TensorFlow's products can be faster than. In bfloat16 ours, and these, are told that
 weights stay what they are (`TF_ONEDNN_ASSUME_FROZEN_WEIGHTS`), as `keras-bert serve` has it.
 
-The soak asks a MiniLM-sized model at the highest rate that it holds, over REST and gRPC: short and
-long texts, batches, and requests that are wrong. An answer that is not the right one, or memory
+The soak asks a MiniLM-sized model at the highest rate that it holds, over REST: short and long
+texts, batches, and requests that are wrong. An answer that is not the right one, or memory
 that goes on growing, ends it with 1.
 """
 
@@ -81,9 +81,9 @@ def main():
 def prepare(size, minilm, folder, *, precisions, peers):
     """Writes what each contender loads; in a process of its own, whose memory ends with it."""
     code = "import serving, sys; serving.write(*map(eval, sys.argv[1:]))"
-    values = (size, str(minilm), str(folder), tuple(precisions), tuple(peers))
+    arguments = (size, str(minilm), str(folder), tuple(precisions), tuple(peers))
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *map(repr, values)],
+        [sys.executable, "-W", "ignore", "-c", code, *map(repr, arguments)],
         cwd=Path(__file__).parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,

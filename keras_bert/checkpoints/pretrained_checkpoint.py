@@ -45,7 +45,7 @@ class PretrainedCheckpoint:
     Attributes:
         folder: the path.
         name: its name in messages.
-        values: the dictionary of `config.json`.
+        config_json: the dictionary of `config.json`.
         class_name: the class of `transformers` that `config.json` names first, or None.
         config: an `EncoderConfig`.
         encoder_class: the encoder of that config.
@@ -73,21 +73,24 @@ class PretrainedCheckpoint:
         self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
-            if (self.folder / "bert_config.json").exists():
-                message += " Convert this Google checkpoint with keras-bert convert."
+            if (self.folder / "saved_model.pb").exists():
+                message += (
+                    " It contains a SavedModel, which lacks the sizes of its encoder. Use the "
+                    "folder or the checkpoint that it was exported from."
+                )
             raise InputError(message)
-        self.values = read_json(path)
-        config = read_config(self.values, source=self.source)
+        self.config_json = read_json(path)
+        config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
         self.config = self.encoder_class.completed_config(
-            config, given=self.values, tensors=self._tensors.shapes
+            config, given=self.config_json, tensors=self._tensors.shapes
         )
         if self.config != config:
             self.names = self.encoder_class.tensor_names(self.config)
-        self.class_name = class_of(self.values)
+        self.class_name = class_of(self.config_json)
         if self.class_name in self.names.foreign_classes:
             raise InputError(
                 f"{path} has the model type {config.model_type!r} but names the class "
@@ -106,7 +109,8 @@ class PretrainedCheckpoint:
 
         PyTorch's DataParallel writes `module.`, other programs `model.` or `0.auto_model.`.
         """
-        expected = {line.theirs for line in self.names.table()}
+        # Not those of the layers, of which a config may claim any number.
+        expected = {line.theirs for line in self.names.encoder if "{i}" not in line.theirs}
         shapes = self._tensors.shapes
         if any(self.names.plain(name) in expected for name in shapes):
             return
@@ -200,7 +204,7 @@ class PretrainedCheckpoint:
         Only a task with a language-model head needs them.
         """
         output = self.names.output_embedding
-        untied = self.values.get("tie_word_embeddings") is False
+        untied = self.config_json.get("tie_word_embeddings") is False
         if output and untied and not any(name in self.shapes for name in output):
             raise InputError(
                 f"{self.source} contains tie_word_embeddings: false, but the folder has no output "
@@ -221,7 +225,7 @@ class PretrainedCheckpoint:
     @functools.cached_property
     def stored(self):
         """What `config.json` contains under this library's own key."""
-        return stored(self.values, source=self.source)
+        return stored(self.config_json, source=self.source)
 
     @property
     def holds_task(self):
@@ -236,11 +240,11 @@ class PretrainedCheckpoint:
         InputError if `config.json` names no class, or one without a task.
         """
         name, names, source = self.class_name, self.names, self.source
-        known = ", ".join(names.classes) or "none"
+        supported = ", ".join(names.classes) or "none"
         if name is None:
             raise InputError(
                 f"{source} does not name its class: `architectures` should be a list with one of "
-                f"{known}."
+                f"{supported}."
             )
         if "task" in self.stored:
             try:
@@ -255,7 +259,7 @@ class PretrainedCheckpoint:
             )
         if name not in names.classes:
             raise InputError(
-                f"{source} describes a {name}, which is not supported. Supported: {known}."
+                f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
         kinds = names.classes[name].kinds
         is_regression = "regression" in kinds and self._is_regression()
@@ -264,7 +268,7 @@ class PretrainedCheckpoint:
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""
         count = len(self.labels())
-        if count > 1 and self.values.get("problem_type") == "regression":
+        if count > 1 and self.config_json.get("problem_type") == "regression":
             raise InputError(
                 f"{self.source} describes a regression to {count} numbers. Only one is supported."
             )
@@ -272,15 +276,15 @@ class PretrainedCheckpoint:
 
     def labels(self):
         """The labels of the task in the folder, in order."""
-        return labels_from_config(self.values, source=self.source)
+        return labels_from_config(self.config_json, source=self.source)
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values)
-        if "pooling" in values and self.class_names.pooling is not None:
-            values["pooling"] = self.class_names.pooling
-        values |= self.stored
-        settings = {name: values[name] for name in task.stored_settings() if name in values}
+        given = task.settings_in_config(self.config_json)
+        if "pooling" in given and self.class_names.pooling is not None:
+            given["pooling"] = self.class_names.pooling
+        given |= self.stored
+        settings = {name: given[name] for name in task.stored_settings() if name in given}
         for name, value in settings.items():
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
@@ -296,12 +300,12 @@ class PretrainedCheckpoint:
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
-        values = self.stored.get("static_vectors")
-        if values is None:
+        vectors_config = self.stored.get("static_vectors")
+        if vectors_config is None:
             return None
         source = f"{self.source}, under {MARK}: `static_vectors`"
-        check_object(values, source=source)
-        config = read_config(values, source=source)
+        check_object(vectors_config, source=source)
+        config = read_config(vectors_config, source=source)
         if config.num_hidden_states != 1:
             raise InputError(f"{source} describes an encoder that is not static.")
         return new_encoder(config)
@@ -350,18 +354,18 @@ def check_vocabulary(vocabulary, config, *, source):
         )
 
 
-def class_of(values):
+def class_of(config_json):
     """The class that a `config.json` names first; None if it names none."""
-    names = values.get("architectures")
+    names = config_json.get("architectures")
     return str(names[0]) if isinstance(names, list) and names else None
 
 
-def stored(values, *, source):
+def stored(config_json, *, source):
     """What our own key in a `config.json` contains, with settings under their present names."""
-    own = values.get(MARK, {})
-    if not isinstance(own, dict):
+    options = config_json.get(MARK, {})
+    if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")
-    return {_EARLIER_NAMES.get(name, name): value for name, value in own.items()}
+    return {_EARLIER_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def labels_to_config(labels):
@@ -372,14 +376,14 @@ def labels_to_config(labels):
     }
 
 
-def labels_from_config(values, *, source):
+def labels_from_config(config_json, *, source):
     """The labels of a `config.json` in order; LABEL_0, LABEL_1 … if it has no names.
 
     Raises InputError if `id2label` is not an object from 0, 1, 2 … to different labels.
     """
-    id2label = values.get("id2label")
+    id2label = config_json.get("id2label")
     if id2label is None:
-        count = values.get("num_labels", 2)  # the default of `transformers`
+        count = config_json.get("num_labels", 2)  # the default of `transformers`
         if type(count) is not int or not 1 <= count <= _MAX_LABELS:
             raise InputError(
                 f"{source}: num_labels is {count!r}. Expected a number from 1 to {_MAX_LABELS:,}."

@@ -15,9 +15,7 @@ DISTRIBUTION = "keras-bert-toolkit"
 # What each extra of setup.cfg adds, except those for the development of this library.
 EXTRAS = {
     "dataflow": "runs the data jobs on Google Cloud Dataflow, with gs:// paths",
-    "hub": "models by name (hf://owner/name), and keras-bert push",
     "serve": "keras-bert serve and ask: a development server and its client",
-    "kaggle": "models of Kaggle by name (kaggle://owner/model/framework/variation)",
     "keras-nlp": "converts from and to presets of keras-nlp (keras-hub)",
     "jax": "runs the models on KERAS_BACKEND=jax",
     "pictures": "draws attention, embeddings and learning curves",
@@ -41,15 +39,17 @@ def doctor(settings, arguments):
 
     The exit status is 1 if a version is not supported or a library cannot be loaded.
     """
-    found = diagnose()
-    for title, rows in found["sections"].items():
+    diagnosis = diagnose()
+    for title, rows in diagnosis["sections"].items():
         print(f"{title}:")
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             print(f"  {name:<{width}}  {value}")
-    for problem in found["problems"]:
+    for problem in diagnosis["problems"]:
         print(problem)
-    if found["problems"]:
+    for note in diagnosis["notes"]:
+        print(f"Note: {note}")
+    if diagnosis["problems"]:
         sys.exit(1)
     print("No problems found.")
     return "keras-bert, which shows the pipeline from text to a served model."
@@ -59,8 +59,8 @@ def diagnose() -> dict[str, Any]:
     """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
-        what to fix.
+        A dictionary: `sections`, title -> list of (name, value), `problems`, sentences that say
+        what to fix, and `notes`, sentences about what may surprise in a program of one's own.
     """
     requirements = _requirements()
     problems = [*_version_problems(requirements), *_name_problem()]
@@ -77,6 +77,7 @@ def diagnose() -> dict[str, Any]:
             "Caches": list(_caches()),
         },
         "problems": problems,
+        "notes": list(_notes()),
     }
 
 
@@ -101,14 +102,14 @@ def _requirements():
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return []
-    found = []
+    requirements = []
     for requirement in map(Requirement, lines):
         marker = requirement.marker
         if marker is None or marker.evaluate({"extra": ""}):
-            found.append((requirement, None))
+            requirements.append((requirement, None))
         else:
-            found += [(requirement, e) for e in EXTRAS if marker.evaluate({"extra": e})]
-    return found
+            requirements += [(requirement, e) for e in EXTRAS if marker.evaluate({"extra": e})]
+    return requirements
 
 
 def _version(name):
@@ -142,6 +143,15 @@ def _name_problem():
             "The distribution keras-bert, an unrelated and older library, has the same import "
             "name: pip uninstall keras-bert, then pip install --force-reinstall --no-deps "
             f"{DISTRIBUTION}."
+        )
+
+
+def _notes():
+    if util.find_spec("triton") is not None:
+        yield (
+            "Triton, which came with torch, crashes in a process that has loaded TensorFlow before "
+            "it. A program that uses keras_bert and a model class of transformers or "
+            "sentence-transformers needs `import triton` as its first line."
         )
 
 

@@ -255,8 +255,9 @@ class _Parser(argparse.ArgumentParser):
         cls = self.get_default("settings_class")
         removed = {} if cls is None else cls.removed()
         for flag in flags:
-            if (name := flag.removeprefix("--").replace("-", "_")) in removed:
-                self.error(f"{flag} was removed. {with_flags(removed[name], cls)}")
+            if advice := removed.get(flag.removeprefix("--").replace("-", "_")):
+                advice = with_flags(advice, cls)
+                self.error(f"{flag} was removed. {advice}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
 

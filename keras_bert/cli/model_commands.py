@@ -8,8 +8,9 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report, report_next
-from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model, value_of
+from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
 from keras_bert.inference.settings import (
+    EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,
@@ -17,10 +18,8 @@ from keras_bert.inference.settings import (
     NearestSettings,
     SensesCommandSettings,
     SurprisalCommandSettings,
-    embed_settings,
     evaluate_settings,
     predict_settings,
-    reading_settings,
 )
 from keras_bert.readers.glue import glue_submission, write_submission
 from keras_bert.tasks import settings_class, task_class
@@ -125,21 +124,17 @@ def predict(settings, arguments):
 @command(
     "embed",
     "write contextual embeddings of words and texts",
-    settings=lambda argv: embed_settings(value_of(argv, "--task")),
+    settings=EmbedToFileSettings,
     backends=("tensorflow", "jax"),
 )
 def embed(settings, arguments):
     """Write contextual embeddings of the words and texts of a file.
 
     keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
-    keras-bert embed --model FOLDER --data texts.txt --output vectors.npz --layers concat-last-4
-    keras-bert embed --task classifier --model FOLDER --data train.tsv --output features.parquet
+    keras-bert embed --model FOLDER --data texts.txt --output e.parquet --layers concat-last-4
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
-
-    With --task, the file is read as finetune reads it for that task, with the same flags, and the
-    output trains the task without the encoder: keras-bert finetune --features.
     """
     from keras_bert.inference.embed_to_file import embed_to_file
 
@@ -149,19 +144,7 @@ def embed(settings, arguments):
         f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
         f"vectors of size {counts['width']}."
     )
-    if settings.get("task") is not None:
-        words = ["--task", settings["task"], "--features", output]
-        words += ["--model", settings["model"], "--train", settings["data"]]
-        for name in ("layers", "max_length", *sorted(reading_settings(settings["task"]).names())):
-            flag, value = name.replace("_", "-"), settings.get(name)
-            if isinstance(value, bool):
-                words.append(f"--{flag}" if value else f"--no-{flag}")
-            elif value is not None:
-                words += [f"--{flag}", str(value)]
-        return f"keras-bert finetune {shlex.join(words)} --dev FILE --output DIR"
-    program = 'import numpy; print(numpy.load({})["vectors"])'
-    if output.endswith(".parquet"):
-        program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
+    program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
     return one_liner(program, output)
 
 

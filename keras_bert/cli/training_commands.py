@@ -116,7 +116,7 @@ def pretrain(settings, arguments):
     tensorboard --logdir a/logs
     """
     from keras_bert.training.pretrain import pretrain
-    from keras_bert.training.strategies import is_written_here
+    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = pretrain(**settings, report=report)
     if not is_written_here():
@@ -172,7 +172,7 @@ def finetune(settings, arguments):
     """
     from keras_bert.tasks import task_class
     from keras_bert.training.finetune import finetune
-    from keras_bert.training.strategies import is_written_here
+    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():
@@ -247,7 +247,7 @@ def sweep(settings, arguments):
         console().print(_layers_table(metrics))
     draw(output)
     print(f"Kept the model of {best}.")
-    _print_tensorboard(f"{output}/logs")
+    _print_tensorboard(f"{output}/runs")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
 
 

@@ -477,7 +477,7 @@ class Task(keras.Model):
             learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers import finetuning_optimizer
+            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:

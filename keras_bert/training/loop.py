@@ -84,7 +84,7 @@ def train(
         evaluate_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
-        callbacks: further callbacks, of the chief alone, which write into the run's logs.
+        callbacks: further callbacks, of the chief alone, which write into the run's folder.
         report: called with a line where a checkpoint is damaged.
 
     Returns:

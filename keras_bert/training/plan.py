@@ -71,10 +71,6 @@ class Plan:
         number = bisect.bisect_right(phases, record, key=lambda phase: phase.first_record)
         return phases[number - 1].step_of(record)
 
-    def first_step_of(self, record):
-        """The step at the beginning of a log step."""
-        return self.step_of(record - 1) if record else 0
-
     def record_at(self, step):
         """The log step that begins at a step, which is the number of those before it."""
         phases = self._phases

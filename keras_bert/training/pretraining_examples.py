@@ -238,13 +238,13 @@ class ExamplesOfPhases(BatchSource):
         `window_batches` is the property's value in an earlier session, or None.
         """
         firsts = [0, *itertools.accumulate(steps)]
-        known = window_batches or [()] * len(folders)
-        phases = zip(folders, settings.phases, firsts, known, strict=False)
+        counts = window_batches or [()] * len(folders)
+        phases = zip(folders, settings.phases, firsts, counts, strict=False)
         sources = [
             ExamplesOfFolder(
-                folder, task, phase=phase, settings=settings, first_step=first, counts=each
+                folder, task, phase=phase, settings=settings, first_step=first, counts=of_phase
             )
-            for folder, phase, first, each in phases
+            for folder, phase, first, of_phase in phases
         ]
         return cls(sources, firsts[1:])
 

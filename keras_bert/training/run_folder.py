@@ -48,7 +48,6 @@ _RECORDS = (
     "submission.zip",
     "submission",
     "bad_batch.npz",
-    "readable_rows",
     "run.json",
 )  # in the order of deletion: metrics.json promises the model
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
@@ -69,7 +68,7 @@ class RunFolder:
             without the output folder and `force`.
         inputs: maps the name of an input to a fingerprint of its content, so that a run does not
             resume with other data under the same name.
-        defaults: those of settings that an earlier version may not have recorded.
+        defaults: those of settings that this or an earlier version does not have.
         locations: settings that only locate inputs; they may change where fingerprints do not.
         has_model: whether the run writes OUTPUT/model; only those of a series may, in OUTPUT/runs.
 
@@ -96,7 +95,6 @@ class RunFolder:
         self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
         self.bad_batch = self.path / "bad_batch.npz"
-        self.readable_examples = self.path / "readable_rows"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
@@ -147,7 +145,7 @@ class RunFolder:
                 settings=settings.recorded(),
                 inputs=inputs,
                 force=settings.force,
-                defaults=settings.defaults(),
+                defaults=settings.defaults() | settings.removed_defaults(),
                 locations=settings.path_names() | {"architecture"},  # which may be a config.json
                 has_model=has_model,
             )
@@ -280,12 +278,12 @@ class RunFolder:
         from keras_bert.training.checkpoint import checkpoints_in  # which loads numpy
 
         older = checkpoints_in(self.checkpoints)[:-1]
-        for leftover in (self.best, self.bad_batch, self.readable_examples, *older):
+        for leftover in (self.best, self.bad_batch, *older):
             delete(leftover)
 
     def _reject_other_settings(self, before, now):
         contents = _different(before["inputs"], now["inputs"])
-        before, now = {**self._defaults, **before["settings"]}, now["settings"]
+        before, now = ({**self._defaults, **run["settings"]} for run in (before, now))
         differences = [
             f"{name} {before.get(name)!r}, now {now.get(name)!r}"
             for name in _different(before, now)

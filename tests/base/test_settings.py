@@ -10,10 +10,10 @@ from keras_bert.base.settings import (
     Settings,
     about,
     checked,
-    reading,
+    merged,
+    reader_settings,
     setting,
     takes,
-    together,
     value_type,
 )
 from keras_bert.cli import flags
@@ -38,7 +38,7 @@ class ColumnSettings(Settings):
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "given, message",
     [
         ({}, "Missing required arguments: `name`."),
         ({"name": "x", "colour": 1}, "Unknown setting `colour`"),
@@ -57,9 +57,9 @@ class ColumnSettings(Settings):
         ({"name": "x", "path": 4}, "`path` is 4. It should be a text"),
     ],
 )
-def test_what_cannot_be_is_said(values, message):
+def test_what_cannot_be_is_said(given, message):
     with says(message):
-        RowSettings.of(values)
+        RowSettings.of(given)
 
 
 def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
@@ -73,14 +73,14 @@ def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
 
 
 def test_classes_are_put_together_and_taken_apart():
-    both = together(ColumnSettings, RowSettings)
+    both = merged(ColumnSettings, RowSettings)
     settings = both.of({"name": "x", "column": 2, "rate": 0.25})
     assert settings.part(ColumnSettings) == {"column": 2, "header": None, "words": None}
-    assert [field.name for field in dataclasses.fields(reading(ColumnSettings))] == [
+    assert [field.name for field in dataclasses.fields(reader_settings(ColumnSettings))] == [
         "column",
         "header",
     ]
-    assert together(ColumnSettings, RowSettings) is both
+    assert merged(ColumnSettings, RowSettings) is both
 
 
 def test_a_call_shows_its_settings():
@@ -134,7 +134,7 @@ def test_the_words_of_the_library_become_flags():
 
 def test_the_help_has_every_setting_with_its_default(capsys):
     with pytest.raises(SystemExit):
-        parse(together(ColumnSettings, RowSettings), "--help")
+        parse(merged(ColumnSettings, RowSettings), "--help")
     shown = capsys.readouterr().out
     for text in (
         "--name NAME",

@@ -18,6 +18,7 @@ from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
 from tests.messages import says
+from tests.peers import transformers
 
 
 def change_tensors(folder, change):
@@ -189,7 +190,7 @@ def test_the_ids_that_begin_and_end_a_text_are_kept_without_a_word(folder, tmp_p
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
     change_config(folder, lambda values: {**values, **EXTRA})
     (tmp_path / "texts.txt").write_text("a b\n")
-    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.npz")
+    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.parquet")
     command = ["embed", "--model", str(folder), "--data", data, "--output", output]
     assert main(command) == 0
     said = capsys.readouterr().err
@@ -265,7 +266,7 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         ),
         (
             lambda folder: (folder / "config.json").rename(folder / "bert_config.json"),
-            "Convert this Google checkpoint with keras-bert convert",
+            "should contain one TensorFlow checkpoint (bert_model.ckpt.index). Found: none.",
         ),
     ],
 )
@@ -399,8 +400,8 @@ def test_a_heads_gamma_and_beta(pretrainer_folder):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.peers
 def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
     config = transformers.T5Config(
         d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=15
     )
@@ -486,5 +487,5 @@ def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
 def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with says("must be a folder, a name or an archive. Received: an"):
+        with says("must be a folder, a name (hf://owner/name) or a file of...Received: an"):
             opened(given)

@@ -8,6 +8,7 @@ from keras_bert.encoders import config_class, encoder_class, new_encoder, preset
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.config import EncoderConfig
+from tests.peers import transformers
 
 SIZES = {
     "vocab_size": 30,
@@ -54,8 +55,8 @@ def test_defaults_of_missing_keys_are_those_of_transformers():
     assert roberta.max_length == 510
 
 
+@pytest.mark.peers
 def test_agrees_with_transformers_on_every_default():
-    transformers = pytest.importorskip("transformers")
     for model_type, theirs in [
         ("bert", transformers.BertConfig(**SIZES)),
         ("roberta", transformers.RobertaConfig(**SIZES)),

@@ -16,7 +16,7 @@ from keras_bert.training.checkpoint import (
     latest_checkpoint,
 )
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers import depths, layers_to_train, train_last_layers
+from keras_bert.training.optimizers.layer_depths import depths, layers_to_train, train_last_layers
 from keras_bert.training.optimizers.update_rules import AdamW, LayerwiseAdamW
 from keras_bert.training.settings import finetune_settings
 from tests.messages import says

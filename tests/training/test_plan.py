@@ -54,7 +54,6 @@ def test_log_steps_are_found_by_their_steps_and_back(steps, every):
     assert ends == sorted(set(ends)) and ends[-1] == plan.steps
     for step in range(plan.steps + 1):
         assert plan.record_at(step) == sum(end <= step for end in ends)
-    assert [plan.first_step_of(n) for n in range(plan.records)] == [0, *ends[:-1]]
 
 
 def test_millions_of_epochs_are_not_counted_out(monkeypatch):

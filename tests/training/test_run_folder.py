@@ -274,6 +274,25 @@ def test_what_a_run_reads_is_not_deleted(tmp_path):
     assert (tmp_path / "run" / "data").exists()
 
 
+def test_a_run_of_an_earlier_version_resumes_where_its_removed_settings_changed_nothing(tmp_path):
+    given = {"steps": 1, "data": "d", "vocab": "v.txt", "output": str(tmp_path / "run")}
+    settings = PretrainSettings.of(given)
+    with RunFolder.of(settings, command="pretrain", inputs={}):
+        pass
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text())
+    for bad_records in ("error", "skip"):
+        recorded = {**run["settings"], "bad_records": bad_records}
+        path.write_text(json.dumps({**run, "settings": recorded}))
+        resumed = RunFolder.of(settings, command="pretrain", inputs={})
+        if bad_records == "error":
+            with resumed as folder:
+                assert folder.resumed
+            continue
+        with says("different settings: bad_records 'skip', now 'error'."), resumed:
+            pass
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])
 def test_a_broken_settings_file_is_said_to_be_one(tmp_path, text):
     (tmp_path / "run.json").write_text(text)

@@ -18,10 +18,11 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.optimizers import make_optimizer
+from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.strategies import _common, _followed, _led, scope_of
 from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.scope import scope_of
+from keras_bert.training.strategies.shared_run import _common, _followed, _led
 from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 

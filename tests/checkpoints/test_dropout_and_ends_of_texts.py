@@ -10,10 +10,10 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.gpt.config import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+pytestmark = pytest.mark.peers
 
 
 @pytest.mark.filterwarnings("ignore:.*has no tokenizer")
