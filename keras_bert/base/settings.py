@@ -26,6 +26,9 @@ from keras_bert.base.errors import InputError
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+_INT32_MAX = 2**31 - 1
+_FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
+
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -42,7 +45,8 @@ class About:
         help: one line; the default is added where there is one.
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
-        at_least, above, below, at_most: the bounds of a number.
+        at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
+            at most that of an int32, and any other number is in the range of a float32.
         is_path: the path of a file or folder; `-` is standard input. A field of the type `object`
             may have data or a model in memory instead.
         default_help: the meaning of the default None.
@@ -353,11 +357,18 @@ def _checked(value, name, kind, known):
         raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
     if kind is float and not math.isfinite(value):
         raise InputError(f"`{name}` is {value}. It should be a finite number.")
+    if kind is float and 0 < abs(value) < _FLOAT32_TINY:
+        raise InputError(
+            f"`{name}` is too small for a float32. Expected 0, or {_FLOAT32_TINY:.1e} and more. "
+            f"Received: {value}."
+        )
+    largest = {int: _INT32_MAX, float: _FLOAT32_MAX}.get(kind)
+    at_most = largest if known.at_most is None else known.at_most
     for bound, holds, text in (
         (known.at_least, lambda bound: value >= bound, "at least"),
         (known.above, lambda bound: value > bound, "above"),
         (known.below, lambda bound: value < bound, "below"),
-        (known.at_most, lambda bound: value <= bound, "at most"),
+        (at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
             raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")

@@ -13,7 +13,7 @@ from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.loading import find_model_folder, read_foreign
-from keras_bert.checkpoints.model_folder import build_task, head_table, save_folder
+from keras_bert.checkpoints.model_folder import build_task, save_folder, unused_heads
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
 from keras_bert.checkpoints.word_vectors import (
@@ -121,20 +121,6 @@ def read_model(source):
     checkpoint = PretrainedCheckpoint(source)
     task = build_task(checkpoint) if checkpoint.holds_task else None
     model = checkpoint.encoder() if task is None else task
-    return "huggingface", model, checkpoint.tokenizer, _other_heads(checkpoint, task)
-
-
-def _other_heads(checkpoint, task):
-    """The heads in a folder that its task does not use, by the start of their names."""
-    names, used = checkpoint.names, set()
-    for head in task.heads if task is not None else ():
-        used |= {line.theirs for line in head_table(task, head, checkpoint.class_names)[1]}
-    return sorted(
-        {
-            ".".join(name.split(".")[:2])
-            for name in checkpoint.shapes
-            if name.startswith(names.head_prefixes)
-            and name not in used
-            and name not in names.copies
-        }
-    )
+    heads = () if task is None else task.heads
+    left_out = unused_heads(checkpoint, task, checkpoint.class_names, heads=heads)
+    return "huggingface", model, checkpoint.tokenizer, left_out

@@ -14,7 +14,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError, input_errors, reason_of
+from keras_bert.base.errors import InputError, InputWarning, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, read_json
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder, held_names
@@ -224,14 +224,14 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
         raise InputError(
             "google-research/bert computes only bidirectional BERT with a LayerNorm epsilon of "
-            f"1e-12. Received: model_type {config.model_type!r}, is_decoder {config.is_decoder}, "
-            f"layer_norm_eps {config.layer_norm_eps}."
+            f"1e-12. Received: {fields_of(config, 'model_type', 'is_decoder', 'layer_norm_eps')}."
         )
     check_wordpiece(tokenizer, needed_by="google-research/bert")
     if config.hidden_act == "gelu":
         warnings.warn(
             "google-research/bert computes gelu in its tanh form, this model by erf: the outputs "
             "there will differ in about the third decimal.",
+            InputWarning,
             stacklevel=2,
         )
     import tensorflow as tf
@@ -268,6 +268,12 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
+def fields_of(config, *names):
+    """The fields of an encoder's config with these names, for messages; some configs lack some."""
+    present = (name for name in names if hasattr(config, name))
+    return ", ".join(f"{name} {getattr(config, name)!r}" for name in present)
+
+
 def check_wordpiece(tokenizer, *, needed_by):
     """Raises InputError unless the tokenizer is a WordPiece with BERT's special tokens."""
     if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
@@ -288,12 +294,14 @@ def _warn_of_changes(model, heads):
     if left_out:
         warnings.warn(
             f"google-research/bert has no head like {' and '.join(left_out)}. It was left out.",
+            InputWarning,
             stacklevel=3,
         )
     if getattr(model, "SENTENCES", "next_sentence") != "next_sentence":
         warnings.warn(
             "google-research/bert has no head for sentence order. It is written as the next "
             "sentence head, which also answers 0 if the second segment follows the first.",
+            InputWarning,
             stacklevel=3,
         )
 

@@ -156,6 +156,8 @@ def local_folder(model):
             f'`kagglehub.model_download("{handle}")` in Python (pip install kagglehub), and give '
             "the folder that it returns."
         )
+    if isinstance(model, ConvertedFolder):
+        return model
     source = hub.download(name) if is_name(name) else Path(name)
     if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
         raise InputError(
@@ -163,6 +165,17 @@ def local_folder(model):
             "model, or the file of word vectors."
         )
     return _converted(source, name=name) if _is_foreign(source) else source
+
+
+class ConvertedFolder(type(Path())):
+    """The path of a folder in the cache, with `given`, what it was converted from."""
+
+    given = None
+
+
+def name_of(folder):
+    """The name of a model's folder in messages: what it was converted from, if anything."""
+    return getattr(folder, "given", None) or folder
 
 
 def is_name(model):
@@ -199,7 +212,8 @@ def _is_foreign(source):
 
 def _converted(source, *, name):
     """The cached folder that a model in another format is converted to."""
-    cached = _cached(source)
+    cached = ConvertedFolder(_cached(source))
+    cached.given = name
     if cached.exists():
         return cached
     from keras_bert.checkpoints.model_folder import save_folder

@@ -1,6 +1,7 @@
 """A Hugging Face folder, read and checked as far as possible without building a model."""
 
 import functools
+import re
 import warnings
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from keras_bert import tasks
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
@@ -43,6 +44,7 @@ class PretrainedCheckpoint:
 
     Attributes:
         folder: the path.
+        name: its name in messages.
         config_json: the dictionary of `config.json`.
         class_name: the class of `transformers` that `config.json` names first, or None.
         config: an `EncoderConfig`.
@@ -58,6 +60,8 @@ class PretrainedCheckpoint:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        # For messages: a folder in the cache has the name of the file that it was converted from.
+        self.name = getattr(folder, "given", None) or self.folder
         if not self.folder.exists():
             raise InputError(
                 f"There is no model folder {folder}. Give another path, or run the command that "
@@ -66,7 +70,7 @@ class PretrainedCheckpoint:
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
         path = self.folder / CONFIG
-        self.source = str(path)  # for messages
+        self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
             if (self.folder / "saved_model.pb").exists():
@@ -79,10 +83,13 @@ class PretrainedCheckpoint:
         config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
+        self.names = self.encoder_class.tensor_names(config)
+        self._remove_prefix()
         self.config = self.encoder_class.completed_config(
             config, given=self.config_json, tensors=self._tensors.shapes
         )
-        self.names = self.encoder_class.tensor_names(self.config)
+        if self.config != config:
+            self.names = self.encoder_class.tensor_names(self.config)
         self.class_name = class_of(self.config_json)
         if self.class_name in self.names.foreign_classes:
             raise InputError(
@@ -96,6 +103,31 @@ class PretrainedCheckpoint:
         self._check_encoder()
         self.config.report_extra_keys(source=path)
         self.tokenizer = self._load_tokenizer()
+
+    def _remove_prefix(self):
+        """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
+
+        PyTorch's DataParallel writes `module.`, other programs `model.` or `0.auto_model.`.
+        """
+        expected = {line.theirs for line in self.names.table()}
+        shapes = self._tensors.shapes
+        if any(self.names.plain(name) in expected for name in shapes):
+            return
+        prefixes = set()
+        for name in shapes:
+            ends = (place.end() for place in re.finditer(r"\.", name))
+            fitting = (end for end in ends if self.names.plain(name[end:]) in expected)
+            if (end := next(fitting, None)) is not None:
+                prefixes.add(name[:end])
+        if len(prefixes) != 1:
+            return  # `_check_encoder` names what is missing
+        prefix = prefixes.pop()
+        self._tensors.remove_prefix(prefix)
+        warnings.warn(
+            f"{self.name}: the names of the tensors begin with {prefix!r}, which was ignored.",
+            InputWarning,
+            stacklevel=4,
+        )
 
     def _plain_names(self):
         """The names of the file's tensors by their names in `TensorNames`.
@@ -120,7 +152,7 @@ class PretrainedCheckpoint:
                 short = short.removeprefix(KEPT)
             if short in plain:
                 raise InputError(
-                    f"{self.folder} contains {plain[short]} and {name}, two tensors for one "
+                    f"{self.name} contains {plain[short]} and {name}, two tensors for one "
                     "weight. Remove one of them."
                 )
             plain[short] = name
@@ -132,29 +164,30 @@ class PretrainedCheckpoint:
             for name, shape in self.shapes.items()
             if not name.startswith(self.names.head_prefixes)
         }
-        rename.check_layers(shapes, self.names.layers, source=str(self.folder))
+        rename.check_layers(shapes, self.names.layers, source=str(self.name))
         rename.check_shapes(
-            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
+            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.name)
         )
 
     def _load_tokenizer(self):
         if self.config.model_type != "bert" and not has_vocabulary(self.folder):
             warnings.warn(
-                f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
+                f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
+                InputWarning,
                 stacklevel=3,
             )
             return None
         from keras_bert.text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(self.folder)
-        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.folder}")
+        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.name}")
         return tokenizer
 
     def read(self, plain):
         """The tensor of that plain name; InputError unless it contains finite numbers."""
         name = self._names[plain]
-        return rename.numbers(self._tensors.read(name), name, source=self.folder)
+        return rename.numbers(self._tensors.read(name), name, source=self.name)
 
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
@@ -184,7 +217,7 @@ class PretrainedCheckpoint:
                 self.shapes[original], self._names[original] = self.shapes[copy], self._names[copy]
             elif not np.array_equal(self.read(copy), self.read(original)):
                 raise InputError(
-                    f"{self.folder}: {copy} differs from {original}, but this model shares the "
+                    f"{self.name}: {copy} differs from {original}, but this model shares the "
                     "two. Weights that are not tied cannot be loaded."
                 )
 

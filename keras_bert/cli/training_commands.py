@@ -359,6 +359,13 @@ class InitSettings(Settings):
     task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
     force: bool = setting(False, help="replace the file")
 
+    def check(self):
+        if Path(self.output).suffix != ".toml":
+            raise InputError(
+                f"Settings are written as TOML, and `output` is {self.output}. Expected a name "
+                "that ends in .toml, by which `finetune` reads the file."
+            )
+
 
 @command("init", "write a commented settings file for a task", settings=InitSettings)
 def init(settings, arguments):
@@ -393,7 +400,10 @@ def init(settings, arguments):
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))
     print(f"Wrote {path}.")
-    return f"keras-bert finetune --settings {shlex.quote(str(path))}"
+    return (
+        f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
+        "--dev FILE --output DIR"
+    )
 
 
 def _table(title, columns, sections):

@@ -86,7 +86,12 @@ class AskSettings(Settings):
         default_help="pass texts instead",
     )
     version: int | None = setting(
-        None, help="the version of the model", unit="N", default_help="the newest", at_least=0
+        None,
+        help="the version of the model",
+        unit="N",
+        default_help="the newest",
+        at_least=0,
+        at_most=2**63 - 1,
     )
     signature: str = setting("serving_default", help="the signature of the model", unit="NAME")
     batch_size: int = setting(32, help="examples per request", unit="N", at_least=1)

@@ -15,7 +15,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import merged, takes
 from keras_bert.tasks import settings_class
-from keras_bert.training.checkpoint import best_metric_value, rank
+from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.settings import (
@@ -173,8 +173,8 @@ def run_series(
     """Makes the runs that are not finished yet, and keeps the model of the best run.
 
     Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
-    only the best model is kept, in OUTPUT/model: the first one with the highest `best_metric` on
-    the dev data.
+    only the best model is kept, in OUTPUT/model: the one with the highest `best_metric` on the dev
+    data, of equal ones with the lowest loss there.
 
     Args:
         finetuning: the `Finetuning`.
@@ -218,7 +218,7 @@ def run_series(
             start = others.get(name, finetuning)
             finished[name] = _finished(of_run.output) or start.run(of_run, report)
             candidates = [name for name in finished if name not in others] or [name]
-            best = max(candidates, key=lambda name: rank(best_metric_value(finished[name])))
+            best = max(candidates, key=lambda name: quality_of_run(finished[name]))
             for other in finished:
                 delete(folder.runs / other / "checkpoints")
                 if other != best and ensemble is None:

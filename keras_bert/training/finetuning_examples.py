@@ -15,6 +15,7 @@ from keras_bert.base.progress import ProgressBar
 from keras_bert.inference.predict import empty_outputs, store_batch
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
+from keras_bert.training.checkpoint import quality
 from keras_bert.training.loop import BatchSource
 from keras_bert.training.strategies.devices import Devices
 
@@ -40,7 +41,7 @@ class LabelledExamples(BatchSource):
         self.plan = plan
         self.settings = settings
         self.computed = computed
-        self._kept = -math.inf, None, None  # metric, step, outputs
+        self._kept = None, None, None  # quality, step, outputs
         if computed is None:  # a head alone reads no tokens
             self.tokens_per_step = float(train_examples.lengths.sum() / plan.evaluate_every)
 
@@ -64,9 +65,9 @@ class LabelledExamples(BatchSource):
             predictions = self.task.decode(outputs, self.dev_examples)
             official = self.task.official_metrics(predictions, self.dev_examples.examples)
             metrics |= {name: v for name, v in official.items() if isinstance(v, float)}
-        metric = metrics[self.task.METRIC]
-        if self.settings.keep == "last" or metric > self._kept[0]:
-            self._kept = metric, step, outputs
+        of_step, (of_kept, *_) = quality(metrics, self.task.METRIC), self._kept
+        if self.settings.keep == "last" or of_kept is None or of_step > of_kept:
+            self._kept = of_step, step, outputs
         return metrics
 
     def outputs_at(self, step):

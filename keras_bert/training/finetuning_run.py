@@ -103,6 +103,7 @@ class Finetuning:
         task = self._task(encoder, tokenizer, settings, report)
         if settings.ensemble:
             check_can_average(task.default_losses())
+            task.check_export()
         self._first = (settings.seed, settings.layers), task
         self.train_examples, self.dev_examples = (
             task.features(split, labelled=True) for split in splits
@@ -155,6 +156,11 @@ class Finetuning:
                 return run.read_metrics()
             task = self._new_task(settings, report)
             examples = self._sampled(task, settings)
+            if examples is not self.train_examples:
+                report(
+                    f"Training on {len(examples.examples):,} of the "
+                    f"{counted(len(self.train_examples.examples), 'training example')}."
+                )
             plan = self._plan(settings, examples)
             model, computed = task, None
             if settings.freeze_encoder:
@@ -312,7 +318,8 @@ class Finetuning:
                 report("The model has no pooler; the head reads the tokens instead of [CLS].")
         task = self.kind(encoder, tokenizer, **arguments)
         if self._earlier is not None:
-            report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
+            heads = self._earlier.continue_in(task)
+            report(_continued(settings, self._earlier.options, *heads))
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -381,16 +388,26 @@ def _sample_size(fraction, examples):
     return max(1, round(fraction * len(examples))) if fraction <= 1 else int(fraction)
 
 
-def _continued(settings, options, new, lost):
-    """A line on what a run keeps of an earlier task, and what not."""
+def _continued(settings, options, same, new, lost):
+    """A line on what a run keeps of an earlier task.
+
+    The heads are those of it that are the `same`, that are `new`, and that are `lost`.
+    """
     now = {name: getattr(settings, name) for name in options}
-    parts = [f"Continuing with its head ({_described(now) or 'no options'})."]
+    is_lost = not set(new).isdisjoint(lost)  # what it read is not there any more
+    subject = "its options, without its head, which reads something else" if is_lost else "its head"
+    parts = [f"Continuing with {subject} ({_described(now) or 'no options'})."]
     changed = [
         f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
     ]
     if changed:
         parts.append(f"Changed: {'; '.join(changed)}.")
-    for text, heads in (("New, from random weights", new), ("Not kept", lost)):
+    texts = (
+        ("Kept", same if is_lost else ()),
+        ("New, from random weights", new),
+        ("Not kept", lost),
+    )
+    for text, heads in texts:
         if heads:
             parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
     return " ".join(parts)

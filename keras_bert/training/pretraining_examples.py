@@ -15,6 +15,7 @@ from keras_bert.inputs.batches import resolved, tokens_per_batch
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
+    parts_of_steps,
     training_dataset,
 )
 from keras_bert.training.loop import BatchSource
@@ -185,6 +186,7 @@ class ExamplesOfFolder(BatchSource):
             **self._size,
             **self._options,
         )
+        dataset = parts_of_steps(dataset, self.batches_per_step)
         return dataset if self._timer is None else self._timer.of(dataset)
 
     def evaluation(self):

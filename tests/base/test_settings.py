@@ -8,6 +8,7 @@ import pytest
 
 from keras_bert.base.settings import (
     Settings,
+    about,
     checked,
     merged,
     reader_settings,
@@ -185,6 +186,22 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
+
+
+def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
+    """4,294,967,297 would be 1 as an int32, and 1e-46 would be 0 as a float32."""
+    for _, field in every_field():
+        if value_type(field)[0] is int:
+            most = about(field).at_most
+            most = 2**31 - 1 if most is None else most
+            for value in (most + 1, 2**64 + 1):
+                with says(f"`{field.name}` must be at most {most}. Received: {value}."):
+                    checked(field, value)
+        elif value_type(field)[0] is float and about(field).at_most is None:
+            with says(f"`{field.name}` must be ..."):
+                checked(field, 1e39)
+            with says(f"`{field.name}` is too small for a float32. Expected 0, or 1.2e-38"):
+                checked(field, 1e-40)
 
 
 def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import sys
 
@@ -86,6 +87,29 @@ def test_quirks_of_names(folder, change):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.parametrize("prefix", ["module.", "model.", "0.auto_model.", "_orig_mod.module."])
+def test_the_prefix_of_a_wrapper_is_ignored_and_reported(prefix, folder, classifier_folder):
+    for path, open_it in ((folder, load), (classifier_folder, load_task)):
+        before = open_it(path)
+        change_tensors(path, renamed(lambda name: prefix + name))
+        note = f"the names of the tensors begin with '{prefix}', which was ignored."
+        with pytest.warns(InputWarning, match=re.escape(note)):
+            after = open_it(path)
+        models = (found[0] if open_it is load else found for found in (before, after))
+        for one, other in zip(*(model.get_weights() for model in models), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_tensors_of_two_encoders_are_not_guessed_at(folder):
+    def twice(tensors):
+        names = (f"{side}.{name}" for name in tensors for side in ("query", "passage"))
+        return {name: tensors[name.partition(".")[2]] for name in names}
+
+    change_tensors(folder, twice)
+    with says("lacks the tensor embeddings.word_embeddings.weight"):
+        load(folder)
+
+
 def test_a_config_without_epsilon_means_berts(folder):
     change_config(folder, lambda v: {k: x for k, x in v.items() if k != "layer_norm_eps"})
     assert load(folder)[0].config.layer_norm_eps == 1e-12
@@ -152,6 +176,15 @@ def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to)
     save_folder(encoder, tokenizer, tmp_path / "saved")
     values = json.loads((tmp_path / "saved" / "config.json").read_text())
     assert {key: values[key] for key in EXTRA} == EXTRA
+
+
+def test_the_ids_that_begin_and_end_a_text_are_kept_without_a_word(folder, tmp_path, recwarn):
+    ends = {"bos_token_id": 7, "eos_token_id": [3, 9]}
+    change_config(folder, lambda values: {**values, **ends})
+    save_folder(*load(folder), tmp_path / "again")
+    values = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert {name: values[name] for name in ends} == ends
+    assert not [warning for warning in recwarn if issubclass(warning.category, InputWarning)]
 
 
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
@@ -317,7 +350,10 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
         ({"id2label": {"zero": "a"}}, "has an invalid key"),
         ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
         ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
-        ({"keras_bert": {"max_length": 10**12}}, "under keras_bert: `max_length` is 1000000000000"),
+        (
+            {"keras_bert": {"max_length": 10**12}},
+            "under keras_bert: `max_length` must be at most 2147483647",
+        ),
         ({"keras_bert": {"max_length": "long"}}, "under keras_bert: `max_length` is 'long'"),
         ({"keras_bert": []}, "keras_bert should be an object"),
         ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),

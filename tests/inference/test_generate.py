@@ -259,6 +259,17 @@ def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
     np.testing.assert_allclose(nats, of_all[tokens.numpy()], atol=1e-5)
 
 
+def test_the_lowest_temperature_is_greedy_and_the_largest_seed_draws(gpt):
+    greedy = generate(model=gpt, prompt=PROMPTS, max_tokens=6)
+    coldest = generate(model=gpt, prompt=PROMPTS, max_tokens=6, temperature=2e-38)
+    assert [each.text for each in coldest] == [each.text for each in greedy]
+    drawn = generate(model=gpt, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=2**32 - 1)
+    alone = generate(model=gpt, prompt=PROMPTS[0], max_tokens=6, top_p=0.9, seed=2**32 - 1)
+    assert drawn[0].text == alone[0].text
+    after = generate(model=gpt, prompt=PROMPTS[1], max_tokens=6, top_p=0.9, seed=0)
+    assert drawn[1].text == after[0].text
+
+
 def test_a_text_appears_as_it_is_generated(gpt):
     (expected,) = generate(model=gpt, prompt="the plan", max_tokens=20)
     shown = []
@@ -318,6 +329,11 @@ def export_of(task, tmp_path):
         ({"temperature": -1.0}, "`temperature` must be above 0. Received: -1.0."),
         ({"top_k": 0}, "`top_k` must be at least 1. Received: 0."),
         ({"top_p": 1.5}, "`top_p` must be at most 1. Received: 1.5."),
+        (
+            {"temperature": 1e-38},
+            "`temperature` is too small for a float32. Expected 0, or 1.2e-38",
+        ),
+        ({"top_k": 2**32 + 1}, "`top_k` must be at most 2147483647. Received: 4294967297."),
         ({"max_tokens": 0}, "`max_tokens` must be at least 1. Received: 0."),
         (
             {"prompt": "the " * 23},

@@ -171,8 +171,10 @@ def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path,
         own = np.mean([each for each, name in examples if name == one.sense], axis=0)
         assert one.similarity == pytest.approx(cosine(own, vector), abs=1e-5)
         assert one.text == text.replace("**", "") and one.word == text.split("**")[1]
-    assert main([*command, "--predict", str(output), "--data", str(data), "--quiet"]) == 0
-    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main([*command, "--predict", str(output), "--data", str(data)]) == 0
+    out, err = capsys.readouterr()
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert "Next: keras-bert embed" in err
     assert shown == [one._asdict() for one in found]
     again = kb.senses(model=folder, train=train, layers=["layer-2"], output=output)
     np.testing.assert_array_equal(again.vectors, loaded.vectors)

@@ -226,9 +226,11 @@ def test_an_export_answers_as_python_does(kind, tmp_path):
 def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, capsys):
     data = tmp_path / "texts.txt"
     data.write_text("".join(f"{text}\n" for text in TEXTS))
-    command = ["surprisal", "--model", str(folder), "--quiet"]
+    command = ["surprisal", "--model", str(folder)]
     assert main([*command, "--data", str(data)]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    out, err = capsys.readouterr()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert "Next: keras-bert export" in err
     expected = list(kb.surprisal(model=task, data=data))
     assert [line["tokens"] for line in lines] == [each.tokens for each in expected]
     for line, each in zip(lines, expected, strict=True):
@@ -238,7 +240,7 @@ def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, caps
     number = json.loads(capsys.readouterr().out)["pseudo_perplexity"]
     assert number == pytest.approx(kb.pseudo_perplexity(model=task, data=data), abs=1e-4)
     picture = tmp_path / "cat.png"
-    assert main([*command, "--text", TEXTS[0], "--picture", str(picture)]) == 0
+    assert main([*command, "--text", TEXTS[0], "--picture", str(picture), "--quiet"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == TEXTS[0] and shown[1].split()[1] == "the"
     assert shown[-1] == f"Wrote {picture}" and picture.read_bytes().startswith(b"\x89PNG")

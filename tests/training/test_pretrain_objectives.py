@@ -312,6 +312,8 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     assert lines == [
         f"New, from random weights, since {folder} lacks them: pooler, next sentence head."
     ]
+    left_out = "Left out, since this run does not train them: keras_bert.span_boundary."
+    assert said.count(left_out) == 2  # for mlm, too
 
     def without_head(found):
         return {name: x for name, x in found.items() if not name.startswith(("cls.", "keras_"))}

@@ -80,6 +80,13 @@ def _led(workers, folder, common):
             raise
         metrics = run.read_metrics() if run.finished else None
         workers.broadcast({"common": common, "metrics": metrics})
+        differing = zip(common, workers.tally([False] * len(common)), strict=True)
+        if names := [name for name, count in differing if count]:
+            workers.barrier()
+            raise InputError(
+                f"All workers of a run need the same {names[0]}. Received: "
+                f"{common[names[0]]!r} here, on the chief, and something else on another worker."
+            )
         if metrics is not None:
             workers.barrier()
         yield run
@@ -93,16 +100,19 @@ def _led(workers, folder, common):
 def _followed(workers, common):
     """The `FollowedRun` of a worker other than the chief."""
     chief = workers.broadcast()
-    if "rejected" in chief or chief["metrics"] is not None:
-        workers.barrier()
     if "rejected" in chief:
+        workers.barrier()
         raise InputError(chief["rejected"])
-    for name, value in chief["common"].items():
-        if common.get(name) != value:
-            raise InputError(
-                f"All workers of a run need the same {name}. Received: {common.get(name)!r} here, "
-                f"and {value!r} on the chief."
-            )
+    differing = [common.get(name) != value for name, value in chief["common"].items()]
+    workers.tally(differing)  # so that the chief knows, too
+    if chief["metrics"] is not None or any(differing):
+        workers.barrier()
+    if any(differing):
+        name, value = list(chief["common"].items())[differing.index(True)]
+        raise InputError(
+            f"All workers of a run need the same {name}. Received: {common.get(name)!r} here, and "
+            f"{value!r} on the chief."
+        )
     run = FollowedRun(workers, chief["metrics"])
     with says(run.how_far):
         yield run

@@ -47,6 +47,10 @@ class Workers(tf.distribute.MultiWorkerMirroredStrategy):
         content = self._broadcast_bytes(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(content, array.dtype).reshape(array.shape)
 
+    def tally(self, flags):
+        """On how many workers each of several flags is true; all workers pass as many."""
+        return self._all_reduce(np.array(flags, np.float32)).astype(int).tolist()
+
     def barrier(self):
         """Returns when all workers have called it, so that the chief may end.
 
