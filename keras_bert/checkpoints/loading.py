@@ -156,21 +156,19 @@ def local_folder(model):
             f'`kagglehub.model_download("{handle}")` in Python (pip install kagglehub), and give '
             "the folder that it returns."
         )
+    if isinstance(model, ConvertedFolder):
+        return model
     source = hub.download(name) if is_name(name) else Path(name)
     if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
         raise InputError(
             f"{name} is an archive, which is not opened. Unpack it, and give the folder of the "
             "model, or the file of word vectors."
         )
-    if not _is_foreign(source):
-        return model if isinstance(model, ConvertedFolder) else source
-    converted = ConvertedFolder(_converted(source, name=name))
-    converted.given = name
-    return converted
+    return _converted(source, name=name) if _is_foreign(source) else source
 
 
 class ConvertedFolder(type(Path())):
-    """The path of a folder in the cache, with `given`, the model that it was converted from."""
+    """The path of a folder in the cache, with `given`, what it was converted from."""
 
     given = None
 
@@ -214,7 +212,8 @@ def _is_foreign(source):
 
 def _converted(source, *, name):
     """The cached folder that a model in another format is converted to."""
-    cached = _cached(source)
+    cached = ConvertedFolder(_cached(source))
+    cached.given = name
     if cached.exists():
         return cached
     from keras_bert.checkpoints.model_folder import save_folder

@@ -12,15 +12,16 @@ from keras_bert.cli.command import command
 
 DISTRIBUTION = "keras-bert-toolkit"
 
-# What each extra of setup.cfg adds, except those for the development of this library.
+# What each extra of setup.cfg adds, except those for the development of this library, and the
+# megabytes on disk beyond the library's own 3 GB (with the versions of constraints.txt, on Linux).
 EXTRAS = {
-    "dataflow": "runs the data jobs on Google Cloud Dataflow, with gs:// paths",
-    "serve": "keras-bert serve and ask: a development server and its client",
-    "keras-nlp": "converts from and to presets of keras-nlp (keras-hub)",
-    "jax": "runs the models on KERAS_BACKEND=jax",
-    "pictures": "draws attention, embeddings and learning curves",
-    "notebooks": "JupyterLab, for work in notebooks",
-    "docs": "builds the pages of docs/ as a site",
+    "dataflow": ("runs the data jobs on Google Cloud Dataflow, with gs:// paths", 340),
+    "serve": ("keras-bert serve and ask: a development server and its client", 2),
+    "keras-nlp": ("converts from and to presets of keras-nlp (keras-hub)", 32),
+    "jax": ("runs the models on KERAS_BACKEND=jax", 380),
+    "pictures": ("draws attention, embeddings and learning curves", 74),
+    "notebooks": ("JupyterLab, for work in notebooks", 362),
+    "docs": ("builds the pages of docs/ as a site", 118),
 }
 
 # Used if installed; no extra of this library installs them.
@@ -193,10 +194,11 @@ def _of_keras():
 
 
 def _extras(requirements):
-    for extra, adds in EXTRAS.items():
+    for extra, (adds, megabytes) in EXTRAS.items():
         of_extra = [requirement for requirement, of in requirements if of == extra]
         is_installed = bool(of_extra) and all(map(_is_installed, of_extra))
-        yield extra, _state(is_installed, adds, f"'{DISTRIBUTION}[{extra}]'")
+        install = f"'{DISTRIBUTION}[{extra}]', {megabytes} MB"
+        yield extra, _state(is_installed, adds, install)
     for module, adds in _MORE.items():
         is_installed = util.find_spec(module) is not None
         yield module, _state(is_installed, adds, module.replace("_", "-"))
