@@ -23,6 +23,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
 from keras_bert.inference.settings import EmbedderSettings, EmbedToFileSettings, embed_settings
+from keras_bert.readers.sources import report_source
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.text.tokenizer import note_on_unknown
 
@@ -115,8 +116,7 @@ def _open_examples(settings, report):
     if settings.task is None:
         return open_texts(settings.data, settings, report=report)
     examples = task_class(settings.task).read(settings.data, **settings.columns)
-    if report is not None and examples.description:
-        report(examples.description)
+    report_source(examples, report)
     return examples
 
 

@@ -10,13 +10,13 @@ which the line `# global.Entity` calls eid.
 
 import re
 from collections import Counter
-from itertools import chain
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.conll import conllu_cells, looks_like_conllu
-from keras_bert.readers.sources import ExampleSource, open_objects
+from keras_bert.readers.sources import ExampleSource, TextFile
 from keras_bert.readers.spans import LabelledSpan, SpannedWords, joined, labelled_span, words_of
+from keras_bert.readers.tables import open_objects
 
 _BEGIN, _END = "#begin document", "#end document"
 _NOTHING = ("-", "_", "*")
@@ -47,7 +47,7 @@ class CoreferenceSource(ExampleSource):
         super().__init__(records)
         self._need_clusters = need_clusters
         self._skipped = Counter()
-        read = self._of_file if self.kind is None else self._of_objects
+        read = self._of_file if isinstance(records, TextFile) else self._of_objects
         self._set_examples(read(records))
 
     def notes(self):
@@ -57,8 +57,7 @@ class CoreferenceSource(ExampleSource):
         ]
 
     def _of_file(self, file):
-        number, line = file.head[-1]
-        lines = chain(file.head, file.rest)
+        (number, line), lines = file.head[-1], file.lines()
         if any(line.startswith(_BEGIN) for _, line in file.head):
             self.kind, self.description = "conll", f"{self.name}: CoNLL-2012"
             return self._of_2012(lines)

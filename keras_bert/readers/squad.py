@@ -5,7 +5,6 @@ The layout is that of Rajpurkar et al. 2016 and, with questions that have no ans
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
@@ -17,11 +16,12 @@ from keras_bert.readers.sources import (
     ExampleSource,
     TextFile,
     first_location,
+    is_file,
+    is_stored_table,
     is_text,
-    is_text_file,
-    open_records,
     records_of_columns,
 )
+from keras_bert.readers.tables import json_table, open_table
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.
@@ -80,41 +80,43 @@ class QuestionSource(ExampleSource):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
         self._key = dict(zip(_PARTS, _PARTS, strict=True)) | parse_fields(fields, known=_PARTS)
-        if is_text_file(data):
+        if is_file(data) and not is_stored_table(data):
             file = TextFile(data)
             super().__init__(file)
             examples = self._of_file(file, fields)
         else:
-            records = open_records(data, item="question", as_record=_as_record)
+            records = open_table(
+                data, item="question", as_record=_as_record, is_row=lambda item: False
+            )
             super().__init__(records, fields=fields)
             examples = self._of_objects(records)
         self._set_examples(examples)
 
     def _of_file(self, file, fields):
-        lines = file.lines()
-        first = file.first_lines(lines)[-1]
-        record = _object(first[1])
+        (begin, first) = file.first_lines()[-1]
+        record = _object(first)
         if record is not None and "data" not in record:
-            self.kind = file.kind = "jsonl"
-            return self._of_objects(file.json_objects(chain([first], lines)))
+            self._records = json_table(file)
+            self.kind = self._records.kind
+            return self._of_objects(self._records)
         if fields is not None:
             raise InputError(
                 f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
             )
-        rest = list(lines)
-        is_all = record is not None and not any(line.strip() for _, line in rest)
-        whole = record if is_all else self._whole([first, *rest])
+        lines = [line for number, line in file.lines() if number >= begin]
+        is_all = record is not None and not any(line.strip() for line in lines[1:])
+        whole = record if is_all else self._whole(lines, begin)
         self.kind = "squad"
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
         self.description = f"{self.name}: SQuAD JSON{version}"
         return self._of_squad(whole)
 
-    def _whole(self, lines):
+    def _whole(self, lines, begin):
         try:
-            whole = parse_json("\n".join(line for _, line in lines))
+            whole = parse_json("\n".join(lines))
         except NotJson as error:
-            where = "" if error.line is None else f", line {error.line + lines[0][0] - 1}"
+            where = "" if error.line is None else f", line {error.line + begin - 1}"
             raise InputError(
                 f"{self.name}{where}: not JSON ({error}). Expected SQuAD's JSON, or JSON Lines "
                 "with a question and its context per line."

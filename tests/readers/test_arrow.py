@@ -9,10 +9,11 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.cli.kinds import has_data_folder
 from keras_bert.readers.choices import ChoiceSource
+from keras_bert.readers.labels import several_labels
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
-from keras_bert.readers.texts import PAIR, TextSource, several_labels
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import says
 
 LABEL = datasets.ClassLabel(names=["entailment", "neutral"])
@@ -153,7 +154,7 @@ def test_bad_tables(tmp_path):
     with says("test/state.json lists no files. Save the dataset again"):
         TextSource(folder / "test", texts=PAIR)
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
-    with says("Could not read ...damaged.parquet as a file of Parquet: "):
+    with says("Could not read ...damaged.parquet as a Parquet file: "):
         TextSource(tmp_path / "damaged.parquet")
     empty = saved({"text": [], "label": []}, {"text": TEXT, "label": LABEL}, tmp_path / "e", how="")
     with says("e.parquet has no rows"):

@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.readers.choices import ChoiceSource
+from keras_bert.readers.labels import score
 from keras_bert.readers.sentences import TaggedSource
-from keras_bert.readers.texts import PAIR, TextSource, score
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import says
 
 ROWS = [

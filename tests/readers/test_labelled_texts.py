@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from keras_bert.readers import sources
-from keras_bert.readers.texts import TextSource, score, several_labels, text_warnings
+from keras_bert.readers.labels import score, several_labels
+from keras_bert.readers.texts import TextSource, text_warnings
 from tests.messages import says
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from keras_bert.readers.texts import PAIR, TextSource, score, several_labels, text_warnings
+from keras_bert.readers.labels import score, several_labels
+from keras_bert.readers.texts import PAIR, TextSource, text_warnings
 from tests.messages import says
 
 
