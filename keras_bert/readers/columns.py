@@ -160,15 +160,16 @@ def choose_columns(table, wanted):
     """
     if table.kind == JSON and not _all_named(table, wanted):
         table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
-    label = _given(table, wanted, "label") or _usual(table, wanted.label_groups, wanted, "label")
+    label = _given(table, wanted, "label")
+    label = label or _usual(table, wanted.label_groups, wanted, "label") or ()
     texts = [_given(table, wanted, name) for name in wanted.texts]
     if not any(texts):
         texts = _usual_texts(table, wanted, label) or texts
-    lacks_label = not label and (wanted.need_labels or wanted.labels is not None)
+    lacks_label = not label and (wanted.need_labels or wanted.scores or wanted.labels is not None)
     by_content = []
     if lacks_label or not all(texts):
         profiles = _profiles(table, wanted)
-        taken = {name for columns in (*texts, label or ()) for name in columns or ()}
+        taken = {name for columns in (*texts, label) for name in columns or ()}
         free = {name: profile for name, profile in profiles.items() if name not in taken}
         possible = _possible_texts(free)
         if lacks_label:
@@ -180,9 +181,7 @@ def choose_columns(table, wanted):
             chosen = iter(_only_texts(table, possible, free, wanted, missing=texts.count(None)))
             texts = [columns or (next(chosen),) for columns in texts]
             by_content += [name for columns in texts for name in columns if name not in taken]
-    columns = Columns(
-        texts=tuple(texts), label=tuple(label or ()), by_content=frozenset(by_content)
-    )
+    columns = Columns(texts=tuple(texts), label=tuple(label), by_content=frozenset(by_content))
     chosen = [name for group in (*columns.texts, columns.label) for name in group]
     if len({*chosen}) < len(chosen):
         roles = "two texts and label" if len(wanted.texts) > 1 else "text and label"
@@ -277,7 +276,7 @@ class _Profile:
     def add(self, value, several):
         self.filled += 1
         text = value if isinstance(value, str) else str(value)
-        if isinstance(value, list | dict | set | tuple):
+        if _is_list(value):
             for label in _labels_or_none(value) if several else ():
                 self.values[label] += 1
             return
@@ -414,28 +413,38 @@ def _check_header(table, columns, wanted):
     if len(columns.label) != 1 or table.kind == JSON:
         return
     (name,) = columns.label
-    rows = iter(table.survey() if table.is_undecided and not table.has_names else ())
-    _, first = next(rows, (None, {}))
-    cell = (first.get(name) or "").strip()
-    if cell and not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
-        raise table.error(
-            1,
-            f'"{cell}" in {table.describe(name)} could be the name of the column, or a label that '
-            "comes only once. Set `header=True` or `header=False`.",
-        )
-    if table.has_names and name in columns.by_content and table.kind != "arrow":
-        labels = {
-            one_label(v) for _, row in table.survey() if isinstance(v := row[name], str | int)
-        }
-        if one_label(name) in labels:
+    if table.is_undecided and not table.has_names:
+        rows = iter(table.survey())
+        _, row = next(rows, (None, {name: ""}))
+        cell = row[name].strip()
+        if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
+            raise table.error(
+                table.first,
+                f'"{cell}" in {table.describe(name)} could be the name of the column, or a label '
+                "that comes only once. Set `header=True` or `header=False`.",
+            )
+    if table.has_names and name in columns.by_content:
+        values = {row.get(name) for _, row in table.survey() if not _is_list(row.get(name))}
+        if one_label(name) in {one_label(v) for v in values if isinstance(v, str | int | float)}:
+            advice = (
+                "read the table without a header"
+                if table.kind == "table"
+                else ("set `header=False`")
+            )
             raise InputError(
                 f'{table.name}: "{name}" is the name of a column and one of its labels. Is the '
-                "first line an example? Then set `header=False`."
+                f"first line an example? Then {advice}."
             )
+
+
+def _is_list(value):
+    return isinstance(value, list | tuple | dict | set)
 
 
 def _is_label(cell, wanted):
     """Whether the cell of a first line is a label and not a name, whatever the other lines have."""
+    if is_missing(cell, na=wanted.na):
+        return True
     if wanted.scores:
         return cell[:1].isdecimal() or parsed_number(cell) == parsed_number(cell)
     if wanted.several and (cell[:1] in "[({" or "|" in cell):

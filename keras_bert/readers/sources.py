@@ -22,7 +22,7 @@ from keras_bert.records.tfds_folders import PREFIX
 STANDARD_INPUT = "-"
 # A whole SQuAD file may be one line; a file without line ends must not fill the memory.
 _LONGEST_LINE = 256 << 20
-CSV, TSV, TXT, CONLL, JSON, PARQUET = "csv", "tsv", "txt", "conll", "json", "parquet"
+CSV, TSV, TXT, CONLL, JSON, PARQUET = "csv", "tsv", "txt", "conll", "jsonl", "parquet"
 _FORMS = {
     **{".csv": CSV, ".tsv": TSV, ".txt": TXT, ".conll": CONLL, ".conllu": CONLL},
     **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
@@ -282,8 +282,7 @@ class ExampleSource:
     def notes(self):
         """Lines for the user about the examples read so far: what was left out, and where."""
         return [
-            f"{self.name}, {_located(where, self._records.location)}: "
-            f"{counted(len(where), 'row')} {reason}."
+            f"{self.name}, {located(where, self)}: {counted(len(where), 'row')} {reason}."
             for reason, where in self._left_out.items()
         ]
 
@@ -340,12 +339,13 @@ def report_notes(source, report):
             report(f"Note: {note}")
 
 
-def _located(where, location):
-    """`line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
+def located(where, source):
+    """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
     *first, last = map(str, where[:_MOST_LINES])
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
+    location = source._records.location
     return f"{location}s {', '.join(first)} and {last}" if first else f"{location} {last}"
 
 

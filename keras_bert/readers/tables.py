@@ -45,7 +45,7 @@ class Table:
 
     Attributes:
         name: what errors begin with.
-        kind: "csv", "tsv", "lines", "json", "tfds", "arrow", "table" (in memory) or "given" (a
+        kind: "csv", "tsv", "lines", "jsonl", "tfds", "arrow", "table" (in memory) or "given" (a
             sequence).
         format: the format in words.
         names: of the columns; of JSON those of the first object.
@@ -55,13 +55,15 @@ class Table:
         class_labels: the columns with labels of numbered classes. None is there a record that has
             no label, such as one on which the annotators did not agree.
         repeated: the names of several columns.
+        first: the line of the header, or of the first row.
+        is_undecided: the rule, and not the user, decided whether there is a header line.
         skipped: how many lines were left out so far.
     """
 
     location, calls_columns = "row", "columns"
     has_names, header, is_undecided = True, None, False
     class_labels, repeated = (), frozenset()
-    skipped = 0
+    skipped, first = 0, 1
 
     def __init__(self, name, kind, format, rows, *, names=(), **attributes):
         self.name, self.kind, self.format, self._rows = name, kind, format, rows
@@ -94,9 +96,7 @@ class Table:
         """
         name = str(column)
         if name in self.repeated:
-            raise InputError(
-                f'{self.name}: two columns of the header have the same name, "{name}".'
-            )
+            raise self.error(self.first, f'two columns of the header have the same name, "{name}".')
         if name not in self.names and name.isdigit() and 1 <= int(name) <= len(self.names):
             return self.names[int(name) - 1]
         return name if name in self.names else None
@@ -380,6 +380,7 @@ def _table_of_cells(file, kind, format, cells, *, header, known, skip_invalid):
         repeated=repeated,
         has_names=has_header,
         header=first[1] if has_header else None,
+        first=first[0],
         is_undecided=header is None,
     )
     if has_header and next(iter(table.survey()), None) is None:

@@ -25,7 +25,14 @@ from keras_bert.readers.labels import (
     several_labels,
 )
 from keras_bert.readers.settings import COUNT, ERROR, SKIP
-from keras_bert.readers.sources import Example, ExampleSource, first_location, is_file, is_text
+from keras_bert.readers.sources import (
+    Example,
+    ExampleSource,
+    first_location,
+    is_file,
+    is_text,
+    located,
+)
 from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
@@ -208,12 +215,13 @@ class TextSource(ExampleSource):
         if self._need_labels and self._left_out and not labelled:
             noun = "score" if self._form is score else "label"
             noun = f"gold {noun}" if self._records.class_labels or self._is_gold else noun
+            column = self._described(
+                self.columns.label if self.unlabelled else self.columns.texts[0]
+            )
+            where = located([line for lines in self._left_out.values() for line in lines], self)
             raise InputError(
-                f"{self.name} has no row with a text and a label: no {noun} in "
-                f"{self._described(self.columns.label)} of any record, so there is nothing to "
-                "train on or to evaluate."
-                if self.unlabelled
-                else f"{self.name} has no row with a text."
+                f"{self.name} has no {noun if self.unlabelled else 'text'} in {column} of any "
+                f"record ({where}), so there is nothing to train on or to evaluate."
             )
 
     def _why_unlabelled(self, record):
@@ -366,7 +374,8 @@ def _check_task(task, texts, form):
 def _given_columns(texts, text_column, label_column, label_columns, fields):
     """-> ({name of a text, or "label": its column}, {that name: the argument that gives it})."""
     names = (*texts, "label")
-    given = parse_fields(fields, known=names)
+    in_fields = parse_fields(fields, known=names)
+    given = dict(in_fields)
     arguments = dict.fromkeys(names, "fields")
     columns = [("text", "text_column", text_column), ("label", "label_column", label_column)]
     columns.append(("label", "label_columns", _listed_names(label_columns)))
@@ -376,10 +385,8 @@ def _given_columns(texts, text_column, label_column, label_columns, fields):
         if column is None:
             continue
         if name in given:
-            other = (
-                "`fields`, with" if name in parse_fields(fields, known=names) else "`label_column`"
-            )
-            raise InputError(f"Give either `{argument}`, or {other} {name}=…, not both.")
+            other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
+            raise InputError(f"Give either `{argument}`, or {other}, not both.")
         given[name] = column
     return given, arguments
 

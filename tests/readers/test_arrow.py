@@ -56,8 +56,8 @@ def test_pairs_have_their_labels_names(how, tmp_path):
     assert [e.line for e in source] == [1, 3] or how != "memory"
     (note,) = source.notes()
     assert note == (
-        f"{source.name}: 1 record without a gold label, left out (the annotators did not agree on "
-        "one)."
+        f"{source.name}, row 2: 1 row without a gold label, left out (the annotators did not agree "
+        "on one)."
     )
     if how != "memory":
         what = {"folder": "a saved dataset", "parquet": "Parquet"}[how]
@@ -88,12 +88,13 @@ def test_parquet_of_another_program(tmp_path):
     assert [e.label for e in TextSource(path, fields="text=body,label=kind")] == ["x", "y"]
     several = TextSource(path, fields="text=body,label=topic", form=several_labels)
     assert [e.label for e in several] == [("a",), ("b",)]
-    with says('row 1: no "text" among the columns (body, topic'):
+    with says('no column looks like a label...columns are "body", "topic"'):
         TextSource(path)
-    with says('row 2: no label in "score"'):
-        table["score"] = ["1", None]  # an empty cell is not the mark of a class label
-        table.to_parquet(path)
-        list(TextSource(path, fields="text=body,label=score"))
+    table["score"] = ["1", None]  # an empty cell is not the mark of a class label
+    table.to_parquet(path)
+    gap = TextSource(path, fields="text=body,label=score")
+    assert [e.label for e in gap] == ["1"]
+    assert gap.notes() == [f"{path}, row 2: 1 row without a label, left out."]
 
 
 @pytest.mark.parametrize("how", ("folder", "parquet"))
@@ -194,13 +195,13 @@ def test_snli_without_a_gold_label_is_left_out_and_counted(tmp_path):
         (1, "A dog.", "An animal.", "entailment"),
         (3, "C", "D", "neutral"),
     ]
-    assert source.unlabelled == 1 and "1 record without a gold label" in source.notes()[0]
+    assert source.unlabelled == 1 and "line 2: 1 row without a gold label" in source.notes()[0]
     predicted = list(TextSource(path, texts=PAIR, need_labels=False))
     assert [e.label for e in predicted] == ["entailment", None, "neutral"]
     # The same as tab-separated columns, and in memory.
     table = pandas.DataFrame(NLI).drop(columns="annotator_labels")
-    table.to_csv(tmp_path / "snli.txt", sep="\t", index=False)
-    for data in (tmp_path / "snli.txt", table, NLI):
+    table.to_csv(tmp_path / "snli.tsv", sep="\t", index=False)
+    for data in (tmp_path / "snli.tsv", table, NLI):
         assert [e.text for e in TextSource(data, texts=PAIR)] == ["A dog.", "C"]
     # Elsewhere "-" is a label.
     (tmp_path / "signs.tsv").write_text("text\tlabel\na\t+\nb\t-\n")

@@ -88,7 +88,7 @@ def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
 
 def test_a_dev_file_is_read_like_the_training_file(read):
     train = read(CONLL_2003, tag_column=3)
-    assert pairs(read("a A B-X B-Y\nb B O O\n", schema=train))[0][1] == ("B-X", "O")
+    assert pairs(read("a A B-X B-Y\nb B O O\n", schema=train.schema))[0][1] == ("B-X", "O")
 
 
 def test_a_line_of_white_space_parts_sentences_and_a_bare_number_sign_comments(read):

@@ -115,7 +115,7 @@ def test_pairs_scores_and_other_names_through_fields(root):
     prepare(root, "reviews", {"body": TEXT, "stars": NUMBER}, [{"body": "x", "stars": 3}] * 2)
     source = TextSource("tfds:reviews:train", fields="text=body,label=stars")
     assert [(e.text, e.label) for e in source] == [("x", "3")] * 2
-    with says('no "text" among the features (body, stars); give ...'):
+    with says('no column looks like a label...features are "body", "stars"...`label_column`'):
         TextSource("tfds:reviews:train")
 
 
