@@ -91,27 +91,16 @@ def several_labels(value, names=None):
         if None in (bits := [*map(bit, parts.values())]):
             raise ValueError(f"{value!r} should have 0 or 1 for each label")
         parts = [name for name, is_on in zip(parts, bits, strict=True) if is_on]
-    elif is_vector(parts) and (names is not None or len(parts) > 2 or len({*parts}) < 2):
-        if names is None or len(names) != len(parts):
-            raise ValueError(needs_names(value, names))
-        parts = [name for name, x in zip(names, parts, strict=True) if x]
+    elif names is not None and is_vector(parts) and len(names) == len(parts):
+        parts = [name for name, is_on in zip(names, parts, strict=True) if is_on]
     labels = [*map(one_label, parts)] if not any(map(_is_list, parts)) else [None]
     if None in labels:
         raise ValueError(f"{value!r} should be a list of labels")
     return tuple(dict.fromkeys(labels))
 
 
-def needs_names(value, names):
-    """What is wrong with a list of 0 and 1 that has no names of labels, or not as many."""
-    count = "" if names is None else f" `labels` has {len(names)} names."
-    return (
-        f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels.{count} Give "
-        "the names as `labels`, in this order, or a column for each label as `label_columns`"
-    )
-
-
 def is_vector(value):
-    """Whether a value is a list of 0 and 1, or the cell of one."""
+    """Whether a value, or what is written in its cell, is a list of 0 and 1."""
     with contextlib.suppress(ValueError):
         value = list_of(value)
     return (

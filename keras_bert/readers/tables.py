@@ -271,7 +271,7 @@ def _delimiter_of(file, *, known):
     `known` are the names by which it may be CSV, None where its own name says so.
     """
     (number, line), *_ = file.first_lines()[-1:]
-    if match := _SEPARATOR_LINE.fullmatch(line.strip()):
+    if match := _SEPARATOR_LINE.fullmatch(line):
         return match[1], number
     delimiter = None if known is None else _names_delimiter(line, known)
     return delimiter or _common_delimiter(file) or ",", 0
@@ -433,6 +433,8 @@ def _in_memory(data, *, item, as_record, is_row):
     if not (is_table and is_row(rows[0] if rows else {})):
         records = list(enumerate(map(as_record, rows), start=1))
         return _Given(f"the given {item}s", "given", f"given {item}s", records, item=item)
+    if not names and not rows:
+        raise InputError("The given table has no columns. Expected one with a text in each row.")
     if names is None:
         names = dict.fromkeys(str(name) for row in rows for name in row)
         rows = [{str(name): value for name, value in row.items()} for row in rows]

@@ -18,8 +18,8 @@ from keras_bert.readers.labels import (
     check_known,
     is_missing,
     is_vector,
+    list_of,
     names_of_model,
-    needs_names,
     one_label,
     score,
     several_labels,
@@ -39,6 +39,10 @@ TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
+_NEEDS_NAMES = (
+    "looks like a 0 or 1 for each label, and not like a list of labels. Give their names as "
+    "`labels`, in this order, or a column for each label as `label_columns`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class TextSource(ExampleSource):
         self._na = not keep_na
         self._label_names = _listed_names(label_names) or schema.get("label_names")
         self.unlabelled = 0
-        self._na_labels, self._are_vectors = Counter(), None
+        self._na_labels, self._vectors = Counter(), 0
         self._glue = None
         if self.kind in ("given", "lines"):
             names = texts if self.kind == "given" else ("1",)
@@ -210,8 +214,8 @@ class TextSource(ExampleSource):
             labels = label if isinstance(label, tuple) else (label,)
             check_known(labels, self._known, partial(self.error, line))
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
-        if self._need_labels and self._are_vectors:
-            raise InputError(f"{self.name}: {needs_names('each list', None)}.")
+        if self._need_labels and labelled and self._vectors == labelled:
+            raise InputError(f"{self.name}: each list {_NEEDS_NAMES}")
         if self._need_labels and self._left_out and not labelled:
             noun = "score" if self._form is score else "label"
             noun = f"gold {noun}" if self._records.class_labels or self._is_gold else noun
@@ -278,10 +282,22 @@ class TextSource(ExampleSource):
                 return None if label == _NO_GOLD and self._is_gold else self._name_of(label)
             labels = several_labels(value, self._label_names)
         except ValueError as error:
-            raise self.error(line, f"{error} in {self._described(columns)}.") from None
-        if self._label_names is None and self._are_vectors is not False:
-            self._are_vectors = is_vector(value)
+            where = "" if self._form is score else f" in {self._described(columns)}"
+            raise self.error(line, f"{error}{where}.") from None
+        self._check_vector(line, value)
         return tuple(map(self._name_of, labels))
+
+    def _check_vector(self, line, value):
+        """Raises InputError for a list of 0 and 1 that has no names of labels, or not as many.
+
+        One with a number twice is no list of labels. One of 0 and 1 could be: the whole file says.
+        """
+        numbers, names = list_of(value), self._label_names
+        is_list = is_vector(value)
+        self._vectors += is_list and names is None
+        if is_list and len(numbers) != len(names or {*numbers}):
+            count = "" if names is None else f" `labels` has {len(names)} names."
+            raise self.error(line, f"{value!r} {_NEEDS_NAMES}{count}")
 
     def _label_of_columns(self, line, record):
         """The labels whose columns have a 1."""
@@ -303,6 +319,10 @@ class TextSource(ExampleSource):
     def _described(self, columns):
         return " and ".join(map(self._records.describe, columns))
 
+    def _shown(self, column):
+        by_content = " (by its content)" if column in self.columns.by_content else ""
+        return self._records.describe(column) + by_content
+
     def _describe(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
@@ -310,14 +330,13 @@ class TextSource(ExampleSource):
         is_cells = table.are_cells
         header = f" with{'' if table.has_names else 'out'} a header line" if is_cells else ""
         texts = f"{'texts' if len(columns.texts) > 1 else 'text'} in "
-        texts += " and ".join(" + ".join(map(table.describe, of_text)) for of_text in columns.texts)
+        texts += " and ".join(" + ".join(map(self._shown, of_text)) for of_text in columns.texts)
         noun = "score" if self._form is score else "label"
         label = f"no {noun}s"
         if columns.label:
             label = f"{noun}{'s' if len(columns.label) > 1 else ''} in "
-            label += self._described(columns.label)
-        how = " (chosen by content)" if columns.by_content else ""
-        return f"{self.name}: {table.format}{header}, {texts}, {label}{how}"
+            label += " and ".join(map(self._shown, columns.label))
+        return f"{self.name}: {table.format}{header}, {texts}, {label}"
 
 
 def _listed_names(names):
