@@ -261,59 +261,71 @@ def _question(table, names, wanted, role):
     )
 
 
-@dataclass
 class _Profile:
-    """What the cells of a column are, those without a value left out."""
+    """How often each value of a column comes, those without a value left out."""
 
-    filled: int = 0
-    values: Counter = field(default_factory=Counter)
-    strings: int = 0
-    with_words: int = 0
-    numbers: int = 0
-    dates: int = 0
-    bits: int = 0
+    def __init__(self, values):
+        self.values = values
+        self.filled = values.total()
 
-    def add(self, value, several):
-        self.filled += 1
-        text = value if isinstance(value, str) else str(value)
-        if _is_list(value):
-            for label in _labels_or_none(value) if several else ():
-                self.values[label] += 1
-            return
-        first = text not in self.values
-        self.values[text if len(text) < 200 else hash(text)] += 1
-        self.strings += isinstance(value, str)
-        self.with_words += _HAS_WORDS.search(text.strip()) is not None
-        self.bits += bit(value) is not None
-        self.numbers += first and parsed_number(text) == parsed_number(text)
-        self.dates += _DATE.fullmatch(text.strip()) is not None
+    def most(self, holds):
+        """Whether a condition holds for more than half of the cells."""
+        return 2 * sum(n for value, n in self.values.items() if holds(value)) > self.filled
 
     @property
     def is_text(self):
-        return 0 < self.strings == self.filled and 2 * self.with_words > self.filled
+        return all(isinstance(v, str) for v in self.values) and self.most(_has_words)
 
     @property
     def mostly_differs(self):
         return 2 * len(self.values) > self.filled
 
+    @property
+    def is_label(self):
+        """Whether there are two values or more, which repeat, and which are no dates."""
+        return 2 <= len(self.values) < self.filled and not self.most(_is_date)
 
-def _labels_or_none(value):
-    try:
-        return several_labels(value)
-    except ValueError:
-        return ()
+    @property
+    def is_bits(self):
+        return len(self.values) < 9 and all(bit(value) is not None for value in self.values)
+
+    @property
+    def numbers(self):
+        return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.values)
+
+    @property
+    def is_id(self):
+        """Whether its values are whole numbers, all different."""
+        return len(self.values) == self.filled and all(str(v).isdecimal() for v in self.values)
+
+
+def _has_words(value):
+    return _HAS_WORDS.search(value.strip()) is not None
+
+
+def _is_date(value):
+    return _DATE.fullmatch(str(value).strip()) is not None
 
 
 def _profiles(table, wanted):
     """The `_Profile` of each column that has a name and values, from all rows."""
     names = [name for name in table.names if not (table.has_names and is_unnamed(name))]
-    profiles = {name: _Profile() for name in names}
+    counters, na = {name: Counter() for name in names}, wanted.na and table.are_cells
     for _, row in table.survey():
-        for name in names:
+        for name, counts in counters.items():
             value = row.get(name)
-            if not is_missing(value, na=wanted.na and table.are_cells):
-                profiles[name].add(value, wanted.several)
-    return {name: profile for name, profile in profiles.items() if profile.filled}
+            if _is_list(value):
+                counts.update(_labels_of(value) if wanted.several else ())
+            elif not is_missing(value, na=na):
+                counts[value] += 1
+    return {name: _Profile(counts) for name, counts in counters.items() if counts}
+
+
+def _labels_of(value):
+    try:
+        return several_labels(value)
+    except ValueError:  # raised again when its row is read
+        return ()
 
 
 def _possible_texts(profiles):
@@ -324,50 +336,33 @@ def _possible_texts(profiles):
 
 
 def _possible_labels(profiles, wanted):
-    """The columns with values that repeat, at least two of them, that are no dates."""
-    labels = {
-        name: profile
-        for name, profile in profiles.items()
-        if 2 <= len(profile.values)
-        and (sum(profile.values.values()) > len(profile.values))
-        and 2 * profile.dates <= profile.filled
-    }
-    if wanted.labels is None:
-        return [*labels]
-    known = {*wanted.labels}
-    of_model = [
-        name
-        for name, profile in profiles.items()
-        if 2 * sum(n for value, n in profile.values.items() if _is_known(value, known))
-        > profile.filled
-    ]
-    return of_model or ([*labels] if wanted.need_labels else [])
+    """The columns most of whose values are labels of the model, or those that could be labels."""
+    labels, known = [], {*(wanted.labels or ())}
+    if known:
+        labels = [
+            name for name, p in profiles.items() if p.most(lambda value: _is_known(value, known))
+        ]
+    if not labels and (wanted.need_labels or not known):
+        labels = [name for name, profile in profiles.items() if profile.is_label]
+    return labels
 
 
 def _is_known(value, labels):
-    return value in labels or (isinstance(value, str) and one_label(value) in labels)
+    return value in labels or one_label(value) in labels
 
 
 def _possible_scores(profiles, wanted):
-    """The columns of numbers; of several, those that are not whole and all different (ids)."""
+    """The columns of numbers; of several, those that are no ids."""
     least = _LEAST_NUMBERS if wanted.need_labels else 1
-    scores = [
-        name for name, profile in profiles.items() if profile.numbers >= least * len(profile.values)
-    ]
-    others = [
-        name
-        for name in scores
-        if len(profiles[name].values) < profiles[name].filled
-        or not all(str(value).strip().isdecimal() for value in profiles[name].values)
-    ]
-    return others if len(scores) > 1 else scores
+    scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.values)]
+    return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
 
 
 def _only_label(table, profiles, wanted):
     """The only column that could be the label, as a tuple; () where none is needed."""
     find = _possible_scores if wanted.scores else _possible_labels
     names = find(profiles, wanted)
-    bits = [name for name in names if profiles[name].bits == profiles[name].filled]
+    bits = [name for name in names if profiles[name].is_bits]
     if wanted.several and wanted.need_labels and len(bits) == len(names) > 1:
         return tuple(names)  # a 0 or 1 for each label
     if len(names) == 1:

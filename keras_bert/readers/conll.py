@@ -98,7 +98,7 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_ta
     first, columns = None, []
     for number, line in file.lines():
         cells = _cells(line, tabs=tabs)
-        if not cells or _is_comment(cells) or _begins_document(cells):
+        if not cells or _is_comment(cells) or (_DOCUMENT in line and _begins_document(cells)):
             continue
         if first is None:
             first, columns = number, [Counter() for _ in cells]
@@ -197,7 +197,7 @@ def conll_sentences(lines, source, columns):
     sentences = _Sentences(untagged=None)
     for number, line in lines:
         cells = _cells(line, tabs=columns.tabs)
-        if not cells or _begins_document(cells):
+        if not cells or (_DOCUMENT in line and _begins_document(cells)):
             yield from sentences.finish()
             if cells:
                 sentences.begin_document()

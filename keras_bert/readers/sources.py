@@ -100,7 +100,7 @@ class TextFile:
     def lines(self):
         """Yields (line number from 1, line without its end); InputError where it is not text."""
         for number, line in self.raw_lines():
-            yield number, line.removesuffix("\n").removesuffix("\r")
+            yield number, line.rstrip("\r\n")
 
     def raw_lines(self):
         """As `lines`, each with its end."""
@@ -135,7 +135,7 @@ class TextFile:
             self._head += head
         if is_empty:
             raise InputError(f"{self.name} is empty. At least one line of text is needed.")
-        return [(number, line.removesuffix("\n").removesuffix("\r")) for number, line in head]
+        return [(number, line.rstrip("\r\n")) for number, line in head]
 
     def _open(self):
         if self.name == "standard input":
@@ -163,7 +163,7 @@ class TextFile:
                     raise self._encoding_error(1, "the file is UTF-16", "UTF-16")
                 if number == 0:
                     read = read.removeprefix(codecs.BOM_UTF8)
-                for line in read.splitlines(keepends=True):
+                for line in read.splitlines(keepends=True) if b"\r" in read else (read,):
                     number += 1
                     yield number, self._decoded(number, line)
 

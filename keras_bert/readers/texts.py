@@ -157,7 +157,9 @@ class TextSource(ExampleSource):
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
         self._name_of = names_of_model(labels)
-        self._na = not keep_na
+        self._na = table.are_cells and not keep_na
+        # Each item of a sequence, and each plain line, has an answer.
+        self._keeps_empty = self.kind in ("given", "lines") and not need_labels
         self._label_names = _listed_names(label_names) or schema.get("label_names")
         self.unlabelled = 0
         self._na_labels, self._vectors = Counter(), 0
@@ -177,6 +179,7 @@ class TextSource(ExampleSource):
             if self._label_names:
                 self.schema["label_names"] = self._label_names
         self.is_chosen_by_content = bool(self.columns.by_content)
+        self._is_gold = _GOLD in [name.casefold() for name in self.columns.label]
         if self.kind != "given":
             self.description = self._describe()
         self._set_examples(self._read())
@@ -240,35 +243,28 @@ class TextSource(ExampleSource):
 
     def _joined(self, line, record, columns):
         """The text of one column, or of several joined by spaces; None where there is none."""
-        parts = []
-        for column in columns:
-            value = record.get(column)
-            if self.kind in ("given", "lines") and isinstance(value, str):
-                if value.strip() or not self._need_labels:
-                    parts.append(value)  # each item, or line, has an answer
-            elif not is_missing(value, na=self._na and self._records.are_cells):
-                try:
-                    text = value if isinstance(value, str) else one_label(value)
-                except ValueError:
-                    raise self.error(
-                        line, f'no text under "{column}"; a string is needed there.'
-                    ) from None
-                parts.append(text)
+        parts = [record.get(column) for column in columns]
+        if not (self._keeps_empty and isinstance(parts[0], str)):
+            parts = [part for part in parts if not is_missing(part, na=self._na)]
         if not parts:
             return None
-        text = parts[0] if len(parts) == 1 else " ".join(parts)
+        try:
+            parts = [part if isinstance(part, str) else one_label(part) for part in parts]
+        except ValueError:
+            raise self.error(
+                line, f'no text under "{columns[0]}"; a string is needed there.'
+            ) from None
+        text = " ".join(parts)
         if not is_text(text):
             raise self.error(line, f'"{columns[0]}" contains a NUL or half a surrogate pair.')
         return text
 
     def _label(self, line, record):
-        columns = self.columns.label
+        columns, several = self.columns.label, self._form is several_labels
         if len(columns) > 1:
             return self._label_of_columns(line, record)
         value = record.get(columns[0])
-        is_na = self._na and self._records.are_cells
-        several = self._form is several_labels
-        if is_missing(value, na=is_na):
+        if is_missing(value, na=self._na):
             if isinstance(value, str) and value.strip():
                 self._na_labels[value] += 1
             if not several or (self.kind == "given" and value is None):
@@ -304,17 +300,13 @@ class TextSource(ExampleSource):
         labels = []
         for column in self.columns.label:
             value = record.get(column)
-            if is_missing(value, na=self._na and self._records.are_cells):
+            if is_missing(value, na=self._na):
                 return None
             is_on = bit(value)
             if is_on is None:
                 raise self.error(line, f'{value!r} in "{column}" should be 0 or 1, for a label.')
             labels += [self._name_of(column)] if is_on else []
         return tuple(labels)
-
-    @property
-    def _is_gold(self):
-        return self.columns.label[:1] and self.columns.label[0].casefold() == _GOLD
 
     def _described(self, columns):
         return " and ".join(map(self._records.describe, columns))
