@@ -94,17 +94,7 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_ta
     values. Where the last two columns have the same kinds of tags, the last one has predictions, as
     in the input of conlleval. Words are in the column with most values.
     """
-    tabs = any("\t" in line.strip() for _, line in file.lines())
-    first, columns = None, []
-    for number, line in file.lines():
-        cells = _cells(line, tabs=tabs)
-        if not cells or _is_comment(cells) or (_DOCUMENT in line and _begins_document(cells)):
-            continue
-        if first is None:
-            first, columns = number, [Counter() for _ in cells]
-        if len(cells) == len(columns):  # another number is an error when it is reached
-            for counts, cell in zip(columns, cells, strict=True):
-                counts[cell] += 1
+    first, columns, tabs = _columns(file, tabs=False) or _columns(file, tabs=True)
     if first is None:
         raise InputError(f"{source.name} has no words. CoNLL has one word per line.")
     width = len(columns)
@@ -131,6 +121,26 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_ta
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
     _reject_texts(columns[word], file, source, word=word, tabs=tabs)
     return ConllColumns(word=word, tag=tag, width=width, tabs=tabs, has_predictions=has_predictions)
+
+
+def _columns(file, *, tabs):
+    """-> (the first line with words, how often each value of each column comes, `tabs`).
+
+    None where a tab is found in a file of spaces.
+    """
+    first, columns = None, []
+    for number, line in file.lines():
+        if not tabs and "\t" in line and "\t" in line.strip():
+            return None
+        cells = _cells(line, tabs=tabs)
+        if not cells or _is_comment(cells) or (_DOCUMENT in line and _begins_document(cells)):
+            continue
+        if first is None:
+            first, columns = number, [Counter() for _ in cells]
+        if len(cells) == len(columns):  # another number is an error when it is reached
+            for counts, cell in zip(columns, cells, strict=True):
+                counts[cell] += 1
+    return first, columns, tabs
 
 
 def _remembered(columns, remembered, labels):

@@ -6,6 +6,7 @@ raises ValueError for a value of another type.
 
 import ast
 import contextlib
+import functools
 import math
 import numbers
 import re
@@ -54,16 +55,21 @@ def one_label(value):
     Whole numbers (1, 1.0, 01) and truth values (true, True, TRUE) are written as Python prints
     them, so that a label is the same in a file and as a value of Python, numpy or pandas.
     """
-    if value is None:
-        return None
-    if not isinstance(value, str | numbers.Real):
-        if isinstance(value, list | tuple | set | dict):
-            raise ValueError(
-                f"the label {value!r} is a {type(value).__name__} (`multi_label=True` reads "
-                "several labels)"
-            )
-        raise ValueError(f"the label {value!r} is neither a text nor a number")
-    text = str(value).strip()
+    if isinstance(value, str):
+        return _label_of_text(value)
+    if value is None or isinstance(value, numbers.Real):
+        return None if value is None else _label_of_text(str(value))
+    if isinstance(value, list | tuple | set | dict):
+        raise ValueError(
+            f"the label {value!r} is a {type(value).__name__} (`multi_label=True` reads several "
+            "labels)"
+        )
+    raise ValueError(f"the label {value!r} is neither a text nor a number")
+
+
+@functools.lru_cache(maxsize=4096)
+def _label_of_text(text):
+    text = text.strip()
     if not is_text(text):
         raise ValueError("the label contains a NUL or half a surrogate pair")
     if text in _TRUTH:

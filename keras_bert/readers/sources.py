@@ -165,7 +165,13 @@ class TextFile:
                     read = read.removeprefix(codecs.BOM_UTF8)
                 for line in read.splitlines(keepends=True) if b"\r" in read else (read,):
                     number += 1
-                    yield number, self._decoded(number, line)
+                    if len(line) > _LONGEST_LINE or b"\0" in line:
+                        raise self._not_text(number, line)
+                    try:
+                        yield number, line.decode("utf-8")
+                    except UnicodeDecodeError as error:
+                        reason = f"byte {error.start + 1} is not UTF-8"
+                        raise self._encoding_error(number, reason, "WINDOWS-1252") from None
 
     def _encoding_error(self, number, reason, encoding):
         name = "FILE" if self.name == "standard input" else self.name
@@ -175,16 +181,10 @@ class TextFile:
             f"`iconv -f {encoding} -t UTF-8 {name} > utf8.txt`.",
         )
 
-    def _decoded(self, number, line):
+    def _not_text(self, number, line):
         if len(line) > _LONGEST_LINE:
-            raise self.error(number, f"more than {_LONGEST_LINE >> 20} MiB without a line end.")
-        if b"\0" in line:
-            raise self.error(number, "contains a NUL byte; this is not a text file.")
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            reason = f"byte {error.start + 1} is not UTF-8"
-            raise self._encoding_error(number, reason, "WINDOWS-1252") from None
+            return self.error(number, f"more than {_LONGEST_LINE >> 20} MiB without a line end.")
+        return self.error(number, "contains a NUL byte; this is not a text file.")
 
     def json_objects(self):
         """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array.
