@@ -61,17 +61,17 @@ def one_label(value):
         return None if value is None else _label_of_text(str(value))
     if isinstance(value, list | tuple | set | dict):
         raise ValueError(
-            f"the label {value!r} is a {type(value).__name__} (`multi_label=True` reads several "
-            "labels)"
+            f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` reads "
+            "several labels)."
         )
-    raise ValueError(f"the label {value!r} is neither a text nor a number")
+    raise ValueError(f"{value!r} is neither a text nor a number.")
 
 
 @functools.lru_cache(maxsize=4096)
 def _label_of_text(text):
     text = text.strip()
     if not is_text(text):
-        raise ValueError("the label contains a NUL or half a surrogate pair")
+        raise ValueError("A label contains a NUL or half a surrogate pair.")
     if text in _TRUTH:
         return _TRUTH[text]
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
@@ -95,13 +95,13 @@ def several_labels(value, names=None):
     parts = _parts(value)
     if isinstance(parts, dict):
         if None in (bits := [*map(bit, parts.values())]):
-            raise ValueError(f"{value!r} should have 0 or 1 for each label")
+            raise ValueError(f"{value!r} should have 0 or 1 for each label.")
         parts = [name for name, is_on in zip(parts, bits, strict=True) if is_on]
     elif names is not None and is_vector(parts) and len(names) == len(parts):
         parts = [name for name, is_on in zip(names, parts, strict=True) if is_on]
     labels = [*map(one_label, parts)] if not any(map(_is_list, parts)) else [None]
     if None in labels:
-        raise ValueError(f"{value!r} should be a list of labels")
+        raise ValueError(f"{value!r} should be a list of labels.")
     return tuple(dict.fromkeys(labels))
 
 
@@ -151,7 +151,7 @@ def list_of(value):
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             parts = None
     if not isinstance(parts, list | tuple | set | dict):
-        raise ValueError(f"{value!r} should be a list, as JSON or Python writes it")
+        raise ValueError(f"{value!r} should be a list, as JSON or Python writes it.")
     return parts
 
 
@@ -171,7 +171,7 @@ def score(value):
             number = float(value)
     if not math.isfinite(number):
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none")
+        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
     return number
 
 

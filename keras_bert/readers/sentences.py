@@ -280,7 +280,7 @@ class TaggedSource(ExampleSource):
                 if number in begun:
                     raise self.error(
                         line,
-                        f"the sentence {number} goes on after other sentences. Sort the rows by "
+                        f"sentence {number} comes again after other sentences. Sort the rows by "
                         f'"{sentence}".',
                     )
                 begun.add(number)

@@ -167,7 +167,8 @@ def open_table(
     if form == JSON:
         return json_table(file)
     if form == CONLL or (labelled and form == TXT):
-        raise InputError(f"Could not read {file.name} as {noun}: {_no_table(form, data, head)}")
+        hint = _no_table(form, data, head)
+        raise InputError(f"Could not read {file.name} as {noun}: {hint}")
     if form == TXT:
         rows = lambda: ((number, {"1": line}) for number, line in file.lines())  # noqa: E731
         return _of_file(file, "lines", "plain lines", rows, names=("1",), has_names=False)

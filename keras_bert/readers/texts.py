@@ -40,8 +40,7 @@ PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
 _NEEDS_NAMES = (
-    "looks like a 0 or 1 for each label, and not like a list of labels. Give their names as "
-    "`labels`, in this order, or a column for each label as `label_columns`."
+    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
 )
 
 
@@ -218,7 +217,11 @@ class TextSource(ExampleSource):
             check_known(labels, self._known, partial(self.error, line))
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
         if self._need_labels and labelled and self._vectors == labelled:
-            raise InputError(f"{self.name}: each list {_NEEDS_NAMES}")
+            advice = _NEEDS_NAMES
+            raise InputError(
+                f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
+                f"of labels. {advice}"
+            )
         if self._need_labels and self._left_out and not labelled:
             noun = "score" if self._form is score else "label"
             noun = f"gold {noun}" if self._records.class_labels or self._is_gold else noun
@@ -278,8 +281,7 @@ class TextSource(ExampleSource):
                 return None if label == _NO_GOLD and self._is_gold else self._name_of(label)
             labels = several_labels(value, self._label_names)
         except ValueError as error:
-            where = "" if self._form is score else f" in {self._described(columns)}"
-            raise self.error(line, f"{error}{where}.") from None
+            raise self.error(line, str(error)) from None
         self._check_vector(line, value)
         return tuple(map(self._name_of, labels))
 
@@ -292,8 +294,12 @@ class TextSource(ExampleSource):
         is_list = is_vector(value)
         self._vectors += is_list and names is None
         if is_list and len(numbers) != len(names or {*numbers}):
-            count = "" if names is None else f" `labels` has {len(names)} names."
-            raise self.error(line, f"{value!r} {_NEEDS_NAMES}{count}")
+            advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
+            raise self.error(
+                line,
+                f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
+                f"{advice}",
+            )
 
     def _label_of_columns(self, line, record):
         """The labels whose columns have a 1."""

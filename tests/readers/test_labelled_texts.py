@@ -219,7 +219,7 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
 def test_given_labels_are_words_or_whole_numbers():
     given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x "), ("e", 0.5)])
     assert [example.label for example in given] == ["1", "0", "True", "x", "0.5"]
-    with says("Text 1 ...: the label 1j is neither a text nor"):
+    with says("Text 1 ...: 1j is neither a text nor"):
         TextSource([("a", 1j)])
 
 
@@ -263,8 +263,11 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b'{"text": "a", "label": "x"}\n{"text": ["b"], "label": "x"}\n', "line 2: no text under"),
         (b'{"text": "a\\u0000", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
         (b'{"text": "\\ud83d", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
-        (b'{"text": "a", "label": "\\udc00"}\n', "line 1: the label contains a NUL or half"),
-        (b'{"text": "a", "label": [1]}\n', "line 1: the label [1] is a list (`multi_label=True`"),
+        (b'{"text": "a", "label": "\\udc00"}\n', "line 1: A label contains a NUL or half"),
+        (
+            b'{"text": "a", "label": [1]}\n',
+            "line 1: [1] is a list, and not a label (`multi_label=True`",
+        ),
         (b'{"text": "a", "y": "x"}\n', 'no column looks like a label...keys are "text", "y". Give'),
         (
             b'{"n": 1, "txt": 2, "label": "x"}\n',
