@@ -121,10 +121,11 @@ class ChoiceSource(ExampleSource):
     def _read(self):
         for line, record in self._records:
             label = record.get(self._label) if self._label else None
-            if is_missing(record.get(self._context), na=self._na):
+            given, is_given = record.get(self._context), self.kind == "given"
+            if not is_given and is_missing(given, na=self._na):
                 self.leave_out(line, "without a context, left out")
                 continue
-            if self._need_labels and is_missing(label, na=self._na):
+            if self._need_labels and not is_given and is_missing(label, na=self._na):
                 self.leave_out(line, "without a label, left out")
                 continue
             context = self._text(line, record, self._context)

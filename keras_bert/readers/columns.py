@@ -49,6 +49,7 @@ _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d\d?:\d\d.*"
 )
 _LEAST_NUMBERS = 0.5
+_MANY_ROWS = 20  # in which labels repeat
 
 
 def parse_fields(text, *, known):
@@ -178,7 +179,8 @@ def choose_columns(table, wanted):
             by_content += label
         if not all(texts):
             possible = [name for name in possible if name not in label]
-            chosen = iter(_only_texts(table, possible, free, wanted, missing=texts.count(None)))
+            rest = {name: profile for name, profile in free.items() if name not in label}
+            chosen = iter(_only_texts(table, possible, rest, wanted, missing=texts.count(None)))
             texts = [columns or (next(chosen),) for columns in texts]
             by_content += [name for columns in texts for name in columns if name not in taken]
     columns = Columns(texts=tuple(texts), label=tuple(label), by_content=frozenset(by_content))
@@ -294,6 +296,10 @@ class _Profile:
         return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.values)
 
     @property
+    def is_numeric(self):
+        return self.numbers == len(self.values)
+
+    @property
     def is_id(self):
         """Whether its values are whole numbers, all different."""
         return len(self.values) == self.filled and all(str(v).isdecimal() for v in self.values)
@@ -347,6 +353,18 @@ def _possible_labels(profiles, wanted):
     return labels
 
 
+def _left_over(profiles, wanted):
+    """The only column that is left in a table of few rows, in which labels need not repeat."""
+    if wanted.scores or not wanted.need_labels:
+        return []
+    names = [
+        name
+        for name, profile in profiles.items()
+        if profile.filled < _MANY_ROWS and not profile.is_id and not profile.most(_is_date)
+    ]
+    return names if len(names) == 1 else []
+
+
 def _is_known(value, labels):
     return value in labels or one_label(value) in labels
 
@@ -361,7 +379,7 @@ def _possible_scores(profiles, wanted):
 def _only_label(table, profiles, wanted):
     """The only column that could be the label, as a tuple; () where none is needed."""
     find = _possible_scores if wanted.scores else _possible_labels
-    names = find(profiles, wanted)
+    names = find(profiles, wanted) or _left_over(profiles, wanted)
     bits = [name for name in names if profiles[name].is_bits]
     if wanted.several and wanted.need_labels and len(bits) == len(names) > 1:
         return tuple(names)  # a 0 or 1 for each label
@@ -384,8 +402,9 @@ def _only_texts(table, possible, profiles, wanted, *, missing):
     if len(possible) == missing:
         return possible
     role = wanted.texts[0]
-    if missing == 1 and len(profiles) == 1 and not possible:
-        return [*profiles]  # a table of a single column
+    left = [name for name, profile in profiles.items() if not profile.is_numeric]
+    if len(possible) < missing == len(left):
+        return left
     if len(possible) > missing:
         raise _question(table, possible, wanted, role)
     if len(wanted.texts) > 1:

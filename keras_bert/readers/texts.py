@@ -157,8 +157,8 @@ class TextSource(ExampleSource):
         self._known = labels if need_labels and unknown_labels == ERROR else None
         self._name_of = names_of_model(labels)
         self._na = table.are_cells and not keep_na
-        # Each item of a sequence, and each plain line, has an answer.
-        self._keeps_empty = self.kind in ("given", "lines") and not need_labels
+        # Items of a sequence, and plain lines, are texts, whatever is in them.
+        self._keeps_empty = self.kind in ("given", "lines")
         self._label_names = _listed_names(label_names) or schema.get("label_names")
         self.unlabelled = 0
         self._na_labels, self._vectors = Counter(), 0
@@ -267,6 +267,9 @@ class TextSource(ExampleSource):
         if len(columns) > 1:
             return self._label_of_columns(line, record)
         value = record.get(columns[0])
+        if self.kind == "given" and self._need_labels and columns[0] not in record:
+            what = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
+            raise self.error(line, f"no label. Give {what} and the label.")
         if is_missing(value, na=self._na):
             if isinstance(value, str) and value.strip():
                 self._na_labels[value] += 1
@@ -369,7 +372,7 @@ def _as_record(item, names):
         if len(names) > 1:
             what = "pairs of strings, or two strings and their label"
         raise ValueError(f"Texts must be {what}. Received: {item!r}.")
-    return dict(zip(names, texts, strict=True)) | {"label": label[0] if label else None}
+    return dict(zip(names, texts, strict=True)) | ({"label": label[0]} if label else {})
 
 
 def _check_task(task, texts, form):
@@ -410,8 +413,11 @@ def _given_columns(texts, text_column, label_column, label_columns, fields):
 
 def text_warnings(examples):
     """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
+    empty = [example for example in examples if not all(text.strip() for text in example.texts)]
     in_quotes = [example for example in examples if _is_quoted(example.label)]
     lines = []
+    if empty:
+        lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
     if in_quotes:
         label = in_quotes[0].label
         lines.append(

@@ -140,7 +140,7 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"id": [1, 2], "body": ["a", "b"], "topic": [3, 4]}, index=[7, 7])
     assert examples(frame, text_column="body", label_column="topic") == [("a", "3"), ("b", "4")]
-    with says('the given table: no column looks like a label...columns are "id", "body", "topic"'):
+    with says('the given table: no column looks like a text...columns are "id", "body", "topic"'):
         examples(frame)
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)

@@ -40,11 +40,7 @@ REJECTED = [
         "classifier",
         "^Could not read FILE as pairs of texts: line 1 has 2 columns",
     ),
-    (
-        "pair-classifier",
-        "regression",
-        '^FILE: no column looks like a label .*none holds the model.s .*"text_a", "text_b", "score"',
-    ),
+    ("pair-classifier", "regression", 'line 2: unknown label "3.5"'),
     ("regression", "pair-classifier", 'line 2: "yes" is not a score, a number'),
     ("multiple-choice", "question-answering", "line 1: no context, choices, label among the"),
     ("tagger", "classifier", 'line 2: the word "a good film" contains spaces, as most do'),
