@@ -159,6 +159,8 @@ def choose_columns(table, wanted):
 
     Raises InputError where two columns, or none, could be meant, or the table lacks a given one.
     """
+    if table.are_cells and table.peek() is None:
+        raise InputError(f"{table.name} has a header line and nothing else.")
     if table.kind == JSON and not _all_named(table, wanted):
         table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
     label = _given(table, wanted, "label")

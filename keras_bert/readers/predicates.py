@@ -168,7 +168,7 @@ class PredicateSource(ExampleSource):
         return tuple(tags_of(spans, len(cells), BIO))
 
     def _of_objects(self, records):
-        first = next(iter(records.survey()), (0, {}))[1]
+        first = (records.peek() or (0, {}))[1]
         self.labelled = "tags" in first
         if self.kind != "given":
             tags = 'tags in "tags"' if self.labelled else "no tags"

@@ -157,7 +157,7 @@ class TaggedSource(ExampleSource):
     def _has_rows_of_words(self, table):
         if table.kind == "given" or not self._has_word_per_row(dict.fromkeys(table.names, "")):
             return False
-        return self._has_word_per_row(next(table.survey(), (0, {}))[1])
+        return self._has_word_per_row((table.peek() or (0, {}))[1])
 
     def _is_table(self, file):
         if self._form == CSV or self._sentence_column is not None:

@@ -73,6 +73,14 @@ class Table:
     def __iter__(self):
         return iter(self._rows() if callable(self._rows) else self._rows)
 
+    def peek(self):
+        """The first row, which is read again; None of an empty table."""
+        if isinstance(self._rows, list) or callable(self._rows):
+            return next(iter(self), None)
+        first = next(self._rows, None)
+        self._rows = chain([] if first is None else [first], self._rows)
+        return first
+
     def survey(self):
         """All rows, before they are read as examples; those of a pipe are kept in memory."""
         if not callable(self._rows):
@@ -384,8 +392,6 @@ def _table_of_cells(file, kind, format, cells, *, header, known, skip_invalid):
         first=first[0],
         is_undecided=header is None,
     )
-    if has_header and next(iter(table.survey()), None) is None:
-        raise InputError(f"{file.name} has a header line and nothing else.")
     return table
 
 

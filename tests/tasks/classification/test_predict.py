@@ -116,7 +116,7 @@ BORING = "good film\tham\nbad film\tspam\n\ndull film\tboring\n"
         (BORING, {"unknown_labels": "error"}, 'data.tsv, line 4: unknown label "boring"'),
         (BORING, {"max_length": 100}, "`max_length` must be at most 64...Received: 100"),
         # Whatever the labels are: not that there is no column of labels.
-        ("good film\ttrue\nbad film\tfalse\n", {}, 'line 1: unknown label "true"..."ham"'),
+        ("good film\ttrue\nbad film\tfalse\n" * 2, {}, 'line 1: unknown label "True"..."ham"'),
         (
             'good film\tham\nbad film\t"spam"\n',
             {"unknown_labels": "error"},
