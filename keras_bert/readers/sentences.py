@@ -136,10 +136,13 @@ class TaggedSource(ExampleSource):
         super().__init__(records, word_column=word_column, tag_column=tag_column)
         self._need_tags = need_tags
         self._pretokenized = pretokenized
-        columns = {"word": word_column, "tag": tag_column}
+        columns, schema = {"word": word_column, "tag": tag_column}, schema or {}
         if isinstance(records, TextFile):
-            examples = self._of_file(records, columns, labels=labels, schema=schema or {})
-        elif self._has_rows_of_words(records):
+            examples = self._of_file(records, columns, labels=labels, schema=schema)
+            self._set_examples(examples)
+            return
+        columns = _with_remembered(columns, schema, names=records.names)
+        if self._has_rows_of_words(records):
             examples = self._of_rows(records, **columns)
         else:
             examples = self._of_objects(records, **columns)
@@ -174,6 +177,7 @@ class TaggedSource(ExampleSource):
         if self.kind == "conll":
             return self._of_conll(file, **columns, labels=labels, schema=schema)
         if self.kind == "conllu":
+            columns = _with_remembered(columns, schema, names=CONLLU_COLUMNS)
             return self._of_conllu(file.lines(), **columns)
         self.labelled = False
         how = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
@@ -224,6 +228,7 @@ class TaggedSource(ExampleSource):
         given = [str(name).upper() if str(name).upper() in names else name for name in given]
         word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
         self.labelled = True
+        self.schema = {"word": [names[word]], "tag": [names[tag]]}
         self.description = f"{self.name}: CoNLL-U, word in {names[word]}, tag in {names[tag]}"
         return self._of_sentences(
             conllu_sentences(lines, self, word=word, tag=tag, need_tags=self._need_tags)
@@ -392,6 +397,14 @@ class TaggedSource(ExampleSource):
                 f'dictionary with "words". Received: {sentence!r}.'
             )
         return dict(zip(("words", "tags"), map(list, parts), strict=False))
+
+
+def _with_remembered(columns, schema, *, names):
+    """The given columns, with those of training in place of None where a source has them."""
+    remembered = {role: name for role, (name, *_) in schema.items() if name in names}
+    return {
+        role: remembered.get(role) if column is None else column for role, column in columns.items()
+    }
 
 
 def _is_strings(values):

@@ -123,19 +123,23 @@ class TextFile:
 
         Raises InputError where all are empty.
         """
-        lines = self.raw_lines() if self._rest is None else self._rest
         head, is_empty = [], True
-        for number, line in lines:
-            head.append((number, line))
+        for number, line in self.raw_lines() if self._rest is None else self._replayed():
+            head.append((number, line.rstrip("\r\n")))
             if line.strip():
                 is_empty = False
                 if len(head) >= count and (comment is None or not line.startswith(comment)):
                     break
-        if self._rest is not None:
-            self._head += head
         if is_empty:
             raise InputError(f"{self.name} is empty. At least one line of text is needed.")
-        return [(number, line.rstrip("\r\n")) for number, line in head]
+        return head
+
+    def _replayed(self):
+        """The lines of a pipe from its first one; those that are new are kept."""
+        yield from list(self._head)
+        for line in self._rest:
+            self._head.append(line)
+            yield line
 
     def _open(self):
         if self.name == "standard input":

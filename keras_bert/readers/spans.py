@@ -315,9 +315,20 @@ class SpanPairSource(ExampleSource):
         labels, unknown_labels: see `SpanSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
+        schema: those of the data that a model was trained on, as another source has them; `fields`
+            override it.
     """
 
-    def __init__(self, data, *, need_labels=True, labels=None, unknown_labels=COUNT, fields=None):
+    def __init__(
+        self,
+        data,
+        *,
+        need_labels=True,
+        labels=None,
+        unknown_labels=COUNT,
+        fields=None,
+        schema=None,
+    ):
         records = open_objects(data, item="pair", as_record=_pair_record)
         if isinstance(records, TextFile):
             raise InputError(
@@ -328,7 +339,18 @@ class SpanPairSource(ExampleSource):
         super().__init__(records, fields=fields)
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
-        self._fields = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
+        given = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
+        remembered = {
+            name: _BETWEEN_COLUMNS.join(columns)
+            for name, columns in (schema or {}).items()
+            if {*columns} <= {*records.names}
+        }
+        self._fields = {**remembered, **given}
+        if self._fields:
+            self.schema = {
+                name: [column.strip() for column in columns.split(_BETWEEN_COLUMNS)]
+                for name, columns in self._fields.items()
+            }
         if self.kind != "given":
             self.description = f"{self.name}: {records.format}, pairs of spans"
         self._set_examples(self._read())

@@ -74,12 +74,15 @@ class QuestionSource(ExampleSource):
             offset where it is ("move") or to none ("drop"), as is one that is nowhere: nothing is
             learned from that one, but predictions are compared with it.
         fields: the names of the parts that do not have SQuAD's: "context=passage,question=query".
+        schema: those of the data that a model was trained on, as another source has them; `fields`
+            override it.
     """
 
-    def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None):
+    def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None, schema=None):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
-        self._key = dict(zip(_PARTS, _PARTS, strict=True)) | parse_fields(fields, known=_PARTS)
+        self._given, self._remembered = parse_fields(fields, known=_PARTS), schema or {}
+        self._key = dict(zip(_PARTS, _PARTS, strict=True)) | self._given
         if is_file(data) and not is_stored_table(data):
             file = TextFile(data)
             super().__init__(file)
@@ -95,7 +98,8 @@ class QuestionSource(ExampleSource):
     def _of_file(self, file, fields):
         (begin, first) = file.first_lines()[-1]
         record = _object(first)
-        if record is not None and "data" not in record:
+        is_array = first.lstrip().startswith("[")
+        if is_array or (record is not None and "data" not in record):
             self._records = json_table(file)
             self.kind = self._records.kind
             return self._of_objects(self._records)
@@ -124,6 +128,11 @@ class QuestionSource(ExampleSource):
         return whole if isinstance(whole, dict) else {}
 
     def _of_objects(self, objects):
+        for part, (name, *_) in self._remembered.items():
+            if part not in self._given and name in objects.names:
+                self._key[part] = name
+        if any(part != name for part, name in self._key.items()):
+            self.schema = {part: [name] for part, name in self._key.items()}
         if self.kind != "given":
             each = f"a question and its context per {self._records.location}"
             self.description = f"{self.name}: {self._records.format}, {each}"

@@ -49,7 +49,6 @@ class Table:
             sequence).
         format: the format in words.
         names: of the columns; of JSON those of the first object.
-        header: the cells of the header line; None without one.
         has_names: whether columns have names, and not only numbers.
         location, calls_columns: what messages call a row and its columns.
         class_labels: the columns with labels of numbered classes. None is there a record that has
@@ -61,7 +60,7 @@ class Table:
     """
 
     location, calls_columns = "row", "columns"
-    has_names, header, is_undecided = True, None, False
+    has_names, is_undecided = True, False
     class_labels, repeated = (), frozenset()
     skipped, first = 0, 1
 
@@ -279,7 +278,7 @@ def _delimiter_of(file, *, known):
 
     `known` are the names by which it may be CSV, None where its own name says so.
     """
-    (number, line), *_ = file.first_lines()[-1:]
+    number, line = file.first_lines()[-1]
     if match := _SEPARATOR_LINE.fullmatch(line):
         return match[1], number
     delimiter = None if known is None else _names_delimiter(line, known)
@@ -388,7 +387,6 @@ def _table_of_cells(file, kind, format, cells, *, header, known, skip_invalid):
         names=columns,
         repeated=repeated,
         has_names=has_header,
-        header=first[1] if has_header else None,
         first=first[0],
         is_undecided=header is None,
     )

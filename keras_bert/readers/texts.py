@@ -258,7 +258,7 @@ class TextSource(ExampleSource):
                 line, f'no text under "{columns[0]}"; a string is needed there.'
             ) from None
         text = " ".join(parts)
-        if not is_text(text):
+        if self.kind != "given" and not is_text(text):
             raise self.error(line, f'"{columns[0]}" contains a NUL or half a surrogate pair.')
         return text
 

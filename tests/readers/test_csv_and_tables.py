@@ -67,6 +67,22 @@ def test_every_form_of_a_table_gives_the_same_examples(name, file, write):
     assert examples(write(FILES[name], file)) == EXAMPLES
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_gives_the_same_examples_as_a_file(name, monkeypatch):
+    for options in ({}, {"text_column": "text", "label_column": "label"}, {"header": True}):
+        monkeypatch.setattr(
+            "sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(FILES[name])))
+        )
+        assert examples("-", **options) == EXAMPLES
+    if FILES[name].count(b"text,label") or FILES[name].count(b"text;label"):
+        content = FILES[name].replace(b"text", b"note", 1).replace(b"label", b"kind", 1)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert examples("-", header=True) == EXAMPLES  # by its content
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with says("standard input...could be the name of the column...`header=True`"):
+            examples("-")
+
+
 def test_unlabelled_files_are_csv_by_their_names_and_texts_with_commas_are_not(write):
     texts = [text for text, _ in ROWS]
     assert [t for t, _ in examples(write(FILES["comma"], "a"), need_labels=False)] == texts

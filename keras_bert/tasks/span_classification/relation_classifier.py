@@ -108,7 +108,7 @@ class RelationClassifier(WordsTask):
         from keras_bert.readers.spans import SpanPairSource
 
         labels = (inferred_arguments or {}).get("labels")
-        return SpanPairSource(data, need_labels=labelled, labels=labels, **columns)
+        return SpanPairSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
