@@ -135,17 +135,18 @@ class Wanted:
         return (*first, *(_PAIR_LABELS if len(self.texts) > 1 else ()), *_LABELS)
 
     @property
+    def given_names(self):
+        """The names that the user gives, and what is around their +."""
+        columns = [[c] if isinstance(c, str | int) else c for c in self.given.values()]
+        names = {str(name) for of_part in columns for name in of_part}
+        return {part.strip() for name in names for part in name.split(JOINED)}
+
+    @property
     def header_names(self):
         """The names, in lower case, by which the first line of a table is its header."""
         groups = (*_PAIRS, *_TEXTS, *self.label_groups)
-        others = [name for names in self.remembered.values() for name in names]
-        others += [
-            part
-            for column in self.given.values()
-            for name in ([column] if isinstance(column, str | int) else column)
-            for part in (str(name), *str(name).split(JOINED))
-        ]
-        names = {name.strip().casefold() for name in others if not name.strip().isdigit()}
+        others = {name for names in self.remembered.values() for name in names} | self.given_names
+        names = {name.casefold() for name in others if not name.isdigit()}
         return names.union(*groups)
 
     def argument(self, name):
@@ -161,14 +162,17 @@ def choose_columns(table, wanted):
     """
     if table.are_cells and table.peek() is None:
         raise InputError(f"{table.name} has a header line and nothing else.")
-    if table.kind == JSON and not _all_named(table, wanted):
+    label, texts = (), [None]
+    if table.kind != JSON or wanted.given_names <= {*table.names}:
+        label, texts = _by_name(table, wanted)
+    if table.kind == JSON and (None in texts or (wanted.need_labels and not label)):
+        # The first object may lack a key.
         table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
-    label = _given(table, wanted, "label")
-    label = label or _usual(table, wanted.label_groups, wanted, "label") or ()
-    texts = [_given(table, wanted, name) for name in wanted.texts]
-    if not any(texts):
-        texts = _usual_texts(table, wanted, label) or texts
-    lacks_label = not label and (wanted.need_labels or wanted.scores or wanted.labels is not None)
+        label, texts = _by_name(table, wanted)
+    may_have_label = wanted.scores or wanted.labels is not None
+    if not wanted.need_labels:  # then a pipe is not read to its end
+        may_have_label &= not table.is_stream and len(table.names) > len(texts)
+    lacks_label = not label and (wanted.need_labels or may_have_label)
     by_content = []
     if lacks_label or not all(texts):
         profiles = _profiles(table, wanted)
@@ -194,14 +198,12 @@ def choose_columns(table, wanted):
     return columns
 
 
-def _all_named(table, wanted):
-    lower = {name.casefold() for name in table.names}
-    usual = any({*group} & lower for group in wanted.label_groups)
-    groups = _PAIRS if len(wanted.texts) > 1 else _TEXTS
-    is_text = [{*group} <= lower if groups is _PAIRS else {*group} & lower for group in groups]
-    given = {part for name in wanted.given.values() for part in (name, *str(name).split(JOINED))}
-    has_given = given <= {*table.names}
-    return has_given and bool(given or any(is_text)) and (usual or not wanted.need_labels)
+def _by_name(table, wanted):
+    """-> (the columns of the label, those of each text) that have a name; () or None for others."""
+    label = _given(table, wanted, "label")
+    label = label or _usual(table, wanted.label_groups, wanted, "label") or ()
+    texts = [_given(table, wanted, name) for name in wanted.texts]
+    return label, texts if any(texts) else _usual_texts(table, wanted, label) or texts
 
 
 def _given(table, wanted, role):

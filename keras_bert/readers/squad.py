@@ -17,6 +17,7 @@ from keras_bert.readers.sources import (
     TextFile,
     first_location,
     is_file,
+    is_json_object,
     is_stored_table,
     is_text,
     records_of_columns,
@@ -98,7 +99,7 @@ class QuestionSource(ExampleSource):
     def _of_file(self, file, fields):
         (begin, first) = file.first_lines()[-1]
         record = _object(first)
-        is_array = first.lstrip().startswith("[")
+        is_array = first.lstrip().startswith("[") and is_json_object(first)
         if is_array or (record is not None and "data" not in record):
             self._records = json_table(file)
             self.kind = self._records.kind

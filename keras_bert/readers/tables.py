@@ -74,7 +74,7 @@ class Table:
 
     def peek(self):
         """The first row, which is read again; None of an empty table."""
-        if isinstance(self._rows, list) or callable(self._rows):
+        if not self.is_stream:
             return next(iter(self), None)
         first = next(self._rows, None)
         self._rows = chain([] if first is None else [first], self._rows)
@@ -90,6 +90,11 @@ class Table:
         """The InputError that names this source and the location in it: a number, or in words."""
         where = f"{self.location} {line}" if isinstance(line, int) else line
         return InputError(f"{self.name}, {where}: {message}")
+
+    @property
+    def is_stream(self):
+        """Whether it is a pipe that can be read only once."""
+        return not (callable(self._rows) or isinstance(self._rows, list))
 
     @property
     def are_cells(self):

@@ -156,6 +156,26 @@ def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypat
     assert [row.text for row in rows] == ["second", "third"]
 
 
+def test_a_pipe_of_a_table_is_answered_row_by_row(monkeypatch):
+    for first, rows in (
+        (b"", [b'{"text": "a"}\n', b'{"text": "b"}\n', b'{"text": "c"}\n']),
+        (b"id,text,note\n", [b"1,a,x\n", b"2,b,y\n", b"3,c,x\n"]),
+    ):
+        given = []
+
+        def lines(first=first, rows=rows, given=given):
+            for line in (first, *rows) if first else rows:
+                given.append(line)
+                yield line
+
+        lines = lines()
+        pipe = type("Pipe", (), {"readline": lambda self, size, lines=lines: next(lines, b"")})()
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
+        source = iter(TextSource("-", need_labels=False, labels=("x", "y")))
+        assert next(source).text == "a" and len(given) == 1 + bool(first)
+        assert [e.text for e in source] == ["b", "c"]
+
+
 def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
     rows = "".join(f"en\tsome text number {i}\t{'ham' if i % 3 else 'spam'}\n" for i in range(4))
     assert TextSource(write(rows), labels=("ham", "spam")).columns.label == ("3",)
