@@ -4,6 +4,7 @@ They are those that the user names, then those that the model was trained on, th
 then the only possible ones. Where two columns could be meant, it is an error that names both.
 """
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -332,10 +333,14 @@ def _profiles(table, wanted):
 
 
 def _labels_of(value):
-    try:
+    with contextlib.suppress(ValueError):  # raised again when its row is read
         return several_labels(value)
-    except ValueError:  # raised again when its row is read
-        return ()
+    return ()
+
+
+def _label_or_none(value):
+    with contextlib.suppress(ValueError):
+        return one_label(value)
 
 
 def _possible_texts(profiles):
@@ -370,7 +375,7 @@ def _left_over(profiles, wanted):
 
 
 def _is_known(value, labels):
-    return value in labels or one_label(value) in labels
+    return value in labels or _label_or_none(value) in labels
 
 
 def _possible_scores(profiles, wanted):
@@ -442,16 +447,10 @@ def _check_header(table, columns, wanted):
                 "that comes only once. Set `header=True` or `header=False`.",
             )
     if table.has_names and name in columns.by_content:
-        values = {row.get(name) for _, row in table.survey() if not _is_list(row.get(name))}
-        if one_label(name) in {one_label(v) for v in values if isinstance(v, str | int | float)}:
-            advice = (
-                "read the table without a header"
-                if table.kind == "table"
-                else ("set `header=False`")
-            )
+        if one_label(name) in {_label_or_none(row.get(name)) for _, row in table.survey()}:
             raise InputError(
-                f'{table.name}: "{name}" is the name of a column and one of its labels. Is the '
-                f"first line an example? Then {advice}."
+                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
+                "first line is an example, read it with `header=False` (in pandas header=None)."
             )
 
 
