@@ -50,7 +50,9 @@ class Table:
         format: the format in words.
         names: of the columns; of JSON those of the first object.
         has_names: whether columns have names, and not only numbers.
-        location, calls_columns: what messages call a row and its columns.
+        calls_columns: what messages call its columns.
+        file: the `TextFile` that it is read from, or None.
+        item: what messages call an item of a sequence, or None.
         class_labels: the columns with labels of numbered classes. None is there a record that has
             no label, such as one on which the annotators did not agree.
         repeated: the names of several columns.
@@ -59,15 +61,18 @@ class Table:
         skipped: how many lines were left out so far.
     """
 
-    location, calls_columns = "row", "columns"
+    calls_columns = "columns"
+    file = item = None
     has_names, is_undecided = True, False
     class_labels, repeated = (), frozenset()
     skipped, first = 0, 1
 
-    def __init__(self, name, kind, format, rows, *, names=(), **attributes):
+    def __init__(self, name, kind, format, rows, *, names=(), location="row", **attributes):
         self.name, self.kind, self.format, self._rows = name, kind, format, rows
-        self.names = list(names)
+        self.names, self._location = list(names), location
         vars(self).update(attributes)
+        if self.file is not None and not self.file.may_be_read_again:
+            self._rows = rows()
 
     def __iter__(self):
         return iter(self._rows() if callable(self._rows) else self._rows)
@@ -88,8 +93,15 @@ class Table:
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
+        if self.item is not None and isinstance(line, int):
+            return InputError(f"{self.item.capitalize()} {line} of those given: {message}")
         where = f"{self.location} {line}" if isinstance(line, int) else line
         return InputError(f"{self.name}, {where}: {message}")
+
+    @property
+    def location(self):
+        """What messages call a row."""
+        return self._location if self.file is None else self.file.location
 
     @property
     def is_stream(self):
@@ -116,22 +128,6 @@ class Table:
     def describe(self, name):
         """A column for messages."""
         return f'"{name}"' if self.has_names else f"column {name}"
-
-
-class _Given(Table):
-    def error(self, line, message):
-        if isinstance(line, str):
-            return super().error(line, message)
-        return InputError(f"{self.item.capitalize()} {line} of those given: {message}")
-
-
-class _OfFile(Table):
-    @property
-    def location(self):
-        return self.file.location
-
-    def error(self, line, message):
-        return self.file.error(line, message)
 
 
 def open_table(
@@ -183,7 +179,8 @@ def open_table(
         raise InputError(f"Could not read {file.name} as {noun}: {hint}")
     if form == TXT:
         rows = lambda: ((number, {"1": line}) for number, line in file.lines())  # noqa: E731
-        return _of_file(file, "lines", "plain lines", rows, names=("1",), has_names=False)
+        names = {"names": ("1",), "has_names": False}
+        return Table(file.name, "lines", "plain lines", rows, file=file, **names)
     if form == CSV:
         delimiter, begin = _delimiter_of(file, known=known if form_of(data) is None else None)
         cells, format = lambda: _csv_cells(file, delimiter, begin), "CSV"
@@ -227,20 +224,9 @@ def json_table(file):
     first = next(objects, None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
-    rows = file.json_objects if file.may_be_read_again else chain([first], objects)
+    rows = file.json_objects if file.may_be_read_again else lambda: chain([first], objects)
     format = "a JSON array" if file.location == "item" else "JSON Lines"
-    return _OfFile(file.name, JSON, format, rows, names=first[1], file=file, calls_columns="keys")
-
-
-def _of_file(file, kind, format, rows, **attributes):
-    return _OfFile(
-        file.name,
-        kind,
-        format,
-        rows if file.may_be_read_again else rows(),
-        file=file,
-        **attributes,
-    )
+    return Table(file.name, JSON, format, rows, names=first[1], file=file, calls_columns="keys")
 
 
 def _no_table(form, data, head):
@@ -384,11 +370,12 @@ def _table_of_cells(file, kind, format, cells, *, header, known, skip_invalid):
             yield number, dict(zip(table.names, row, strict=True))
 
     columns, repeated = _named(names) if has_header else (map(str, range(1, len(names) + 1)), ())
-    table = _of_file(
-        file,
+    table = Table(
+        file.name,
         kind,
         format,
         read,
+        file=file,
         names=columns,
         repeated=repeated,
         has_names=has_header,
@@ -442,7 +429,7 @@ def _in_memory(data, *, item, as_record, is_row):
     is_table = names is not None or bool(rows) and all(isinstance(row, Mapping) for row in rows)
     if not (is_table and is_row(rows[0] if rows else {})):
         records = list(enumerate(map(as_record, rows), start=1))
-        return _Given(f"the given {item}s", "given", f"given {item}s", records, item=item)
+        return Table(f"the given {item}s", "given", f"given {item}s", records, item=item)
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
     if names is None:
