@@ -115,6 +115,7 @@ class TextSource(ExampleSource):
         need_labels=True,
     ):
         schema = schema or {}
+        _check_lists(form, label_columns=label_columns, labels=label_names)
         given, arguments = _given_columns(texts, text_column, label_column, label_columns, fields)
         task = glue_task(glue) if glue is not None and is_file(data) else None
         if task is not None:
@@ -345,6 +346,15 @@ def _listed_names(names):
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",")]
     return None if names is None else list(names)
+
+
+def _check_lists(form, **lists):
+    """Raises InputError for a list of labels or columns where a text has one label, or for one."""
+    for argument, names in lists.items():
+        if names is not None and form is not several_labels:
+            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
+        if names is not None and len(_listed_names(names)) < 2:
+            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
 
 
 def _check_width(table, wanted):

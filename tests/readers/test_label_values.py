@@ -171,6 +171,11 @@ def test_a_column_for_each_label(tmp_path):
         for names in ("spam,rude", ["spam", "rude"]):
             given = TextSource(data, form=several_labels, label_columns=names)
             assert [e.label for e in given][3] == ("spam", "rude")
+    with says("`label_columns` has one name. Give the names of two or more labels."):
+        TextSource(path, form=several_labels, label_columns="rude")
+    for name in ("label_columns", "label_names"):
+        with says("is for several labels per text (`multi_label=True`)"):
+            TextSource(path, **{name: "rude,spam"})
     with says('has no column "kind"'):
         TextSource(path, form=several_labels, label_columns="rude,kind")
     path.write_text(MATRIX + "k12,the last remark,2,0,1\n")
