@@ -57,7 +57,7 @@ class ChoiceSource(ExampleSource):
         schema=None,
         need_labels=True,
     ):
-        given = parse_fields(fields, known=("context", "choices", "label"))
+        given = parse_fields(fields, parts=("context", "choices", "label"))
         columns = [name for column in given.values() for name in column.split(_BETWEEN_COLUMNS)]
         columns += [name for names in (schema or {}).values() for name in names]
         names = [name.strip().casefold() for name in columns if not name.strip().isdigit()]
@@ -67,7 +67,7 @@ class ChoiceSource(ExampleSource):
             as_record=_as_record,
             noun="contexts with choices",
             header=header,
-            known={*_CONTEXTS, *_LISTS, *names},
+            header_names={*_CONTEXTS, *_LISTS, *names},
         )
         super().__init__(table, header=header, fields=fields, stops=missing == ERROR)
         self._need_labels = need_labels

@@ -53,10 +53,10 @@ _LEAST_NUMBERS = 0.5
 _MANY_ROWS = 20  # in which labels repeat
 
 
-def parse_fields(text, *, known):
+def parse_fields(text, *, parts):
     """`a=x,b=y` as a dictionary; {} for None.
 
-    Raises InputError where a part is not NAME=COLUMN, or its name is not one of `known`.
+    Raises InputError where a part is not NAME=COLUMN, or its name is not one of `parts`.
     """
     fields = {}
     for part in text.split(",") if text is not None else ():
@@ -64,12 +64,12 @@ def parse_fields(text, *, known):
         if not (name and equals and column):
             raise InputError(
                 f'`fields` has the part "{part}". It should be NAME=COLUMN, as in '
-                f"{','.join(f'{one}=…' for one in known)}."
+                f"{','.join(f'{one}=…' for one in parts)}."
             )
-        if name not in known:
+        if name not in parts:
             kind = _KINDS_WITH.get(name)
             of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
-            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(known)}.')
+            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
         fields[name] = column
@@ -218,8 +218,8 @@ def _given(table, wanted, role):
     if whole is None and len(names) == 1 and role != "label":
         names = [name.strip() for name in str(names[0]).split(JOINED)]
     columns = (whole,) if whole is not None else tuple(map(table.column, names))
-    for name, found in zip(names, columns, strict=False):
-        if found is None:
+    for name, column in zip(names, columns, strict=False):
+        if column is None:
             available = quoted(table.names) if table.has_names else f"1 to {len(table.names)}"
             raise InputError(f'{table.name} has no column "{name}". Its columns are {available}.')
     return columns
@@ -271,43 +271,43 @@ def _question(table, names, wanted, role):
 class _Profile:
     """How often each value of a column comes, those without a value left out."""
 
-    def __init__(self, values):
-        self.values = values
-        self.filled = values.total()
+    def __init__(self, counts):
+        self.counts = counts
+        self.filled = counts.total()
 
     def most(self, holds):
         """Whether a condition holds for more than half of the cells."""
-        return 2 * sum(n for value, n in self.values.items() if holds(value)) > self.filled
+        return 2 * sum(n for value, n in self.counts.items() if holds(value)) > self.filled
 
     @property
     def is_text(self):
-        return all(isinstance(v, str) for v in self.values) and self.most(_has_words)
+        return all(isinstance(v, str) for v in self.counts) and self.most(_has_words)
 
     @property
     def mostly_differs(self):
-        return 2 * len(self.values) > self.filled
+        return 2 * len(self.counts) > self.filled
 
     @property
     def is_label(self):
         """Whether there are two values or more, which repeat, and which are no dates."""
-        return 2 <= len(self.values) < self.filled and not self.most(_is_date)
+        return 2 <= len(self.counts) < self.filled and not self.most(_is_date)
 
     @property
     def is_bits(self):
-        return len(self.values) < 9 and all(bit(value) is not None for value in self.values)
+        return len(self.counts) < 9 and all(bit(value) is not None for value in self.counts)
 
     @property
     def numbers(self):
-        return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.values)
+        return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.counts)
 
     @property
     def is_numeric(self):
-        return self.numbers == len(self.values)
+        return self.numbers == len(self.counts)
 
     @property
     def is_id(self):
         """Whether its values are whole numbers, all different."""
-        return len(self.values) == self.filled and all(str(v).isdecimal() for v in self.values)
+        return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
 
 
 def _has_words(value):
@@ -352,12 +352,12 @@ def _possible_texts(profiles):
 
 def _possible_labels(profiles, wanted):
     """The columns most of whose values are labels of the model, or those that could be labels."""
-    labels, known = [], {*(wanted.labels or ())}
-    if known:
+    labels, of_model = [], {*(wanted.labels or ())}
+    if of_model:
         labels = [
-            name for name, p in profiles.items() if p.most(lambda value: _is_known(value, known))
+            name for name, p in profiles.items() if p.most(lambda value: _is_known(value, of_model))
         ]
-    if not labels and (wanted.need_labels or not known):
+    if not labels and (wanted.need_labels or not of_model):
         labels = [name for name, profile in profiles.items() if profile.is_label]
     return labels
 
@@ -381,7 +381,7 @@ def _is_known(value, labels):
 def _possible_scores(profiles, wanted):
     """The columns of numbers; of several, those that are no ids."""
     least = _LEAST_NUMBERS if wanted.need_labels else 1
-    scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.values)]
+    scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.counts)]
     return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
 
 

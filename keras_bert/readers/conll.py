@@ -221,9 +221,9 @@ def conll_sentences(lines, source, columns):
                 f"{counted(len(cells), 'column')}, but the first word's line has {columns.width}; "
                 f"every line needs the same number of columns, separated by {split}.",
             )
-        for what, column in (("word", columns.word), ("tag", columns.tag)):
+        for part, column in (("word", columns.word), ("tag", columns.tag)):
             if column is not None and not cells[column]:
-                raise source.error(number, f"no {what} in column {column + 1}.")
+                raise source.error(number, f"no {part} in column {column + 1}.")
         tag = None if columns.tag is None else cells[columns.tag]
         sentences.add(cells[columns.word], tag, number)
     yield from sentences.finish()
@@ -287,12 +287,12 @@ def _is_tags(counts, labels):
 
 def _word_column(columns, *, taken):
     """The column with the most values that are not numbers; the first of several."""
-    values = {
+    different = {
         number: sum(not value.isdecimal() for value in counts)
         for number, counts in enumerate(columns)
         if number != taken
     }
-    return max(values, key=values.get, default=None)
+    return max(different, key=different.get, default=None)
 
 
 def looks_like_conllu(line):

@@ -96,17 +96,17 @@ class CoreferenceSource(ExampleSource):
                 parts = () if cells[-1] in _NOTHING else cells[-1].split("|")
                 document.add(cells[3], number)
                 # What begins at a word is open before anything ends there.
-                found = [_PART.fullmatch(part) for part in parts]
-                if not all(part and (part[1] or part[3]) for part in found):
+                mentions = [_PART.fullmatch(part) for part in parts]
+                if not all(part and (part[1] or part[3]) for part in mentions):
                     raise self.error(
                         number,
                         f'"{cells[-1]}" cannot be read as mentions. Expected (7, 7) or (7), '
                         "separated by |.",
                     )
-                for part in found:
+                for part in mentions:
                     if part[1]:
                         document.open(part[2].strip(), number, at=-1)
-                for part in found:
+                for part in mentions:
                     if part[3]:
                         document.close(part[2].strip(), number)
         if document is not None:
@@ -147,8 +147,8 @@ class CoreferenceSource(ExampleSource):
 
     def _of_objects(self, records):
         if self.kind != "given":
-            each = f"one document per {records.location}"
-            self.description = f"{self.name}: {records.format}, {each}"
+            unit = f"one document per {records.location}"
+            self.description = f"{self.name}: {records.format}, {unit}"
         return self._of_records(records)
 
     def _of_records(self, records):
@@ -182,11 +182,11 @@ class CoreferenceSource(ExampleSource):
                 self.skip("with the words of another one")
             first.setdefault(span[:2], span)
         sizes = Counter(span.label for span in first.values())
-        kept = sorted(
+        linked = sorted(
             (span for span in first.values() if sizes[span.label] > 1), key=lambda span: span[:2]
         )
-        numbers = {label: str(n) for n, label in enumerate(dict.fromkeys(s.label for s in kept))}
-        return tuple(span._replace(label=numbers[span.label]) for span in kept)
+        numbers = {label: str(n) for n, label in enumerate(dict.fromkeys(s.label for s in linked))}
+        return tuple(span._replace(label=numbers[span.label]) for span in linked)
 
     def skip(self, reason):
         """Counts a mention that is left out."""

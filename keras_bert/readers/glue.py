@@ -175,7 +175,7 @@ GLUE = {task.name: task for task in _TASKS}
 
 def glue_task(name):
     """The `GlueTask` of a name, in any case; InputError where GLUE has none."""
-    named = {known.casefold(): task for known, task in GLUE.items()}
+    named = {name.casefold(): task for name, task in GLUE.items()}
     named["mnli-m"] = GLUE["MNLI"]
     if str(name).casefold() not in named:
         raise InputError(f"GLUE has no task {name!r}. Its tasks are {listed(GLUE, most=11)}.")

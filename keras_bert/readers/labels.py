@@ -196,18 +196,18 @@ def names_of_model(labels):
     return lambda label: by_label.get(label, label)
 
 
-def unknown_label(label, known):
+def unknown_label(label, of_model):
     """What is wrong with a label that a model does not have, as a part of a message."""
     bare = label.strip(QUOTES)
-    quotes = f' Without its quotes it would be "{bare}".' if bare in known else ""
-    return f'unknown label "{label}". The model\'s labels are {quoted(known)}.{quotes}'
+    quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
+    return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'
 
 
-def check_known(labels, known, error):
+def check_known(labels, of_model, error):
     """Raises `error` of a message for the first label that is not known; None knows every label."""
-    for label in labels if known is not None else ():
-        if label not in known:
-            raise error(unknown_label(label, known))
+    for label in labels if of_model is not None else ():
+        if label not in of_model:
+            raise error(unknown_label(label, of_model))
 
 
 def unknown_labels_note(name, unknown):

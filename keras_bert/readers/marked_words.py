@@ -87,14 +87,14 @@ def read_marked_words(data, *, need_senses=True, report=None, **columns):
 
 
 def _single(text, line, error):
-    found = marked_words(text, line)
-    if len(found) != 1:
+    marked = marked_words(text, line)
+    if len(marked) != 1:
         raise error(
             line,
-            f"{counted(len(found), 'marked word')}. Expected one, marked as in "
+            f"{counted(len(marked), 'marked word')}. Expected one, marked as in "
             '"the **bank** of the river".',
         )
-    return found[0]
+    return marked[0]
 
 
 def read_rated_pairs(data, *, report=None):
@@ -129,7 +129,7 @@ def _read_file_of_pairs(data):
         item="pair",
         as_record=None,
         noun="pairs of texts",
-        known=(*_COSIMLEX, *PAIR, "sentence1"),
+        header_names=(*_COSIMLEX, *PAIR, "sentence1"),
     )
     lower = {name.casefold(): name for name in table.names}
     if {*_COSIMLEX} <= {*lower}:
@@ -180,19 +180,19 @@ def _rows_of_wic(data):
 def _of_cosimlex(line, row, table):
     """Two `RatedPair`s: of the same two words, in the one and in the other context."""
     for number in (1, 2):
-        found = marked_words(str(row[f"context{number}"]), line)
+        marked = marked_words(str(row[f"context{number}"]), line)
         # A context may have the same word twice; the columns say which words are meant.
         forms = [row.get(f"word{word}_context{number}") for word in (1, 2)]
-        if len(found) != 2 and all(forms):
-            by_form = {each.form: each for each in reversed(found)}
-            found = [by_form[f.casefold()] for f in forms if f.casefold() in by_form]
-        if len(found) != 2:
+        if len(marked) != 2 and all(forms):
+            by_form = {word.form: word for word in reversed(marked)}
+            marked = [by_form[f.casefold()] for f in forms if f.casefold() in by_form]
+        if len(marked) != 2:
             raise table.error(
                 line,
-                f"context{number} has {counted(len(found), 'marked word')}. Expected two, marked "
+                f"context{number} has {counted(len(marked), 'marked word')}. Expected two, marked "
                 "by <strong> and </strong>.",
             )
-        yield RatedPair(*found, _rating(row[f"sim{number}"], line, table))
+        yield RatedPair(*marked, _rating(row[f"sim{number}"], line, table))
 
 
 def _rating(value, line, table):
@@ -207,7 +207,7 @@ def _of_superglue(line, record, table):
     for number in (1, 2):
         text = record.get(f"sentence{number}")
         start, end = (record.get(f"{side}{number}") for side in ("start", "end"))
-        is_span = all(isinstance(each, int) for each in (start, end))
+        is_span = all(isinstance(offset, int) for offset in (start, end))
         if not isinstance(text, str) or not is_span or not 0 <= start < end <= len(text):
             raise table.error(
                 line,

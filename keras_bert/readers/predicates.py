@@ -147,20 +147,20 @@ class PredicateSource(ExampleSource):
         """The tags in BIO of a column of arguments."""
         spans, opened = [], None
         for word, cell in enumerate(cells):
-            found = _CELL.fullmatch(cell)
+            match = _CELL.fullmatch(cell)
             if (
-                found is None
-                or (found["role"] and opened)
-                or (found["end"] and not (found["role"] or opened))
+                match is None
+                or (match["role"] and opened)
+                or (match["end"] and not (match["role"] or opened))
             ):
                 raise self.error(
                     begin + word,
                     f'"{cell}" cannot be read as part of an argument. Expected (ROLE*, *, *) or '
                     "(ROLE*), of arguments that do not overlap.",
                 )
-            if found["role"]:
-                opened = word, found["role"]
-            if found["end"]:
+            if match["role"]:
+                opened = word, match["role"]
+            if match["end"]:
                 spans.append(Span(opened[0], word + 1, opened[1]))
                 opened = None
         if opened:

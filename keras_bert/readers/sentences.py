@@ -131,7 +131,7 @@ class TaggedSource(ExampleSource):
                 name for group in _SENTENCES + _WORDS_OF_ROWS + _TAGS_OF_ROWS for name in group
             }
             records = open_table(
-                data, item=self.ITEM, as_record=None, noun="tagged words", known=names
+                data, item=self.ITEM, as_record=None, noun="tagged words", header_names=names
             )
         super().__init__(records, word_column=word_column, tag_column=tag_column)
         self._need_tags = need_tags
@@ -308,12 +308,12 @@ class TaggedSource(ExampleSource):
         number, keys = 1, records.names
         word = word or next((key for key in WORD_KEYS if key in keys), WORD_KEYS[0])
         tag = tag or next((key for key in TAG_KEYS if key in keys), TAG_KEYS[0])
-        for what, key in (("word", word), ("tag", tag)):
+        for role, key in (("word", word), ("tag", tag)):
             if self._need_tags and key not in keys:
                 raise self.error(
                     number,
-                    f'no "{key}" among the keys ({listed(keys)}); give the key of the {what}s as '
-                    f"`{what}_column`.",
+                    f'no "{key}" among the keys ({listed(keys)}); give the key of the {role}s as '
+                    f"`{role}_column`.",
                 )
         if word not in keys and TEXT_KEY not in keys:
             raise self.error(
@@ -384,7 +384,7 @@ class TaggedSource(ExampleSource):
         parts = [sentence]
         if isinstance(sentence, dict):
             keys = (
-                next((k for k in each if k in sentence), None) for each in (WORD_KEYS, TAG_KEYS)
+                next((k for k in names if k in sentence), None) for names in (WORD_KEYS, TAG_KEYS)
             )
             parts = [sentence[key] for key in keys if key is not None]
             if isinstance(sentence.get(TEXT_KEY), str) and not parts:
@@ -407,7 +407,7 @@ def _with_remembered(columns, schema, *, names):
     }
 
 
-def _is_strings(values):
-    return isinstance(values, list | tuple) and all(
-        isinstance(value, str) and value for value in values
+def _is_strings(items):
+    return isinstance(items, list | tuple) and all(
+        isinstance(value, str) and value for value in items
     )

@@ -241,9 +241,9 @@ def is_json_object(line):
 def records_of_columns(columns):
     """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
     lists = list(columns.values())
-    if not all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists):
+    if not all(isinstance(cells, list) and len(cells) == len(lists[0]) for cells in lists):
         return None
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
 class ExampleSource:

@@ -339,7 +339,7 @@ class SpanPairSource(ExampleSource):
         super().__init__(records, fields=fields)
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
-        given = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
+        given = parse_fields(fields, parts=("words", "text", "head", "tail", "label"))
         remembered = {
             name: _BETWEEN_COLUMNS.join(columns)
             for name, columns in (schema or {}).items()
@@ -370,8 +370,8 @@ class SpanPairSource(ExampleSource):
                     f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
                     f"({listed(record)}).",
                 )
-        values = [record.get(column) for column in columns]
-        return values if len(values) > 1 else values[0]
+        parts = [record.get(column) for column in columns]
+        return parts if len(parts) > 1 else parts[0]
 
     def _pair(self, record, line):
         text, words, starts = words_of(record, line, self)

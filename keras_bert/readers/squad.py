@@ -82,7 +82,7 @@ class QuestionSource(ExampleSource):
     def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None, schema=None):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
-        self._given, self._remembered = parse_fields(fields, known=_PARTS), schema or {}
+        self._given, self._remembered = parse_fields(fields, parts=_PARTS), schema or {}
         self._key = dict(zip(_PARTS, _PARTS, strict=True)) | self._given
         if is_file(data) and not is_stored_table(data):
             file = TextFile(data)
@@ -135,8 +135,8 @@ class QuestionSource(ExampleSource):
         if any(part != name for part, name in self._key.items()):
             self.schema = {part: [name] for part, name in self._key.items()}
         if self.kind != "given":
-            each = f"a question and its context per {self._records.location}"
-            self.description = f"{self.name}: {self._records.format}, {each}"
+            unit = f"a question and its context per {self._records.location}"
+            self.description = f"{self.name}: {self._records.format}, {unit}"
         return self._of_records(objects)
 
     def _of_records(self, records):
@@ -227,8 +227,8 @@ def nearest(text, start, context):
     """The offset of `text` in `context` that is nearest to the character `start`, or None."""
     start = max(0, start)
     offsets = (context.rfind(text, 0, start + len(text)), context.find(text, start))
-    found = [offset for offset in offsets if offset >= 0]
-    return min(found, key=lambda offset: abs(offset - start), default=None)
+    nearby = [offset for offset in offsets if offset >= 0]
+    return min(nearby, key=lambda offset: abs(offset - start), default=None)
 
 
 def question_warnings(examples):

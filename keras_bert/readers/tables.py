@@ -139,7 +139,7 @@ def open_table(
     labelled=True,
     noun="labelled text",
     header=None,
-    known=(),
+    header_names=(),
     has_literal_quotes=False,
     skip_invalid=False,
 ):
@@ -156,7 +156,7 @@ def open_table(
         labelled: a row has more than a text, so that plain lines are an error.
         noun: what messages call the rows.
         header: whether the first line of a CSV or TSV names its columns; None is by the rule.
-        known: names, in lower case, by which a header line is recognised.
+        header_names: names, in lower case, by which a header line is recognised.
         has_literal_quotes: quotes of a TSV are ordinary characters, as in GLUE's files.
         skip_invalid: leave out and count lines with another number of columns; otherwise they are
             an error.
@@ -171,7 +171,7 @@ def open_table(
         return _stored(str(data))
     file, form = TextFile(data), form_of(data)
     head = file.first_lines()
-    form = form or _form_of_content(file, head, labelled=labelled, known=known)
+    form = form or _form_of_content(file, head, labelled=labelled, header_names=header_names)
     if form == JSON:
         return json_table(file)
     if form == CONLL or (labelled and form == TXT):
@@ -182,7 +182,9 @@ def open_table(
         names = {"names": ("1",), "has_names": False}
         return Table(file.name, "lines", "plain lines", rows, file=file, **names)
     if form == CSV:
-        delimiter, begin = _delimiter_of(file, known=known if form_of(data) is None else None)
+        delimiter, begin = _delimiter_of(
+            file, header_names=header_names if form_of(data) is None else None
+        )
         cells, format = lambda: _csv_cells(file, delimiter, begin), "CSV"
     else:
         format, is_quoted = "TSV", False
@@ -198,7 +200,7 @@ def open_table(
         format,
         cells,
         header=True if header is None and form_of(data) == CSV else header,
-        known=known,
+        header_names=header_names,
         skip_invalid=skip_invalid,
     )
 
@@ -243,36 +245,36 @@ def _no_table(form, data, head):
     )
 
 
-def _form_of_content(file, head, *, labelled, known):
+def _form_of_content(file, head, *, labelled, header_names):
     """The form of a file whose name has no extension that says it."""
     line = head[-1][1]
     if is_json_object(line):
         return JSON
     if "\t" in line:
         return TSV
-    if _names_delimiter(line, known) is not None:
+    if _names_delimiter(line, header_names) is not None:
         return CSV
     if labelled and _common_delimiter(file) is not None:
         return CSV
     return TXT
 
 
-def _names_delimiter(line, known):
+def _names_delimiter(line, header_names):
     """The delimiter by which a line holds a known name, or None."""
     return next(
-        (d for d in ",;" if len(cells := _cells(line, d)) > 1 and {*cells} & {*known}), None
+        (d for d in ",;" if len(cells := _cells(line, d)) > 1 and {*cells} & {*header_names}), None
     )
 
 
-def _delimiter_of(file, *, known):
+def _delimiter_of(file, *, header_names):
     """-> (the delimiter of a CSV, the number of lines before its first row).
 
-    `known` are the names by which it may be CSV, None where its own name says so.
+    `header_names` are those by which it may be CSV, None where its own name says so.
     """
     number, line = file.first_lines()[-1]
     if match := _SEPARATOR_LINE.fullmatch(line):
         return match[1], number
-    delimiter = None if known is None else _names_delimiter(line, known)
+    delimiter = None if header_names is None else _names_delimiter(line, header_names)
     return delimiter or _common_delimiter(file) or ",", 0
 
 
@@ -338,13 +340,13 @@ def quotes_of_tsv(file):
     return is_needed and not is_open, has_quotes
 
 
-def _table_of_cells(file, kind, format, cells, *, header, known, skip_invalid):
+def _table_of_cells(file, kind, format, cells, *, header, header_names, skip_invalid):
     rows = cells()
     first = next(rows)
     names = [cell.strip() for cell in first[1]]
     has_header = header
     if header is None:
-        has_header = not {name.casefold() for name in names}.isdisjoint(known)
+        has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
     is_again = file.may_be_read_again
 
     def read():

@@ -139,7 +139,7 @@ class TextSource(ExampleSource):
             labelled=need_labels or len(texts) > 1,
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
             header=header,
-            known=task.column_names if task is not None else wanted.header_names,
+            header_names=task.column_names if task is not None else wanted.header_names,
             has_literal_quotes=task is not None,
             skip_invalid=task is not None and need_labels,
         )
@@ -170,9 +170,9 @@ class TextSource(ExampleSource):
             self.columns = Columns(texts=tuple((name,) for name in names), label=label)
         else:
             _check_width(table, wanted)
-            known = glue_columns(table, task, labelled=need_labels) if task else None
-            self.columns = known or choose_columns(table, wanted)
-            self._glue = task if known and need_labels else None
+            of_glue = glue_columns(table, task, labelled=need_labels) if task else None
+            self.columns = of_glue or choose_columns(table, wanted)
+            self._glue = task if of_glue and need_labels else None
             self.schema = dict(zip(texts, map(list, self.columns.texts), strict=True))
             if self.columns.label:
                 self.schema["label"] = list(self.columns.label)
@@ -269,8 +269,8 @@ class TextSource(ExampleSource):
             return self._label_of_columns(line, record)
         value = record.get(columns[0])
         if self.kind == "given" and self._need_labels and columns[0] not in record:
-            what = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
-            raise self.error(line, f"no label. Give {what} and the label.")
+            noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
+            raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):
             if isinstance(value, str) and value.strip():
                 self._na_labels[value] += 1
@@ -362,9 +362,9 @@ def _check_width(table, wanted):
     if table.are_cells and len(table.names) < len(wanted.texts) + wanted.need_labels:
         if not (wanted.need_labels or several):
             return
-        what, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
+        noun, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
         raise InputError(
-            f"Could not read {table.name} as {what}: line 1 has "
+            f"Could not read {table.name} as {noun}: line 1 has "
             f"{counted(len(table.names), 'column')}. Expected CSV, TSV or JSON Lines with "
             f"{texts} and a label."
         )
@@ -378,10 +378,10 @@ def _as_record(item, names):
     texts, label = parts[: len(names)], parts[len(names) :]
     is_texts = all(text is None or isinstance(text, str) for text in texts)
     if len(texts) < len(names) or len(label) > 1 or not is_texts:
-        what = "strings or pairs of a text and its label"
+        noun = "strings or pairs of a text and its label"
         if len(names) > 1:
-            what = "pairs of strings, or two strings and their label"
-        raise ValueError(f"Texts must be {what}. Received: {item!r}.")
+            noun = "pairs of strings, or two strings and their label"
+        raise ValueError(f"Texts must be {noun}. Received: {item!r}.")
     return dict(zip(names, texts, strict=True)) | ({"label": label[0]} if label else {})
 
 
@@ -404,7 +404,7 @@ def _check_task(task, texts, form):
 def _given_columns(texts, text_column, label_column, label_columns, fields):
     """-> ({name of a text, or "label": its column}, {that name: the argument that gives it})."""
     names = (*texts, "label")
-    in_fields = parse_fields(fields, known=names)
+    in_fields = parse_fields(fields, parts=names)
     given = dict(in_fields)
     arguments = dict.fromkeys(names, "fields")
     columns = [("text", "text_column", text_column), ("label", "label_column", label_column)]
