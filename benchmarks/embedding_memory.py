@@ -38,23 +38,20 @@ def main():
     with tempfile.TemporaryDirectory(prefix="keras_bert_benchmark_") as folder:
         folder = Path(folder)
         save_model(vocab, folder / "model")
-        print("| file | output | texts | largest process | time |")
-        print("|---|---|---|---|---|")
+        print("| file | texts | largest process | time |")
+        print("|---|---|---|---|")
         for megabytes in arguments.megabytes:
             texts = folder / f"{megabytes}.txt"
             count = write_lines(lines, texts, size=megabytes * MEGABYTE)
-            for ending in ("parquet", "npz"):
-                output = folder / f"vectors.{ending}"
-                _, seconds, _, memory = measured([
-                    sys.executable, "-m", "keras_bert", "embed", "--model",
-                    folder / "model", "--data", texts, "--output", output,
-                ])  # fmt: skip
-                output.unlink()
-                print(
-                    f"| {megabytes} MB | {ending} | {count:,} | {memory:,.0f} MiB "
-                    f"| {seconds:.0f} s |",
-                    flush=True,
-                )
+            output = folder / "vectors.parquet"
+            _, seconds, _, memory = measured([
+                sys.executable, "-m", "keras_bert", "embed", "--model",
+                folder / "model", "--data", texts, "--output", output,
+            ])  # fmt: skip
+            output.unlink()
+            print(
+                f"| {megabytes} MB | {count:,} | {memory:,.0f} MiB | {seconds:.0f} s |", flush=True
+            )
 
 
 def save_model(vocab, folder):

@@ -17,6 +17,8 @@ import os
 import subprocess
 import sys
 
+import peers  # noqa: F401
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import argparse

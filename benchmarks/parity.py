@@ -7,6 +7,8 @@ written as model folders here and read by the class of `transformers` that the f
 
 import os
 
+import peers  # noqa: F401
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import dataclasses

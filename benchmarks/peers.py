@@ -1,4 +1,13 @@
-"""What benchmarks measure us beside, of our sizes."""
+"""What benchmarks measure us beside, of our sizes.
+
+A benchmark that has TensorFlow and `transformers` in one process imports this first: Triton, which
+PyPI's torch brings, crashes if TensorFlow was loaded before it.
+"""
+
+try:
+    import triton  # noqa: F401
+except ImportError:  # there is no torch, or it is a CPU build
+    pass
 
 
 def keras_nlp_backbone(config, *, dtype):

@@ -31,6 +31,8 @@ import os
 import subprocess
 import sys
 
+import peers  # noqa: F401
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.quiet
 

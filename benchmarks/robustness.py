@@ -165,8 +165,7 @@ def make_commands(folder):
             "finetune", "--train", messages["train"], "--dev", messages["dev"], *start,
             "--epochs", 3, "--max-length", 32, output="finetuned",
         ),
-        Command("embed npz", "--model", model, "--data", texts, output="vectors.npz"),
-        Command("embed parquet", "--model", model, "--data", texts, output="vectors.parquet"),
+        Command("embed", "--model", model, "--data", texts, output="vectors.parquet"),
         Command("export", "--model", model, output="savedmodels"),
         Command("convert", "--input", model, "--to", "google", output="google"),
     ]  # fmt: skip

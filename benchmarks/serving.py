@@ -18,8 +18,8 @@ and their biases, one after another in a function of TensorFlow, and nothing els
 that is made of TensorFlow's products can be faster than. In bfloat16 ours, and these, are told that
 weights stay what they are (`TF_ONEDNN_ASSUME_FROZEN_WEIGHTS`), as `keras-bert serve` has it.
 
-The soak asks a MiniLM-sized model at the highest rate that it holds, over REST and gRPC: short and
-long texts, batches, and requests that are wrong. An answer that is not the right one, or memory
+The soak asks a MiniLM-sized model at the highest rate that it holds, over REST: short and long
+texts, batches, and requests that are wrong. An answer that is not the right one, or memory
 that goes on growing, ends it with 1.
 """
 
@@ -31,6 +31,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import peers  # noqa: F401
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -64,12 +66,12 @@ def main():
         if arguments.mode == "soak":
             from serving_soak import soak
 
-            prepare("minilm", minilm, Path(folder), precisions=["float32"], peers=())
+            prepare("minilm", minilm, Path(folder), precisions=["float32"], others=())
             sys.exit(soak(Path(folder), read_texts(), minutes=arguments.minutes))
         precisions = arguments.precision or ["float32", "bfloat16"]
         for size in arguments.size or SIZES:
             place = Path(folder) / size
-            prepare(size, minilm, place, precisions=precisions, peers=PEERS)
+            prepare(size, minilm, place, precisions=precisions, others=PEERS)
             contenders = [*(f"ours {precision}" for precision in precisions), *PEERS]
             if arguments.mode == "lengths":
                 contenders += PRODUCTS
@@ -78,19 +80,19 @@ def main():
                 compared(size, workers, rounds=arguments.rounds)
 
 
-def prepare(size, minilm, folder, *, precisions, peers):
+def prepare(size, minilm, folder, *, precisions, others):
     """Writes what each contender loads; in a process of its own, whose memory ends with it."""
     code = "import serving, sys; serving.write(*map(eval, sys.argv[1:]))"
-    values = (size, str(minilm), str(folder), tuple(precisions), tuple(peers))
+    arguments = (size, str(minilm), str(folder), tuple(precisions), tuple(others))
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *map(repr, values)],
+        [sys.executable, "-W", "ignore", "-c", code, *map(repr, arguments)],
         cwd=Path(__file__).parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
 
 
-def write(size, minilm, folder, precisions, peers):
+def write(size, minilm, folder, precisions, others):
     """The model folder, our exports, and the graph for ONNX Runtime, under `folder`."""
     import keras
 
@@ -107,7 +109,7 @@ def write(size, minilm, folder, precisions, peers):
     task.save(folder / "model")
     for precision in precisions:
         export_task(task, folder / f"ours {precision}", precision=precision)
-    if REFERENCE in peers:
+    if REFERENCE in others:
         write_onnx(folder / "model", folder / "model.onnx")
 
 

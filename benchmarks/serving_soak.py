@@ -20,13 +20,12 @@ MAY_GROW = 0.10
 def soak(folder, texts, *, minutes):
     """Prints what happened in each minute; returns the process's exit status."""
     command = [sys.executable, "-m", "keras_bert", "serve", "--rest-port", "0"]
-    command += ["--grpc-port", "0", "--models", str(folder / "ours float32")]
+    command += ["--models", str(folder / "ours float32")]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        lines = [server.stdout.readline() for _ in range(5)]
-        urls = [line.split()[1] for line in lines if line.startswith(("REST", "gRPC"))]
-        urls[0] = urls[0].partition("/v1/")[0]
-        load = Load(urls, texts)
+        lines = [server.stdout.readline() for _ in range(4)]
+        (url,) = [line.split()[1] for line in lines if line.startswith("Page")]
+        load = Load(url, texts)
         print("| minute | requests/s | p50 ms | p99 ms | failed | server MiB |")
         print("|---|---|---|---|---|---|", flush=True)
         memory = load.run(minutes, server.pid)
@@ -44,14 +43,14 @@ def soak(folder, texts, *, minutes):
 class Load:
     """Askers that each wait for an answer before they ask again."""
 
-    def __init__(self, urls, texts):
-        self._urls = urls
+    def __init__(self, url, texts):
+        self._url = url
         self._texts = texts
         self._over = threading.Event()
         self._taken = []
         self.asked = 0
         self.failures = []
-        with connect(urls[0], timeout=60) as client:
+        with connect(self._url, timeout=60) as client:
             self._labels = self._answers(client, texts[:256])
 
     def run(self, minutes, pid):
@@ -79,7 +78,7 @@ class Load:
 
     def _ask(self, number):
         rng = np.random.default_rng(number)
-        with connect(self._urls[number % len(self._urls)], timeout=60) as client:
+        with connect(self._url, timeout=60) as client:
             while not self._over.is_set():
                 kind = rng.choice(["one", "long", "batch", "wrong"], p=[0.6, 0.15, 0.2, 0.05])
                 start = time.perf_counter()
@@ -101,21 +100,21 @@ class Load:
                 return
             raise AssertionError("a request without its input was answered")
         if kind == "long":
-            found = self._answers(client, [" ".join(rng.choice(self._texts, 20))])
-            assert len(found) == 1
+            answers = self._answers(client, [" ".join(rng.choice(self._texts, 20))])
+            assert len(answers) == 1
             return
-        found = self._answers(client, texts)
-        # A neighbour's length may change the last bits, and nothing else.
+        answers = self._answers(client, texts)
+        # The lengths of the others in a batch may change the last bits, and nothing else.
         expected = np.array([self._labels[place] for place in places])
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+        np.testing.assert_allclose(answers, expected, atol=1e-4)
 
     @staticmethod
     def _answers(client, texts):
-        found = []
+        answers = []
         for first in range(0, len(texts), 32):
             some = [{"text": text} for text in texts[first : first + 32]]
-            found += [row["probabilities"] for row in client.predict("ours float32", some)]
-        return found
+            answers += [row["probabilities"] for row in client.predict("ours float32", some)]
+        return answers
 
 
 def _memory(pid):

@@ -17,6 +17,8 @@ import statistics
 import time
 from pathlib import Path
 
+import peers  # noqa: F401
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np

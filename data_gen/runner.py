@@ -22,6 +22,7 @@ import apache_beam as beam
 import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.portability.api import endpoints_pb2
+from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     GrpcWorkerHandler,
@@ -31,7 +32,7 @@ from apache_beam.transforms.environments import Environment, SubprocessSDKEnviro
 from google.protobuf import json_format, text_format
 
 from data_gen.files import is_local
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
 
@@ -142,6 +143,7 @@ def options(beam_options):
     except SystemExit:  # argparse has printed all options of Beam, and then the error
         message = printed.getvalue().rstrip().rpartition("error: ")[2]
         raise InputError(f"Apache Beam rejects an option: {message}.") from None
+    _check_runner(parsed.view_as(StandardOptions).runner)
     unknown = every.keys() - known.keys()
     if unknown:
         # Beam reads "-4" after an unknown option as another option.
@@ -157,6 +159,21 @@ def options(beam_options):
             f"--direct_num_workers is {workers}. It must be 1 or more, or 0 for one per processor."
         )
     return parsed
+
+
+def _check_runner(name):
+    """Raises `InputError` for a runner that Beam does not have, or cannot load."""
+    try:
+        create_runner(name)
+    except ImportError as error:
+        raise InputError(
+            f"Invalid --runner {name!r}. Apache Beam cannot load it: {reason_of(error)}."
+        ) from error
+    except (ValueError, AttributeError) as error:
+        raise InputError(
+            f"Invalid --runner {name!r}. Expected FnApiRunner (the default), PrismRunner, "
+            "FlinkRunner, SparkRunner, DataflowRunner, PortableRunner, or the full name of a class."
+        ) from error
 
 
 @contextlib.contextmanager

@@ -169,9 +169,10 @@ def ask(
 ) -> Iterator[dict[str, Any]]:
     """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
-    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
-    that length, without the padding to the other examples in the batch, and `lengths` is left out.
+    The server is TensorFlow Serving (REST or gRPC) or `keras_bert.serve` (REST). A prediction has
+    the outputs of the model's signature. If one of them is `lengths`, the number of words or spans,
+    lists are cut to that length, without the padding to the other examples in the batch, and
+    `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -208,9 +209,9 @@ def convert(
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:
-        input: a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp
-            preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt),
-            hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec).
+        input: a Hugging Face folder, a Google checkpoint (its folder or prefix), a keras-nlp preset, an
+            ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), hf://owner/name, or a
+            file of word vectors (word2vec, GloVe, fastText's .vec).
         output: the folder to write, or the file of word vectors.
         to: the format to write; every command here reads huggingface, keras-nlp and allennlp contain
             the encoder only, and word2vec (also fastText's .vec), word2vec-binary and glove are files
@@ -232,8 +233,8 @@ def diagnose() -> dict[str, Any]:
     """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
-        what to fix.
+        A dictionary: `sections`, title -> list of (name, value), `problems`, sentences that say
+        what to fix, and `notes`, sentences about what may surprise in a program of one's own.
     """
 
 def draw_attention(
@@ -299,7 +300,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
     and where the task has these metrics `confusion.png` (how often each label was predicted for
-    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
+    each true one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
     (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
     metric by the number of examples), and for several choices of layers `layers.png`, with standard
     deviations over seeds.
@@ -416,23 +417,22 @@ def embed_to_file(
     missing: str = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
-    layers: str = ...,
-    tokens: str | None = ...,
-    max_length: int | None = ...,
-    batch_size: int = ...,
     model: object,
     data: object,
+    layers: str = ...,
+    tokens: str = ...,
+    max_length: int | None = ...,
+    batch_size: int = ...,
     output: object,
-    task: str | None = ...,
     force: bool = ...,
     progress: bool = ...,
     report: Callable[[str], None] | None = ...,
 ) -> dict[str, int]:
-    """Embeds texts and writes the vectors to a Parquet file or a NumPy archive.
+    """Embeds texts and writes the vectors to a Parquet file.
 
     The file appears complete or not at all, and memory does not grow with the number of texts. If
     it already exists and was made from the same files with the same settings, nothing is done. See
-    `ParquetFile` for its columns and `NpzFile` for its arrays.
+    `ParquetFile` for its columns.
 
     Args:
         header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
@@ -443,31 +443,23 @@ def embed_to_file(
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
             training, else by the usual names, else the only possible one).
+        model: a model folder, the output of a run, or hf://owner/name.
+        data: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input.
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
             above it.
         tokens: what has a vector in addition to the whole text: words, as the mean of their subword
-            tokens or by the first one; subword tokens; or nothing (None: words-mean; with `task`,
-            subwords for a tagger and none for others).
+            tokens or by the first one; subword tokens; or nothing.
         max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
             overlapping windows (None: all positions of the model).
         batch_size: maximum number of sequences per batch.
-        model: a model folder, the output of a run, or hf://owner/name.
-        data: one text per line (.txt), CSV, TSV or JSON Lines; with `task`, its training examples; - is
-            standard input.
-        output: NAME.parquet or NAME.npz; the ending selects the format.
-        task: read the file as `finetune` reads its training examples for this task, and cut each text
-            at `max_length` (by default as there): the output is for its `features` (None: a file of
-            texts).
+        output: the file to write, NAME.parquet.
         force: replace an output that this command wrote before.
         progress: show a progress bar on the standard error stream.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the texts.
 
-    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts. With
-    `task`, `data` is what `keras_bert.finetune` takes as `train`, and the settings by which that
-    task reads it take the place of `text_column` and `header`; the file is for the setting
-    `features` of `keras_bert.finetune`.
+    `model` may also be a pair of an encoder and its tokenizer, and `data` a list of texts.
 
     Returns:
         A dictionary: `texts` and `tokens`, their numbers, and `width`, the size D of a vector.
@@ -630,7 +622,6 @@ def finetune(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | PathLike[str] | None = ...,
@@ -642,7 +633,6 @@ def finetune(
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
-    features: str | PathLike[str] | None = ...,
     layers: str = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -706,13 +696,10 @@ def finetune(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         task: the task.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
@@ -726,9 +713,6 @@ def finetune(
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
             for the head of a frozen encoder).
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        features: train the head alone, on the vectors of the training examples that `embed` wrote to
-            this file with the same `task`, model and `layers`; the dev examples are computed (None:
-            compute them).
         layers: the layers that the head reads: last, second-to-last, sum-last-4, concat-last-4, sum-
             all, mean-last-4, first, layer-K (first is the embedding layer), or a learned mix: mix-
             last-4, mix-all.
@@ -907,7 +891,6 @@ def glue(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     model: str | PathLike[str] | None = ...,
     architecture: str | None = ...,
@@ -967,12 +950,9 @@ def glue(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
@@ -1114,9 +1094,9 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
-            of a run, which contains such a folder. Or a name,
-            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
+            of a run, which contains such a folder. Or a name, `hf://owner/name[@revision]`, the
+            folder of a Google checkpoint, of a keras-hub preset or of AllenNLP's ELMo, or a file of
+            word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
@@ -1134,7 +1114,7 @@ def load_task(folder: str | PathLike[str]) -> Task:
     """Loads the task in a folder, with its head; `config.json` names its kind.
 
     Args:
-        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
+        folder: a model folder, the output of a run or a name, as `load` takes them.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -1312,7 +1292,6 @@ def pretrain(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     data: str | PathLike[str] | Sequence[str | PathLike[str]],
     vocab: str | PathLike[str],
@@ -1329,7 +1308,6 @@ def pretrain(
     gradient_accumulation: int = ...,
     eval_every: int | None = ...,
     eval_batches: int | None = ...,
-    bad_records: str = ...,
     objective: str | None = ...,
     window: int | None = ...,
     negatives: int | None = ...,
@@ -1383,8 +1361,6 @@ def pretrain(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         data: the folder written by keras-bert pretraining-data; several are phases of the run, one
             after another.
@@ -1414,9 +1390,6 @@ def pretrain(
             to fit into memory.
         eval_every: steps between evaluations (None: at every checkpoint).
         eval_batches: evaluate on this many batches of the eval split (None: on all of it).
-        bad_records: what to do with unreadable records: stop with an error that names file and record
-            (error), or read all records once at the start, leave the damaged ones out and count them
-            (skip).
         objective: the objective of the data folder; or on the sequences of any folder causal-lm, which
             predicts the next token, bidirectional-lm, which predicts the next and the previous token
             (ELMo), or skip-gram or cbow, which train static vectors (None: the data folder's own, or
@@ -1618,8 +1591,7 @@ def push(
     Raises:
         InputError: the folder is not a model folder, or one of its files is a link to a file
             outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+            although `private` is asked for; or the hub cannot be reached.
     """
 
 def quickstart(
@@ -1722,7 +1694,6 @@ def serve(
     host: str = ...,
     allowed_hosts: str | Sequence[str] | None = ...,
     rest_port: int = ...,
-    grpc_port: int = ...,
     attention: str | PathLike[str] | None = ...,
     max_body: int = ...,
     max_batch: int = ...,
@@ -1731,7 +1702,7 @@ def serve(
     poll: float = ...,
     report: Callable[[str], None] = ...,
 ) -> None:
-    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
+    """Serves exported models over REST, with a page to try them, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving
     takes the same folders and answers the same requests.
@@ -1739,14 +1710,14 @@ def serve(
     Args:
         models: an exported model, or a folder of several; each has the name of its folder.
         host: the address to listen on; 0.0.0.0 is all addresses of this machine.
-        allowed_hosts: more host names of this server, such as a proxy's; HTTP requests with any other
-            host name are rejected (None: localhost and `host`).
+        allowed_hosts: more host names of this server, such as a proxy's; requests with any other host
+            name are rejected; *.NAME means all names under NAME, * means any (None: localhost and
+            `host`).
         rest_port: the port of REST and the page; 0 for a free one.
-        grpc_port: the port of gRPC; 0 for a free one.
         attention: a model folder, not exported, whose attention the page shows (None: no attention).
         max_body: largest size of a request.
-        max_batch: most examples in a request, and in a batch of requests.
-        max_requests: most requests at a time.
+        max_batch: most examples in a request.
+        max_requests: most connections, and requests, at a time.
         timeout: seconds for a request to arrive, to be computed, and for its response to be read.
         poll: seconds between checks for new version folders.
         report: a function that is called with each line of the server's log.
@@ -1836,7 +1807,6 @@ def sweep(
     keep_checkpoints: int = ...,
     strategy: str = ...,
     deterministic: bool = ...,
-    histograms: bool = ...,
     force: bool = ...,
     task: str = ...,
     model: str | PathLike[str] | None = ...,
@@ -1848,7 +1818,6 @@ def sweep(
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
-    features: str | PathLike[str] | None = ...,
     layers: str | Sequence[str] = ...,
     scalar_mix_l2: float = ...,
     scalar_mix_layer_norm: bool = ...,
@@ -1909,13 +1878,10 @@ def sweep(
             TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto).
         deterministic: bit-identical weights in every run on this machine (slower; applies to the whole
             process).
-        histograms: write histograms of all trained variables into logs/ at each evaluation, for
-            TensorBoard.
         force: start over: delete what this command left in the output before.
         task: the task.
-        model: the model to start from: a folder, the output of a run, hf://owner/name[@revision],
-            kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz) (None: start from
-            random weights).
+        model: the model to start from: a folder, the output of a run or hf://owner/name[@revision]
+            (None: start from random weights).
         architecture: start from random weights instead: tiny, mini, small, medium, base, large (BERT),
             gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-
             mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a
@@ -1928,9 +1894,6 @@ def sweep(
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
-        features: train the head alone, on the vectors of the training examples that `embed` wrote to
-            this file with the same `task`, model and `layers`; the dev examples are computed (None:
-            compute them).
         layers: the layers to try, as those of finetune; with several, the default is one rate (5e-5, or
             1e-3 with a frozen encoder), batch size (32) and number of epochs (3).
         scalar_mix_l2: L2 regularization of a learned mix toward equal weights.

@@ -3,8 +3,11 @@
 import os
 import sys
 
-# PyPI's torch brings Triton, whose LLVM crashes in a process that has loaded TensorFlow's.
-sys.modules["triton"] = None
+# PyPI's torch brings Triton, whose LLVM crashes in a process that has loaded TensorFlow's first.
+try:
+    import triton  # noqa: F401
+except ImportError:  # there is no torch, or it is a CPU build
+    pass
 # Before TensorFlow is imported: its C++ side reads these once.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -22,6 +25,7 @@ import pytest
 
 from keras_bert.cli.quiet import configure_cpu
 from tests.little_garbage import keep_from_collector
+from tests.peers import torch, transformers
 
 configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
@@ -53,6 +57,12 @@ LONG_FILES = (
     "test_quantization.py",
     "test_thin_line.py",
 )
+
+
+def pytest_report_header():
+    """Which build of PyTorch the tests compare with, where there is one."""
+    if importlib.util.find_spec("torch"):
+        return f"torch {torch.__version__}, transformers {transformers.__version__}"
 
 
 def pytest_collection_modifyitems(items):

@@ -29,6 +29,7 @@ from keras_bert.text.vocabulary import (
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.messages import says
+from tests.peers import transformers
 from tests.undrawn import undrawn
 from tests.unmasked import unmask
 
@@ -269,8 +270,8 @@ def test_model_folders_hold_the_tokenizer(vocab, pretrained, finetuned):
         (finetuned / "away.json").rename(finetuned / "vocab.json")
 
 
+@pytest.mark.peers
 def test_a_model_folder_opens_in_transformers_with_the_same_ids(pretrained, finetuned):
-    transformers = pytest.importorskip("transformers")
     for folder in (pretrained, finetuned):
         theirs = transformers.AutoTokenizer.from_pretrained(folder)
         tokenizer = Tokenizer.from_folder(folder)

@@ -37,7 +37,7 @@ RANKS = [
 WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoints", "cli"}
 # Single modules of parts that may import it.
 LIGHT = {
-    *("text.vocabulary", "text.hugging_face"),
+    *("text.vocabulary", "text.hugging_face", "text.tokenizer_json"),
     *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
@@ -48,7 +48,7 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
-    ("tasks.task", "training.optimizers"),
+    ("tasks.task", "training.optimizers.optimizer"),
     ("tasks.task", "training.monitoring.progress"),
     ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
     ("tasks.classification.pooled_task", "tasks.classification.signatures"),
@@ -71,17 +71,17 @@ LATE_IMPORTS = {
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "tasks.pretraining.signatures"),
     ("tasks.pretraining.language_models", "inference.generate"),
-    ("tasks.pretraining.static_vectors", "training.optimizers"),
+    ("tasks.pretraining.static_vectors", "training.optimizers.optimizer"),
 }
 
 
 def modules(package):
     """{dotted name: path} of a package; a package itself has its folder's name."""
-    found = {}
+    paths = {}
     for path in sorted((REPOSITORY / package).rglob("*.py")):
         parts = path.relative_to(REPOSITORY).with_suffix("").parts
-        found[".".join(part for part in parts if part != "__init__")] = path
-    return found
+        paths[".".join(part for part in parts if part != "__init__")] = path
+    return paths
 
 
 KERAS_BERT = modules("keras_bert")
@@ -99,7 +99,7 @@ def imports(path):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for node in ast.walk(function)
     }
-    found = []
+    imported = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -108,8 +108,8 @@ def imports(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        found += [(module_of(name), id(node) not in inside) for name in names]
-    return found
+        imported += [(module_of(name), id(node) not in inside) for name in names]
+    return imported
 
 
 def module_of(name):
@@ -169,13 +169,13 @@ def test_imports_point_down_but_for_listed_conveniences():
 
 
 def test_the_listed_conveniences_are_there():
-    found = {
+    upward = {
         (short(name), short(imported))
         for name in MODULES
         for imported, _ in imports(KERAS_BERT[name])
         if imported.startswith("keras_bert.") and rank(short(imported)) > rank(short(name))
     }
-    assert found == LATE_IMPORTS
+    assert upward == LATE_IMPORTS
 
 
 def test_what_runs_under_jax_imports_no_tensorflow():
@@ -196,9 +196,9 @@ def test_no_module_imports_itself_through_others():
     """At module level or inside a function, but for the listed conveniences."""
     needs = {
         name: {
-            found
-            for found, _ in imports(path)
-            if found in EVERY and (short(name), short(found)) not in LATE_IMPORTS
+            other_module
+            for other_module, _ in imports(path)
+            if other_module in EVERY and (short(name), short(other_module)) not in LATE_IMPORTS
         }
         - {name, "keras_bert"}
         for name, path in EVERY.items()
@@ -267,7 +267,11 @@ def test_importing_the_package_and_parsing_a_command_line_load_nothing_heavy():
         "from keras_bert.cli.main import parse\n"
         "parse(['vocab', '--input', 'x', '--output', 'y', '--size', '9'])"
     )
-    assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy"}
+    assert not loaded & {"tensorflow", "keras", "apache_beam", "numpy", "tokenizers"}
+
+
+def test_a_data_job_loads_tokenizers_only_to_write_a_file_of_theirs():
+    assert "tokenizers" not in loaded_after("import data_gen.pretraining_data")
 
 
 def test_a_public_name_is_the_same_whenever_it_is_asked_for():
@@ -305,5 +309,5 @@ def test_what_scripts_import_of_ours_is_there():
                 assert node.module in EVERY, (path.name, node.module)
                 for alias in node.names:
                     submodule = f"{node.module}.{alias.name}" in EVERY
-                    found = submodule or alias.name in defined_in(EVERY[node.module])
-                    assert found, (path.name, node.module, alias.name)
+                    is_there = submodule or alias.name in defined_in(EVERY[node.module])
+                    assert is_there, (path.name, node.module, alias.name)

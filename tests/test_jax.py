@@ -18,7 +18,7 @@ OPTIMIZER_TESTS = [
     f"{OPTIMIZER}::test_a_step_of_several_batches_is_that_of_their_mean_gradient[lamb]",
 ]
 # Counts are no backend's business.
-CHOSEN = ["-k", "not parameter_counts", "-m", "not only_tensorflow"]
+CHOSEN = ["-k", "not parameter_counts", "-m", "not only_tensorflow and not peers"]
 
 # The newer emitters of fusions take two to three times as long to compile such small programs.
 OLDER_EMITTERS = "--xla_cpu_use_fusion_emitters=false"

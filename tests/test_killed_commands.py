@@ -150,9 +150,8 @@ def test_convert(task, model_folder, tmp_path, monkeypatch, to, replaces):
     is_rejected_on_a_full_disk(output.parent, run)
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
 @pytest.mark.parametrize("replaces", [False, True])
-def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
+def test_embed(task, model_folder, tmp_path, monkeypatch, replaces):
     embedder = open_embedder((task.encoder, task.tokenizer), layers="last", tokens="words-mean")
     monkeypatch.setattr(
         "keras_bert.inference.embed_to_file.open_embedder",
@@ -160,7 +159,7 @@ def test_embed(task, model_folder, tmp_path, monkeypatch, ending, replaces):
     )
     texts = tmp_path / "texts.txt"
     texts.write_text("a text\nand another\n")
-    output = tmp_path / "place" / f"vectors.{ending}"
+    output = tmp_path / "place" / "vectors.parquet"
 
     def run():
         embed_to_file(model=model_folder, data=texts, output=output, layers="last", force=replaces)

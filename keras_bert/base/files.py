@@ -27,6 +27,7 @@ import stat
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.terminal import escaped
 
 _LARGEST = 256 << 20
 
@@ -282,8 +283,9 @@ def write_texts(folder, texts):
 
 
 def write_json(path, value):
-    """Writes a JSON value as a text file that people can read."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """Writes a JSON value as a text file that people can read, in a terminal, too."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, escaped(text) + "\n")
 
 
 def delete(path):

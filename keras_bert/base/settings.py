@@ -26,6 +26,9 @@ from keras_bert.base.errors import InputError
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+_INT32_MAX = 2**31 - 1
+_FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
+
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -42,7 +45,8 @@ class About:
         help: one line; the default is added where there is one.
         unit: placeholder of its value in the help ("STEPS").
         choices: the only values.
-        at_least, above, below, at_most: the bounds of a number.
+        at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
+            at most that of an int32, and any other number is in the range of a float32.
         is_path: the path of a file or folder; `-` is standard input. A field of the type `object`
             may have data or a model in memory instead.
         default_help: the meaning of the default None.
@@ -99,6 +103,8 @@ class Settings:
 
     # {a setting of an earlier version: the sentence that says what to use instead}
     REMOVED: typing.ClassVar[dict[str, str]] = {}
+    # {a removed setting: the value that does what is done now}; with others this is None.
+    REMOVED_DEFAULTS: typing.ClassVar[dict[str, object]] = {}
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -118,8 +124,8 @@ class Settings:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         removed = cls.removed()
         for name in values:
-            if name in removed:
-                raise InputError(f"`{name}` was removed. {removed[name]}")
+            if advice := removed.get(name):
+                raise InputError(f"`{name}` was removed. {advice}")
             if name not in fields:
                 raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
@@ -149,10 +155,24 @@ class Settings:
     @classmethod
     def removed(cls):
         """`REMOVED` of this class and of its bases."""
+        return _of_all_bases(cls, "REMOVED")
+
+    @classmethod
+    def removed_defaults(cls):
+        """`REMOVED_DEFAULTS` of this class and of its bases."""
+        return _of_all_bases(cls, "REMOVED_DEFAULTS")
+
+    @classmethod
+    def without_removed(cls, recorded):
+        """The settings that an earlier version recorded, without removed ones that change nothing.
+
+        `of` raises an error for those that are left.
+        """
+        removed, unchanged = cls.removed(), cls.removed_defaults()
         return {
-            name: advice
-            for base in cls.__mro__
-            for name, advice in getattr(base, "REMOVED", {}).items()
+            name: value
+            for name, value in recorded.items()
+            if name not in removed or value != unchanged.get(name)
         }
 
     @classmethod
@@ -165,12 +185,13 @@ class Settings:
 
         Paths are absolute; of data in memory only the type is there, such as "DataFrame in memory".
         """
-        values = {}
+        recorded = {}
         for field in dataclasses.fields(self):
             if about(field).recorded:
                 value = getattr(self, field.name)
-                values[field.name] = _recorded_path(field, value) if about(field).is_path else value
-        return values
+                is_path = about(field).is_path
+                recorded[field.name] = _recorded_path(field, value) if is_path else value
+        return recorded
 
     @classmethod
     def defaults(cls):
@@ -182,15 +203,22 @@ class Settings:
         }
 
 
+def _of_all_bases(cls, attribute):
+    """A dictionary of a class with those of its bases."""
+    return {
+        name: value for base in cls.__mro__ for name, value in getattr(base, attribute, {}).items()
+    }
+
+
 @functools.cache
-def together(*classes):
+def merged(*classes):
     """One class with the fields of several."""
     name = "And".join(cls.__name__.removesuffix("Settings") for cls in classes) + "Settings"
     return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
 
 
 @functools.cache
-def reading(cls):
+def reader_settings(cls):
     """A class of those fields of another that a labelled file is read by.
 
     Without those that a model folder stores: the model has these.
@@ -211,7 +239,14 @@ def _selected(cls, prefix, belongs):
         if belongs(f)
     ]
     name = cls.__name__.replace("Settings", f"{prefix}Settings")
-    return dataclasses.make_dataclass(name, fields, bases=(Settings,), frozen=True, kw_only=True)
+    return dataclasses.make_dataclass(
+        name,
+        fields,
+        bases=(Settings,),
+        namespace={"REMOVED": cls.removed()},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 def takes(cls):
@@ -222,7 +257,7 @@ def takes(cls):
 
     def decorate(function):
         signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         fields = [
             inspect.Parameter(
                 field.name,
@@ -235,8 +270,8 @@ def takes(cls):
             for field in dataclasses.fields(cls)
             if field.name not in signature.parameters
         ]
-        before = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
-        after = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
+        before = [parameter for parameter in named if parameter.kind is not parameter.KEYWORD_ONLY]
+        after = [parameter for parameter in named if parameter.kind is parameter.KEYWORD_ONLY]
         function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
@@ -329,11 +364,18 @@ def _checked(value, name, kind, known):
         raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
     if kind is float and not math.isfinite(value):
         raise InputError(f"`{name}` is {value}. It should be a finite number.")
+    if kind is float and 0 < abs(value) < _FLOAT32_TINY:
+        raise InputError(
+            f"`{name}` is too small for a float32. Expected 0, or {_FLOAT32_TINY:.1e} and more. "
+            f"Received: {value}."
+        )
+    largest = {int: _INT32_MAX, float: _FLOAT32_MAX}.get(kind)
+    at_most = largest if known.at_most is None else known.at_most
     for bound, holds, text in (
         (known.at_least, lambda bound: value >= bound, "at least"),
         (known.above, lambda bound: value > bound, "above"),
         (known.below, lambda bound: value < bound, "below"),
-        (known.at_most, lambda bound: value <= bound, "at most"),
+        (at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
             raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")

@@ -4,6 +4,7 @@ The weights are those of bilm-tf, the program that trained them. They have no vo
 reads characters, and no softmax: an encoder without a language-model head.
 """
 
+import io
 import json
 from pathlib import Path
 
@@ -134,9 +135,12 @@ def save_allennlp(model, tokenizer, folder, *, overwrite=False):
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     tensors = _tensors(encoder)
     with new_folder(folder) as temporary:
-        with h5py.File(temporary / WEIGHTS, "w") as file:
+        # In memory: HDF5 ends the process where a disk is full.
+        content = io.BytesIO()
+        with h5py.File(content, "w") as file:
             for name, array in tensors.items():
                 file.create_dataset(name, data=array)
+        (temporary / WEIGHTS).write_bytes(content.getbuffer())
         tokenizer.save(temporary)
         text = json.dumps(_options(config), indent=2)
         (temporary / OPTIONS).write_text(text + "\n", encoding="utf-8")
@@ -177,11 +181,11 @@ _REQUIRED = object()
 
 
 def _at(options, path, *, source, default=_REQUIRED):
-    """The value at a dotted path of the options."""
+    """The value at a dotted path of the options; null where it is required is none."""
     value = options
     for name in path.split("."):
         value = value.get(name, default) if isinstance(value, dict) else default
-    if value is _REQUIRED:
+    if value is _REQUIRED or (value is None and default is _REQUIRED):
         raise InputError(f"{source} lacks {path}. Expected the options of an ELMo of AllenNLP.")
     return value
 

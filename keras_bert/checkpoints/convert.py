@@ -13,7 +13,7 @@ from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.loading import find_model_folder, read_foreign
-from keras_bert.checkpoints.model_folder import build_task, head_table, save_folder
+from keras_bert.checkpoints.model_folder import build_task, save_folder, unused_heads
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
 from keras_bert.checkpoints.word_vectors import (
@@ -52,7 +52,7 @@ def convert(
     """
     settings = ConvertSettings.of({"input": input, "output": output, **settings})
     source, output = Path(settings.input), Path(settings.output)
-    if not is_google(source) and not is_word_vectors(source):
+    if not _is_foreign(source):
         source = find_model_folder(settings.input)
     reject_input_as_output([source], settings.output)
     if settings.to in VECTOR_FORMATS:
@@ -61,7 +61,7 @@ def convert(
     if is_model and source.resolve() in output.resolve().parents:
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
-    found, model, tokenizer, left_out = read_model(source)
+    input_format, model, tokenizer, left_out = read_model(source)
     layers = getattr(model, "layer_choice", LAST)
     if to != "huggingface" and layers != LAST:
         raise InputError(
@@ -82,7 +82,13 @@ def convert(
         report(f"{output} is already complete. Nothing was written.")
     is_task = not isinstance(model, Encoder)
     wrote = model.architecture if is_task else model.tensor_names(model.config).base_class
-    return {"found": found, "wrote": wrote, "left_out": left_out}
+    return {"found": input_format, "wrote": wrote, "left_out": left_out}
+
+
+def _is_foreign(source):
+    """Whether a path is a model in another format than Hugging Face's, or has one, too."""
+    foreign = (is_google, is_keras_nlp, is_allennlp, is_word_vectors)
+    return any(is_format(source) for is_format in foreign)
 
 
 def _to_word_vectors(source, settings):
@@ -90,13 +96,13 @@ def _to_word_vectors(source, settings):
     given = {"format": settings.to, "overwrite": settings.force}
     left_out = []
     if is_word_vectors(source):
-        found = convert_word_vectors(source, settings.output, **given)
+        input_format = convert_word_vectors(source, settings.output, **given)
     else:
-        found, model, tokenizer, left_out = read_model(source)
+        input_format, model, tokenizer, left_out = read_model(source)
         save_word_vectors(model, tokenizer, settings.output, **given)
         if not isinstance(model, Encoder):
             left_out = [*left_out, *model.heads]
-    return {"found": found, "wrote": "word vectors", "left_out": left_out}
+    return {"found": input_format, "wrote": "word vectors", "left_out": left_out}
 
 
 def _is_there(save, model, tokenizer, output):
@@ -110,26 +116,11 @@ def _is_there(save, model, tokenizer, output):
 
 def read_model(source):
     """A model in any format -> (the format's name, model, tokenizer, what is left out)."""
-    is_foreign = is_google(source) or is_keras_nlp(source) or is_allennlp(source)
-    if is_foreign or not (source / CONFIG).exists():
+    if _is_foreign(source) or not (source / CONFIG).exists():
         return *read_foreign(source), []
     checkpoint = PretrainedCheckpoint(source)
     task = build_task(checkpoint) if checkpoint.holds_task else None
     model = checkpoint.encoder() if task is None else task
-    return "huggingface", model, checkpoint.tokenizer, _other_heads(checkpoint, task)
-
-
-def _other_heads(checkpoint, task):
-    """The heads in a folder that its task does not use, by the start of their names."""
-    names, used = checkpoint.names, set()
-    for head in task.heads if task is not None else ():
-        used |= {line.theirs for line in head_table(task, head, checkpoint.class_names)[1]}
-    return sorted(
-        {
-            ".".join(name.split(".")[:2])
-            for name in checkpoint.shapes
-            if name.startswith(names.head_prefixes)
-            and name not in used
-            and name not in names.copies
-        }
-    )
+    heads = () if task is None else task.heads
+    left_out = unused_heads(checkpoint, task, checkpoint.class_names, heads=heads)
+    return "huggingface", model, checkpoint.tokenizer, left_out

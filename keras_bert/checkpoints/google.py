@@ -14,7 +14,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError, input_errors, reason_of
+from keras_bert.base.errors import InputError, InputWarning, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, read_json
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder, held_names
@@ -83,7 +83,9 @@ _ARCHITECTURES = (
 
 def is_google(path):
     """Whether a path is a folder with `bert_config.json`, or the prefix of a checkpoint."""
-    return (Path(path) / CONFIG).exists() or Path(f"{path}.index").exists()
+    if Path(path).is_dir():
+        return (Path(path) / CONFIG).exists()
+    return Path(f"{path}.index").exists()
 
 
 def load_google(path):
@@ -115,11 +117,14 @@ def load_google(path):
 
     for file in folder.glob(f"{glob.escape(prefix.name)}.*"):
         check_regular(file)
-    values = read_json(folder / CONFIG)
-    if isinstance(values, dict) and values.get("hidden_act") == "gelu":
-        own = stored(values, source=source).get("hidden_act")
-        values = {**values, "hidden_act": own if own in ACTIVATIONS else "gelu_new"}
-    config = BertConfig.from_dict(values, source=source)
+    config_json = read_json(folder / CONFIG)
+    if isinstance(config_json, dict) and config_json.get("hidden_act") == "gelu":
+        activation = stored(config_json, source=source).get("hidden_act")
+        config_json = {
+            **config_json,
+            "hidden_act": activation if activation in ACTIVATIONS else "gelu_new",
+        }
+    config = BertConfig.from_dict(config_json, source=source)
     with input_errors(message):
         reader = tf.train.load_checkpoint(str(prefix))
     shapes = {
@@ -136,8 +141,8 @@ def load_google(path):
     if "classifier" in heads:
         count = (*shapes.get("output_weights", ()), 0)[0]
         labels = [f"LABEL_{i}" for i in range(count)]
-        if "id2label" in values:
-            labels = labels_from_config(values, source=source)
+        if "id2label" in config_json:
+            labels = labels_from_config(config_json, source=source)
     rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
     encoder_table = rename.expand(_encoder_table(config), config.num_hidden_layers)
     head_table = [line for head in heads for line in GOOGLE_HEADS[head]]
@@ -165,16 +170,16 @@ def load_google(path):
 
 def _find(path):
     """-> (folder, prefix of the checkpoint)."""
-    if Path(f"{path}.index").exists():
-        return path.parent, path
     if not path.is_dir():
-        raise InputError(f"There is no checkpoint {path}.")
+        if not Path(f"{path}.index").exists():
+            raise InputError(f"There is no checkpoint {path}.")
+        return path.parent, path
     indices = sorted(path.glob("*.ckpt.index")) or sorted(path.glob("*.index"))
     if len(indices) != 1:
-        found = listed(index.name for index in indices) or "none"
+        names = listed(index.name for index in indices) or "none"
         raise InputError(
             f"{path} should contain one TensorFlow checkpoint (bert_model.ckpt.index). "
-            f"Found: {found}."
+            f"Found: {names}."
         )
     return path, indices[0].with_suffix("")
 
@@ -219,14 +224,14 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     if config.model_type != "bert" or config.is_decoder or config.layer_norm_eps != _EPSILON:
         raise InputError(
             "google-research/bert computes only bidirectional BERT with a LayerNorm epsilon of "
-            f"1e-12. Received: model_type {config.model_type!r}, is_decoder {config.is_decoder}, "
-            f"layer_norm_eps {config.layer_norm_eps}."
+            f"1e-12. Received: {fields_of(config, 'model_type', 'is_decoder', 'layer_norm_eps')}."
         )
     check_wordpiece(tokenizer, needed_by="google-research/bert")
     if config.hidden_act == "gelu":
         warnings.warn(
             "google-research/bert computes gelu in its tanh form, this model by erf: the outputs "
             "there will differ in about the third decimal.",
+            InputWarning,
             stacklevel=2,
         )
     import tensorflow as tf
@@ -263,11 +268,19 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
+def fields_of(config, *names):
+    """The fields of an encoder's config with these names, for messages; some configs lack some."""
+    present = (name for name in names if hasattr(config, name))
+    return ", ".join(f"{name} {getattr(config, name)!r}" for name in present)
+
+
 def check_wordpiece(tokenizer, *, needed_by):
     """Raises InputError unless the tokenizer is a WordPiece with BERT's special tokens."""
     if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
-        found = "no supported tokenizer" if tokenizer is None else "byte-pair encoding"
-        raise InputError(f"{needed_by} needs a WordPiece vocabulary, but this model has {found}.")
+        received = "no supported tokenizer" if tokenizer is None else "byte-pair encoding"
+        raise InputError(
+            f"{needed_by} needs a WordPiece vocabulary, but this model has {received}."
+        )
     if (tokenizer.template, tokenizer.special_tokens) != (BERT_TEMPLATE, BERT_TOKENS):
         raise InputError(
             f"{needed_by} needs BERT's special tokens, {BERT_TEMPLATE}, but this model's tokenizer "
@@ -281,27 +294,29 @@ def _warn_of_changes(model, heads):
     if left_out:
         warnings.warn(
             f"google-research/bert has no head like {' and '.join(left_out)}. It was left out.",
+            InputWarning,
             stacklevel=3,
         )
     if getattr(model, "SENTENCES", "next_sentence") != "next_sentence":
         warnings.warn(
             "google-research/bert has no head for sentence order. It is written as the next "
             "sentence head, which also answers 0 if the second segment follows the first.",
+            InputWarning,
             stacklevel=3,
         )
 
 
 def _config_values(config, labels):
-    values = {name: getattr(config, name) for name in _CONFIG_KEYS}
+    config_json = {name: getattr(config, name) for name in _CONFIG_KEYS}
     if config.hidden_act in ("gelu_new", "gelu_pytorch_tanh"):
-        values["hidden_act"] = "gelu"
+        config_json["hidden_act"] = "gelu"
     # That code ignores unknown keys; `load_google` reads these and the labels back.
-    values |= config.extra_keys
-    values[MARK] = {"version": keras_bert.__version__, "hidden_act": config.hidden_act}
-    return values | labels_to_config(labels) if labels else values
+    config_json |= config.extra_keys
+    config_json[MARK] = {"version": keras_bert.__version__, "hidden_act": config.hidden_act}
+    return config_json | labels_to_config(labels) if labels else config_json
 
 
 def _is_own(folder):
     """Whether a folder contains a checkpoint that `save_google` wrote, and nothing else."""
-    own = {CONFIG, VOCABULARY, f"{CHECKPOINT}.index", f"{CHECKPOINT}.data-00000-of-00001"}
-    return set(held_names(folder)) == own and MARK in read_json(Path(folder) / CONFIG)
+    names = {CONFIG, VOCABULARY, f"{CHECKPOINT}.index", f"{CHECKPOINT}.data-00000-of-00001"}
+    return set(held_names(folder)) == names and MARK in read_json(Path(folder) / CONFIG)

@@ -41,7 +41,7 @@ def download(name):
 
     Those are the config, the tokenizer's files and one form of the weights: safetensors if there
     are some. Without a network, the cache is used as it is. Raises InputError for whatever prevents
-    it: the name, the hub, the network, the disk, or a package that is not installed.
+    it: the name, the hub, the network or the disk.
     """
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
@@ -145,14 +145,10 @@ def link_outside(folder, names):
 
 
 def _library():
-    try:
-        import huggingface_hub.constants
-        import huggingface_hub.errors
-        import huggingface_hub.utils
-    except ImportError:
-        raise InputError(
-            "Models of the hub need huggingface_hub: pip install 'keras-bert-toolkit[hub]'."
-        ) from None
+    import huggingface_hub.constants
+    import huggingface_hub.errors
+    import huggingface_hub.utils
+
     return huggingface_hub
 
 

@@ -8,7 +8,7 @@ from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, parse_json, read_small
 from keras_bert.base.ownership import check_output_folder, held_names
-from keras_bert.checkpoints.google import check_wordpiece
+from keras_bert.checkpoints.google import check_wordpiece, fields_of
 from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
@@ -17,6 +17,8 @@ from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
 _EPSILON = 1e-12
+# The fields of a config that have one value there.
+_LIMITED = ("model_type", "hidden_act", "layer_norm_eps", "add_pooling_layer", "is_decoder")
 
 # The fields of a config, and the arguments of a backbone that are the same numbers.
 _SIZES = {
@@ -113,9 +115,7 @@ def to_keras_nlp(encoder):
         raise InputError(
             "keras-nlp's BertBackbone is a bidirectional BERT with a pooler, gelu in its tanh form "
             "(gelu_new) and a LayerNorm epsilon of 1e-12. "
-            f"Received: model_type {config.model_type!r}, hidden_act {config.hidden_act!r}, "
-            f"layer_norm_eps {config.layer_norm_eps}, add_pooling_layer "
-            f"{config.add_pooling_layer}, is_decoder {config.is_decoder}."
+            f"Received: {fields_of(config, *_LIMITED)}."
         )
     sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
     backbone = keras_nlp.models.BertBackbone(**sizes)

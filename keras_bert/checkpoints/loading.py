@@ -1,4 +1,4 @@
-"""Loads models: from folders, by name (`hf://…`, `kaggle://…`), from archives and single files.
+"""Loads models: from folders, by name (`hf://…`) and from files of word vectors.
 
 Other formats than Hugging Face's are converted once, into a cache: `KERAS_BERT_CACHE`, or
 `keras-bert` in the system's folder for caches. A cached folder is named after the hash of its
@@ -6,18 +6,16 @@ source and may be deleted at any time.
 """
 
 import dataclasses
-import errno
 import hashlib
 import os
-import shutil
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from keras_bert.base.errors import InputError, input_errors
-from keras_bert.base.files import new_folder, scratch_folder, system_errors
-from keras_bert.base.formatting import listed
-from keras_bert.checkpoints import archives, hub
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import system_errors
+from keras_bert.checkpoints import hub
+from keras_bert.checkpoints.settings import ARCHIVE_ENDINGS
 from keras_bert.text.template import gpt_template
 
 if TYPE_CHECKING:
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
     from keras_bert.tasks.task import Task
     from keras_bert.text.tokenizer import Tokenizer
 
-KAGGLE_SCHEME = "kaggle://"
-
-_CONFIGS = (hub.CONFIG, "bert_config.json", "metadata.json")
+_KAGGLE = "kaggle://"  # how models of Kaggle were named
 
 
 def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
@@ -38,9 +34,9 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
     Args:
         folder: a path with `config.json`, `model.safetensors` (or its shards) and a vocabulary
             (`vocab.txt`, `vocab.json` and `merges.txt`, or `tokenizer.json`), or the output
-            of a run, which contains such a folder. Or a name,
-            `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation`, or an
-            archive (.zip, .tar.gz) of a folder or of a Google checkpoint.
+            of a run, which contains such a folder. Or a name, `hf://owner/name[@revision]`, the
+            folder of a Google checkpoint, of a keras-hub preset or of AllenNLP's ELMo, or a file of
+            word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
 
@@ -63,7 +59,7 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     """Loads the task in a folder, with its head; `config.json` names its kind.
 
     Args:
-        folder: a model folder, the output of a run, a name or an archive, as `load` takes them.
+        folder: a model folder, the output of a run or a name, as `load` takes them.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -128,7 +124,7 @@ def _unused(name, vocabulary):
 def find_model_folder(path):
     """`path`, or `path/model` if `path` is the output of a training run.
 
-    A name or an archive is the folder that `local_folder` makes of it.
+    A name or a model in another format is the folder that `local_folder` makes of it.
     """
     path = local_folder(path)
     inner = path / "model"
@@ -138,36 +134,53 @@ def find_model_folder(path):
 
 
 def local_folder(model):
-    """The folder of a model that is given by name or as an archive; any other path as it is.
+    """The folder of a model that is given by name or in another format; any other path as it is.
 
-    A name is `hf://owner/name[@revision]` or `kaggle://owner/model/framework/variation[/version]`.
-    An archive is a `.zip` or `.tar.gz` of a folder in any supported format. A file of word vectors
-    becomes a folder, too.
+    A name is `hf://owner/name[@revision]`. Another format is a folder of a Google checkpoint, of a
+    keras-hub preset or of AllenNLP's ELMo, or a file of word vectors.
 
     Raises:
-        InputError: the model cannot be downloaded (see `hub.download`) or unpacked (see
-            `archives.unpack`), or its format is not supported.
+        InputError: the model cannot be downloaded (see `hub.download`), its format is not
+            supported, or it is an archive or a name of Kaggle.
     """
     if not isinstance(model, str | os.PathLike):
         raise InputError(
-            "A model must be a folder, a name or an archive. "
+            "A model must be a folder, a name (hf://owner/name) or a file of word vectors. "
             f"Received: an object of type {type(model).__name__}."
         )
-    text = os.fspath(model)
-    if text.startswith(hub.SCHEME):
-        return _converted(hub.download(text), name=text)
-    if text.startswith(KAGGLE_SCHEME):
-        return _converted(_download_from_kaggle(text), name=text)
-    if archives.is_archive(text):
-        return _unpacked(text)
-    if _is_word_vectors(text):
-        return _converted_file(Path(text))
-    return Path(model)
+    name = os.fspath(model)
+    if name.startswith(_KAGGLE):
+        handle = name.removeprefix(_KAGGLE)
+        raise InputError(
+            f"{name} was not downloaded, because models of Kaggle are not loaded by name. Run "
+            f'`kagglehub.model_download("{handle}")` in Python (pip install kagglehub), and give '
+            "the folder that it returns."
+        )
+    if isinstance(model, ConvertedFolder):
+        return model
+    source = hub.download(name) if is_name(name) else Path(name)
+    if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
+        raise InputError(
+            f"{name} is an archive, which is not opened. Unpack it, and give the folder of the "
+            "model, or the file of word vectors."
+        )
+    return _converted(source, name=name) if _is_foreign(source) else source
+
+
+class ConvertedFolder(type(Path())):
+    """The path of a folder in the cache, with `given`, what it was converted from."""
+
+    given = None
+
+
+def name_of(folder):
+    """The name of a model's folder in messages: what it was converted from, if anything."""
+    return getattr(folder, "given", None) or folder
 
 
 def is_name(model):
     """Whether a model is given by name, and not as a path."""
-    return isinstance(model, str) and model.startswith((hub.SCHEME, KAGGLE_SCHEME))
+    return isinstance(model, str) and model.startswith(hub.SCHEME)
 
 
 def cache_folder():
@@ -179,108 +192,40 @@ def cache_folder():
     return Path(caches, "keras-bert")
 
 
-def _download_from_kaggle(name):
-    """The folder in kagglehub's cache (`KAGGLEHUB_CACHE`) that contains a model."""
-    try:
-        import kagglehub
-        import requests
-    except ImportError:
-        raise InputError(
-            "Models of Kaggle need kagglehub: pip install 'keras-bert-toolkit[kaggle]'."
-        ) from None
-    handle = name.removeprefix(KAGGLE_SCHEME)
-    page = f"https://www.kaggle.com/models/{handle}"
+def _is_foreign(source):
+    """Whether a path is a model in another format, which has to be converted."""
+    if source.is_file():
+        from keras_bert.checkpoints.word_vectors import is_word_vectors
 
-    def message(error):
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        if isinstance(error, ValueError):
-            return (
-                f"Invalid name of a Kaggle model: {name}. Expected "
-                "kaggle://owner/model/framework/variation, and /version for another than the "
-                "latest."
-            )
-        if status == 404:
-            return f"The Kaggle model {name} does not exist. Compare it with its page, {page}."
-        if status in (401, 403):
-            return (
-                f"{name} requires a login: accept its terms at {page}, and log in with "
-                "kagglehub.login()."
-            )
-        if isinstance(error, requests.exceptions.RequestException):
-            return (
-                f"{name} is not in kagglehub's cache, and Kaggle cannot be reached. Connect to "
-                "the network once (a name with its version then works without), or give a path."
-            )
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return (
-                f"The disk of kagglehub's cache is full: cannot download {name}. Free some space, "
-                "or set KAGGLEHUB_CACHE to a folder on another disk."
-            )
-        return None
+        return is_word_vectors(source)
+    if (source / hub.CONFIG).exists():
+        from keras_bert.checkpoints.keras_nlp import is_keras_nlp
 
-    with input_errors(message):
-        return Path(kagglehub.model_download(handle))
-
-
-def _converted(folder, *, name):
-    """A downloaded folder, or the cached folder that it is converted to."""
-    root = folder / _root(_files_below(folder), name)
-    if _is_hugging_face(root):
-        return root
-    cached = _cached([root / path for path in sorted(_files_below(root))])
-    if not cached.exists():
-        _convert(root, cached, name=name)
-    return cached
-
-
-def _is_word_vectors(path):
-    if not os.path.isfile(path):
+        return is_keras_nlp(source)
+    if not source.is_dir() or (source / "model" / hub.CONFIG).exists():  # the output of a run
         return False
-    from keras_bert.checkpoints.word_vectors import is_word_vectors
+    from keras_bert.checkpoints.allennlp import is_allennlp
+    from keras_bert.checkpoints.google import is_google
 
-    return is_word_vectors(path)
-
-
-def _converted_file(path):
-    """The cached folder that a file of word vectors is converted to."""
-    cached = _cached([path])
-    if not cached.exists():
-        _convert(path, cached, name=path)
-    return cached
+    return is_google(source) or is_allennlp(source)
 
 
-def _unpacked(archive):
-    cached = _cached([Path(archive)])
-    if not cached.exists():
-        with scratch_folder(cached) as scratch:
-            root = archives.unpack(archive, scratch, root=lambda paths: _root(paths, archive))
-            _convert(root, cached, name=archive)
-    return cached
-
-
-def _convert(source, cached, *, name):
-    """Writes the model in a folder of any format to its place in the cache."""
-    if _is_hugging_face(source):
-        with new_folder(cached) as temporary:
-            for file in source.iterdir():
-                if file.is_file():
-                    shutil.copy2(file, temporary)
-        return
+def _converted(source, *, name):
+    """The cached folder that a model in another format is converted to."""
+    cached = ConvertedFolder(_cached(source))
+    cached.given = name
+    if cached.exists():
+        return cached
     from keras_bert.checkpoints.model_folder import save_folder
 
     try:
         _, model, tokenizer = read_foreign(source)
     except InputError as error:
-        if str(name) in str(error):
+        if name in str(error):
             raise
         raise InputError(f"{name}: {error}") from error
     save_folder(model, tokenizer, cached)
-
-
-def _is_hugging_face(folder):
-    from keras_bert.checkpoints.keras_nlp import is_keras_nlp
-
-    return (folder / hub.CONFIG).exists() and not is_keras_nlp(folder)
+    return cached
 
 
 def read_foreign(source):
@@ -288,6 +233,11 @@ def read_foreign(source):
     from keras_bert.checkpoints.allennlp import is_allennlp, load_allennlp
     from keras_bert.checkpoints.google import is_google, load_google
     from keras_bert.checkpoints.keras_nlp import is_keras_nlp, load_keras_nlp
+    from keras_bert.checkpoints.word_vectors import (
+        WordVectorFile,
+        is_word_vectors,
+        load_word_vectors,
+    )
 
     if is_allennlp(source):
         return "allennlp", *load_allennlp(source)
@@ -295,14 +245,14 @@ def read_foreign(source):
         return "google", *load_google(source)
     if is_keras_nlp(source):
         return "keras-nlp", *load_keras_nlp(source)
-    if _is_word_vectors(source):
-        from keras_bert.checkpoints.word_vectors import WordVectorFile, load_word_vectors
-
+    if is_word_vectors(source):
         return WordVectorFile(source).format, *load_word_vectors(source)
     if source.is_file():
         raise InputError(
             f"{source} is a file. Expected the folder that contains the model's files."
         )
+    if not source.exists():
+        raise InputError(f"There is no file or folder {source}. Give the path of a model.")
     raise InputError(
         f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
         "(config.json), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
@@ -310,12 +260,18 @@ def read_foreign(source):
     )
 
 
-def _cached(files):
-    """The cached folder for a model of these files, which need not exist; its parent does."""
+def _cached(source):
+    """The cached folder of a file or folder, which need not exist; its parent does."""
+    files = [source]
+    if source.is_dir():
+        files = [source / path for path in sorted(_files_below(source))]
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        try:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     folder = cache_folder() / "models" / digest.hexdigest()[:32]
     with system_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -333,23 +289,3 @@ def _files_below(folder):
             elif entry.is_file():
                 files.append(path / entry.name)
     return files
-
-
-def _root(paths, name):
-    """The folder of the model in a tree with these files: the one highest up with a config."""
-    roots = sorted(
-        {path.parent for path in paths if path.name in _CONFIGS},
-        key=lambda folder: (len(folder.parts), folder),
-    )
-    if len(roots) > 1 and len(roots[0].parts) == len(roots[1].parts):
-        raise InputError(
-            f"{name} contains several models ({listed(roots, most=3)}). Give a single one."
-        )
-    if roots:
-        return roots[0]
-    if any(path.name == "saved_model.pb" for path in paths):
-        raise InputError(
-            f"{name} contains a SavedModel, which lacks the sizes of its encoder. Use the "
-            "checkpoint with a bert_config.json that it was exported from."
-        )
-    raise InputError(f"{name} contains no model. Expected a config.json or a bert_config.json.")

@@ -13,11 +13,13 @@ from keras_bert.base import rename
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
+from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads.layer_choice import LAST
+from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 # The model card, which runs write into the model folder.
@@ -46,13 +48,25 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
     values, tensors = to_hugging_face(model)
+    if tokenizer is not None and isinstance(model, CausalLM):
+        values |= _ends_of_texts(tokenizer)
+    values |= config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
         tensor_files.write(tensors, temporary / tensor_files.FILE)
         if tokenizer is not None:
             tokenizer.save(temporary)
-        text = json.dumps(values, indent=2, ensure_ascii=False)
+        text = escaped(json.dumps(values, indent=2, ensure_ascii=False))
         (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
+
+
+def _ends_of_texts(tokenizer):
+    """The ids that a text begins and ends with, by the keys of `transformers`.
+
+    Without them its `generate` goes on after the end of a text, or takes another token for it.
+    """
+    ends = zip(("bos_token_id", "eos_token_id"), tokenizer.ends_of_texts, strict=True)
+    return {key: tokenizer.vocabulary.id(token) for key, token in ends if token is not None}
 
 
 def _is_own(folder):
@@ -136,7 +150,7 @@ def build_task(checkpoint):
         options["labels"] = checkpoint.labels()
         if len(options["labels"]) < kind.MIN_LABELS:
             raise InputError(
-                f"{checkpoint.folder} has a single label. The task {kind.KIND} needs two or more."
+                f"{checkpoint.name} has a single label. The task {kind.KIND} needs two or more."
             )
     if "lm_head" in class_names.heads:
         checkpoint.check_copies()
@@ -177,7 +191,7 @@ def _check_shapes(checkpoint, table, *, labels):
     names = {line.theirs for line in table}
     present = {name: shape for name, shape in checkpoint.shapes.items() if name in names}
     sizes = {**checkpoint.names.sizes, "C": len(labels or ())}
-    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.folder))
+    rename.check_shapes(present, table, sizes=sizes, source=str(checkpoint.name))
 
 
 def holds_head(task, checkpoint, class_names, head):
@@ -185,6 +199,28 @@ def holds_head(task, checkpoint, class_names, head):
     _, table = head_table(task, head, class_names)
     names = {line.theirs for line in table}
     return head in checkpoint.class_names.heads or not names.isdisjoint(checkpoint.shapes)
+
+
+def unused_heads(checkpoint, task, class_names, *, heads):
+    """The heads in a folder that a task takes no weights of, by the start of their tensors' names.
+
+    Args:
+        checkpoint: the `PretrainedCheckpoint`.
+        task: the task, or None.
+        class_names: the `ClassNames` that the folder's names of the heads follow.
+        heads: the heads of the task that have their weights from the folder.
+    """
+    used = {line.theirs for head in heads for line in head_table(task, head, class_names)[1]}
+    names = checkpoint.names
+    return sorted(
+        {
+            ".".join(name.split(".")[:2])
+            for name in checkpoint.shapes
+            if name.startswith(names.head_prefixes)
+            and name not in used
+            and name not in names.copies
+        }
+    )
 
 
 def _missing_scale(checkpoint, name):
@@ -195,7 +231,7 @@ def _missing_scale(checkpoint, name):
     scale = checkpoint.stored.get(name)
     if scale is None:
         raise InputError(
-            f"{checkpoint.folder} was written by an earlier version of keras-bert that left out "
+            f"{checkpoint.name} was written by an earlier version of keras-bert that left out "
             f"the {name} of the head, so that its predictions would be wrong. Train it again, or "
             f'copy the number `inputs.made_with.{name}` of the run\'s run.json as "{name}" into '
             f'"{MARK}" of {checkpoint.source}.'
@@ -205,6 +241,16 @@ def _missing_scale(checkpoint, name):
             f"{checkpoint.source}, under {MARK}: `{name}` is {scale!r}. Expected a number above 0."
         )
     return float(scale)
+
+
+def file_hashes(folder):
+    """SHA-256 of each file of a model folder by name, without the model card, which people edit."""
+    hashes = {}
+    for path in sorted(folder.iterdir()):
+        if path.name != CARD and path.is_file():
+            with path.open("rb") as file:
+                hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return hashes
 
 
 def fingerprint_of_folder(folder):

@@ -1,6 +1,7 @@
 """A Hugging Face folder, read and checked as far as possible without building a model."""
 
 import functools
+import re
 import warnings
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from keras_bert import tasks
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
@@ -43,7 +44,8 @@ class PretrainedCheckpoint:
 
     Attributes:
         folder: the path.
-        values: the dictionary of `config.json`.
+        name: its name in messages.
+        config_json: the dictionary of `config.json`.
         class_name: the class of `transformers` that `config.json` names first, or None.
         config: an `EncoderConfig`.
         encoder_class: the encoder of that config.
@@ -58,6 +60,8 @@ class PretrainedCheckpoint:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        # For messages: a folder in the cache has the name of the file that it was converted from.
+        self.name = getattr(folder, "given", None) or self.folder
         if not self.folder.exists():
             raise InputError(
                 f"There is no model folder {folder}. Give another path, or run the command that "
@@ -66,21 +70,27 @@ class PretrainedCheckpoint:
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
         path = self.folder / CONFIG
-        self.source = str(path)  # for messages
+        self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
-            if (self.folder / "bert_config.json").exists():
-                message += " Convert this Google checkpoint with keras-bert convert."
+            if (self.folder / "saved_model.pb").exists():
+                message += (
+                    " It contains a SavedModel, which lacks the sizes of its encoder. Use the "
+                    "folder or the checkpoint that it was exported from."
+                )
             raise InputError(message)
-        self.values = read_json(path)
-        config = read_config(self.values, source=self.source)
+        self.config_json = read_json(path)
+        config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
+        self.names = self.encoder_class.tensor_names(config)
+        self._remove_prefix()
         self.config = self.encoder_class.completed_config(
-            config, given=self.values, tensors=self._tensors.shapes
+            config, given=self.config_json, tensors=self._tensors.shapes
         )
-        self.names = self.encoder_class.tensor_names(self.config)
-        self.class_name = class_of(self.values)
+        if self.config != config:
+            self.names = self.encoder_class.tensor_names(self.config)
+        self.class_name = class_of(self.config_json)
         if self.class_name in self.names.foreign_classes:
             raise InputError(
                 f"{path} has the model type {config.model_type!r} but names the class "
@@ -93,6 +103,31 @@ class PretrainedCheckpoint:
         self._check_encoder()
         self.config.report_extra_keys(source=path)
         self.tokenizer = self._load_tokenizer()
+
+    def _remove_prefix(self):
+        """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
+
+        PyTorch's DataParallel writes `module.`, other programs `model.` or `0.auto_model.`.
+        """
+        expected = {line.theirs for line in self.names.table()}
+        shapes = self._tensors.shapes
+        if any(self.names.plain(name) in expected for name in shapes):
+            return
+        prefixes = set()
+        for name in shapes:
+            ends = (place.end() for place in re.finditer(r"\.", name))
+            fitting = (end for end in ends if self.names.plain(name[end:]) in expected)
+            if (end := next(fitting, None)) is not None:
+                prefixes.add(name[:end])
+        if len(prefixes) != 1:
+            return  # `_check_encoder` names what is missing
+        prefix = prefixes.pop()
+        self._tensors.remove_prefix(prefix)
+        warnings.warn(
+            f"{self.name}: the names of the tensors begin with {prefix!r}, which was ignored.",
+            InputWarning,
+            stacklevel=4,
+        )
 
     def _plain_names(self):
         """The names of the file's tensors by their names in `TensorNames`.
@@ -117,7 +152,7 @@ class PretrainedCheckpoint:
                 short = short.removeprefix(KEPT)
             if short in plain:
                 raise InputError(
-                    f"{self.folder} contains {plain[short]} and {name}, two tensors for one "
+                    f"{self.name} contains {plain[short]} and {name}, two tensors for one "
                     "weight. Remove one of them."
                 )
             plain[short] = name
@@ -129,29 +164,30 @@ class PretrainedCheckpoint:
             for name, shape in self.shapes.items()
             if not name.startswith(self.names.head_prefixes)
         }
-        rename.check_layers(shapes, self.names.layers, source=str(self.folder))
+        rename.check_layers(shapes, self.names.layers, source=str(self.name))
         rename.check_shapes(
-            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.folder)
+            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.name)
         )
 
     def _load_tokenizer(self):
         if self.config.model_type != "bert" and not has_vocabulary(self.folder):
             warnings.warn(
-                f"{self.folder} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
+                f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
+                InputWarning,
                 stacklevel=3,
             )
             return None
         from keras_bert.text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(self.folder)
-        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.folder}")
+        check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.name}")
         return tokenizer
 
     def read(self, plain):
         """The tensor of that plain name; InputError unless it contains finite numbers."""
         name = self._names[plain]
-        return rename.numbers(self._tensors.read(name), name, source=self.folder)
+        return rename.numbers(self._tensors.read(name), name, source=self.name)
 
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
@@ -167,7 +203,7 @@ class PretrainedCheckpoint:
         Only a task with a language-model head needs them.
         """
         output = self.names.output_embedding
-        untied = self.values.get("tie_word_embeddings") is False
+        untied = self.config_json.get("tie_word_embeddings") is False
         if output and untied and not any(name in self.shapes for name in output):
             raise InputError(
                 f"{self.source} contains tie_word_embeddings: false, but the folder has no output "
@@ -181,14 +217,14 @@ class PretrainedCheckpoint:
                 self.shapes[original], self._names[original] = self.shapes[copy], self._names[copy]
             elif not np.array_equal(self.read(copy), self.read(original)):
                 raise InputError(
-                    f"{self.folder}: {copy} differs from {original}, but this model shares the "
+                    f"{self.name}: {copy} differs from {original}, but this model shares the "
                     "two. Weights that are not tied cannot be loaded."
                 )
 
     @functools.cached_property
     def stored(self):
         """What `config.json` contains under this library's own key."""
-        return stored(self.values, source=self.source)
+        return stored(self.config_json, source=self.source)
 
     @property
     def holds_task(self):
@@ -203,11 +239,11 @@ class PretrainedCheckpoint:
         InputError if `config.json` names no class, or one without a task.
         """
         name, names, source = self.class_name, self.names, self.source
-        known = ", ".join(names.classes) or "none"
+        supported = ", ".join(names.classes) or "none"
         if name is None:
             raise InputError(
                 f"{source} does not name its class: `architectures` should be a list with one of "
-                f"{known}."
+                f"{supported}."
             )
         if "task" in self.stored:
             try:
@@ -222,7 +258,7 @@ class PretrainedCheckpoint:
             )
         if name not in names.classes:
             raise InputError(
-                f"{source} describes a {name}, which is not supported. Supported: {known}."
+                f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
         kinds = names.classes[name].kinds
         is_regression = "regression" in kinds and self._is_regression()
@@ -231,7 +267,7 @@ class PretrainedCheckpoint:
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""
         count = len(self.labels())
-        if count > 1 and self.values.get("problem_type") == "regression":
+        if count > 1 and self.config_json.get("problem_type") == "regression":
             raise InputError(
                 f"{self.source} describes a regression to {count} numbers. Only one is supported."
             )
@@ -239,15 +275,15 @@ class PretrainedCheckpoint:
 
     def labels(self):
         """The labels of the task in the folder, in order."""
-        return labels_from_config(self.values, source=self.source)
+        return labels_from_config(self.config_json, source=self.source)
 
     def settings(self, task):
         """The stored settings of a class of task, as far as the folder has them."""
-        values = task.settings_in_config(self.values)
-        if "pooling" in values and self.class_names.pooling is not None:
-            values["pooling"] = self.class_names.pooling
-        values |= self.stored
-        settings = {name: values[name] for name in task.stored_settings() if name in values}
+        given = task.settings_in_config(self.config_json)
+        if "pooling" in given and self.class_names.pooling is not None:
+            given["pooling"] = self.class_names.pooling
+        given |= self.stored
+        settings = {name: given[name] for name in task.stored_settings() if name in given}
         for name, value in settings.items():
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
@@ -263,12 +299,12 @@ class PretrainedCheckpoint:
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
-        values = self.stored.get("static_vectors")
-        if values is None:
+        vectors_config = self.stored.get("static_vectors")
+        if vectors_config is None:
             return None
         source = f"{self.source}, under {MARK}: `static_vectors`"
-        check_object(values, source=source)
-        config = read_config(values, source=source)
+        check_object(vectors_config, source=source)
+        config = read_config(vectors_config, source=source)
         if config.num_hidden_states != 1:
             raise InputError(f"{source} describes an encoder that is not static.")
         return new_encoder(config)
@@ -331,18 +367,18 @@ def check_vocabulary(vocabulary, config, *, source):
         )
 
 
-def class_of(values):
+def class_of(config_json):
     """The class that a `config.json` names first; None if it names none."""
-    names = values.get("architectures")
+    names = config_json.get("architectures")
     return str(names[0]) if isinstance(names, list) and names else None
 
 
-def stored(values, *, source):
+def stored(config_json, *, source):
     """What our own key in a `config.json` contains, with settings under their present names."""
-    own = values.get(MARK, {})
-    if not isinstance(own, dict):
+    options = config_json.get(MARK, {})
+    if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")
-    return {_EARLIER_NAMES.get(name, name): value for name, value in own.items()}
+    return {_EARLIER_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def labels_to_config(labels):
@@ -353,14 +389,14 @@ def labels_to_config(labels):
     }
 
 
-def labels_from_config(values, *, source):
+def labels_from_config(config_json, *, source):
     """The labels of a `config.json` in order; LABEL_0, LABEL_1 … if it has no names.
 
     Raises InputError if `id2label` is not an object from 0, 1, 2 … to different labels.
     """
-    id2label = values.get("id2label")
+    id2label = config_json.get("id2label")
     if id2label is None:
-        count = values.get("num_labels", 2)  # the default of `transformers`
+        count = config_json.get("num_labels", 2)  # the default of `transformers`
         if type(count) is not int or not 1 <= count <= _MAX_LABELS:
             raise InputError(
                 f"{source}: num_labels is {count!r}. Expected a number from 1 to {_MAX_LABELS:,}."

@@ -6,6 +6,8 @@ from keras_bert.base.settings import Settings, setting
 
 # Files of static vectors (see `keras_bert.checkpoints.word_vectors`).
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
+# Files that have to be unpacked first.
+ARCHIVE_ENDINGS = (".zip", ".7z", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", *VECTOR_FORMATS)
 
 
@@ -14,7 +16,7 @@ class ConvertSettings(Settings):
     """Settings of `keras_bert.convert`."""
 
     input: str = setting(
-        help="a Hugging Face folder, a Google checkpoint (folder, prefix or archive), a keras-nlp "
+        help="a Hugging Face folder, a Google checkpoint (its folder or prefix), a keras-nlp "
         "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
         "hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec)",
         unit="PATH",

@@ -48,6 +48,17 @@ class Tensors:
                     raise InputError(f"{path} contains the tensor {name} a second time.")
                 self._tensors[name], self.shapes[name] = tensor, tuple(shape)
 
+    def remove_prefix(self, prefix):
+        """Renames the tensors whose names begin with a prefix; InputError if names become equal."""
+        renamed = {name: name.removeprefix(prefix) for name in self.shapes}
+        if len(set(renamed.values())) < len(renamed):
+            raise InputError(
+                f"{self._source} contains tensors with the same name with and without {prefix!r}. "
+                "Remove one of them."
+            )
+        self._tensors = {renamed[name]: tensor for name, tensor in self._tensors.items()}
+        self.shapes = {renamed[name]: shape for name, shape in self.shapes.items()}
+
     def _open(self, path):
         """Yields (name, what `read` needs, shape) of each tensor in a file."""
 
@@ -62,14 +73,14 @@ class Tensors:
         with input_errors(message):
             opened = safe_open(path, framework="numpy")
         for name in opened.keys():
-            yield name, opened, opened.get_slice(name).get_shape()
+            yield name, (opened, name), opened.get_slice(name).get_shape()
 
     def read(self, name):
         """The tensor as a float32 array; InputError unless it contains floating-point numbers."""
-        file = self._tensors[name]
-        dtype = file.get_slice(name).get_dtype()
+        file, stored_name = self._tensors[name]
+        dtype = file.get_slice(stored_name).get_dtype()
         self._check_dtype(name, dtype, is_floating=dtype in _FLOATING)
-        return np.asarray(file.get_tensor(name)).astype("float32", copy=False)
+        return np.asarray(file.get_tensor(stored_name)).astype("float32", copy=False)
 
     def _check_dtype(self, name, dtype, *, is_floating):
         if not is_floating:

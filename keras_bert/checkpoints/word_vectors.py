@@ -24,8 +24,7 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_regular, new_file
 from keras_bert.base.formatting import counted
 from keras_bert.base.ownership import check_output_file
-from keras_bert.checkpoints.archives import is_archive
-from keras_bert.checkpoints.settings import VECTOR_FORMATS
+from keras_bert.checkpoints.settings import ARCHIVE_ENDINGS, VECTOR_FORMATS
 from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder, normalized
 from keras_bert.layers.embeddings import embedding_table
@@ -50,7 +49,7 @@ def is_word_vectors(path):
     """Whether a path is that of a file that begins as one of word vectors."""
     path = Path(path)
     try:
-        if not path.is_file() or is_archive(path):
+        if not path.is_file() or path.name.lower().endswith(ARCHIVE_ENDINGS):
             return False
         with _opened(path) as file:
             beginning = file.read(_BEGINNING)
@@ -81,7 +80,7 @@ class WordVectorFile:
     def __init__(self, path):
         self.path = Path(path)
         check_regular(self.path)
-        with self._reading() as file:
+        with self._open() as file:
             beginning = file.read(_BEGINNING)
         header = _HEADER.match(beginning)
         first, _, _ = beginning[header.end() if header else 0 :].partition(b"\n")
@@ -107,16 +106,17 @@ class WordVectorFile:
         Raises InputError, which names the line, or in a binary file the number of the vector.
         """
         is_binary = self.format == "word2vec-binary"
-        with self._reading() as file:
+        with self._open() as file:
             file.read(self._begin)
-            found = 0
+            num_words = 0
             for words, vectors in self._binary(file) if is_binary else self._text(file):
-                found += len(words)
+                num_words += len(words)
                 yield words, vectors
-        if self.count is not None and found != self.count:
+        if self.count is not None and num_words != self.count:
             raise InputError(
                 f"Could not read {self.path} as word vectors: its first line gives "
-                f"{counted(self.count, 'word')}, but it has {found:,}. The file may be cut short."
+                f"{counted(self.count, 'word')}, but it has {num_words:,}. The file may be cut "
+                "short."
             )
 
     def number_of_words(self):
@@ -124,7 +124,7 @@ class WordVectorFile:
         if self.count is not None:
             return self.count
         lines, last = 0, b"\n"
-        with self._reading() as file:
+        with self._open() as file:
             while some := file.read(_BYTES):
                 lines, last = lines + some.count(b"\n"), some
         return lines + (not last.endswith(b"\n"))
@@ -166,8 +166,8 @@ class WordVectorFile:
             raise self._error(f"{where} has {len(numbers)} numbers", b" ".join(part))
 
     def _binary(self, file):
-        found = self._vectors(file)
-        while batch := list(itertools.islice(found, _BATCH)):
+        pairs = self._vectors(file)
+        while batch := list(itertools.islice(pairs, _BATCH)):
             words, vectors = zip(*batch, strict=True)
             yield list(words), np.stack(vectors)
 
@@ -210,7 +210,7 @@ class WordVectorFile:
 
     def _check_length(self):
         """Raises an error, before anything is read, if there cannot be so many vectors."""
-        with self._reading() as file:
+        with self._open() as file:
             if isinstance(file, gzip.GzipFile):
                 return  # its length is not known
             length = file.seek(0, io.SEEK_END)
@@ -222,18 +222,18 @@ class WordVectorFile:
                 "short. It may be cut short."
             )
 
-    def _error(self, what, line=b""):
+    def _error(self, problem, line=b""):
         shown = line[:60].decode("utf-8", errors="replace")
         expected = "Expected a word and its numbers, with one space between them."
         if getattr(self, "size", 0) > 0:
             expected = f"Expected a word and {self.size} numbers."
         received = f" Received: {shown!r}" if shown else ""
         return InputError(
-            f"Could not read {self.path} as word vectors: {what}. {expected}{received}."
+            f"Could not read {self.path} as word vectors: {problem}. {expected}{received}."
         )
 
     @contextlib.contextmanager
-    def _reading(self):
+    def _open(self):
         try:
             with _opened(self.path) as file:
                 yield file
@@ -343,9 +343,9 @@ def convert_word_vectors(source, path, *, format, overwrite=False):
     def batches():
         begin = 0
         for words, vectors in file.batches():
-            kept = np.frombuffer(is_first, bool, len(words), begin)
+            new = np.frombuffer(is_first, bool, len(words), begin)
             begin += len(words)
-            yield [word for word, keep in zip(words, kept, strict=True) if keep], vectors[kept]
+            yield [word for word, is_new in zip(words, new, strict=True) if is_new], vectors[new]
 
     _write(batches(), path, format=format, shape=(count, file.size), overwrite=overwrite)
     return file.format

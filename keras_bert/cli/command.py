@@ -68,6 +68,14 @@ def report(line):
         print(line, file=sys.stderr, flush=True)
 
 
+def report_next(step):
+    """Reports the next step of a command whose standard output is JSON or another file's content.
+
+    Any other command returns it.
+    """
+    report(f"Next: {step}")
+
+
 def console(*, stderr=False):
     """A Rich console for results: it escapes what it prints, except its own colours.
 

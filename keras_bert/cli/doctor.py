@@ -12,17 +12,16 @@ from keras_bert.cli.command import command
 
 DISTRIBUTION = "keras-bert-toolkit"
 
-# What each extra of setup.cfg adds, except those for the development of this library.
+# What each extra of setup.cfg adds, except those for the development of this library, and the
+# megabytes on disk beyond the library's own 3 GB (with the versions of constraints.txt, on Linux).
 EXTRAS = {
-    "dataflow": "runs the data jobs on Google Cloud Dataflow, with gs:// paths",
-    "hub": "models by name (hf://owner/name), and keras-bert push",
-    "serve": "keras-bert serve and ask: a development server and its client",
-    "kaggle": "models of Kaggle by name (kaggle://owner/model/framework/variation)",
-    "keras-nlp": "converts from and to presets of keras-nlp (keras-hub)",
-    "jax": "runs the models on KERAS_BACKEND=jax",
-    "pictures": "draws attention, embeddings and learning curves",
-    "notebooks": "JupyterLab, for work in notebooks",
-    "docs": "builds the pages of docs/ as a site",
+    "dataflow": ("runs the data jobs on Google Cloud Dataflow, with gs:// paths", 340),
+    "serve": ("keras-bert serve and ask: a development server and its client", 2),
+    "keras-nlp": ("converts from and to presets of keras-nlp (keras-hub)", 32),
+    "jax": ("runs the models on KERAS_BACKEND=jax", 380),
+    "pictures": ("draws attention, embeddings and learning curves", 74),
+    "notebooks": ("JupyterLab, for work in notebooks", 362),
+    "docs": ("builds the pages of docs/ as a site", 118),
 }
 
 # Used if installed; no extra of this library installs them.
@@ -41,15 +40,17 @@ def doctor(settings, arguments):
 
     The exit status is 1 if a version is not supported or a library cannot be loaded.
     """
-    found = diagnose()
-    for title, rows in found["sections"].items():
+    diagnosis = diagnose()
+    for title, rows in diagnosis["sections"].items():
         print(f"{title}:")
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             print(f"  {name:<{width}}  {value}")
-    for problem in found["problems"]:
+    for problem in diagnosis["problems"]:
         print(problem)
-    if found["problems"]:
+    for note in diagnosis["notes"]:
+        print(f"Note: {note}")
+    if diagnosis["problems"]:
         sys.exit(1)
     print("No problems found.")
     return "keras-bert, which shows the pipeline from text to a served model."
@@ -59,8 +60,8 @@ def diagnose() -> dict[str, Any]:
     """Returns what `keras-bert doctor` prints.
 
     Returns:
-        A dictionary: `sections`, title -> list of (name, value), and `problems`, sentences that say
-        what to fix.
+        A dictionary: `sections`, title -> list of (name, value), `problems`, sentences that say
+        what to fix, and `notes`, sentences about what may surprise in a program of one's own.
     """
     requirements = _requirements()
     problems = [*_version_problems(requirements), *_name_problem()]
@@ -77,6 +78,7 @@ def diagnose() -> dict[str, Any]:
             "Caches": list(_caches()),
         },
         "problems": problems,
+        "notes": list(_notes()),
     }
 
 
@@ -101,14 +103,14 @@ def _requirements():
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return []
-    found = []
+    requirements = []
     for requirement in map(Requirement, lines):
         marker = requirement.marker
         if marker is None or marker.evaluate({"extra": ""}):
-            found.append((requirement, None))
+            requirements.append((requirement, None))
         else:
-            found += [(requirement, e) for e in EXTRAS if marker.evaluate({"extra": e})]
-    return found
+            requirements += [(requirement, e) for e in EXTRAS if marker.evaluate({"extra": e})]
+    return requirements
 
 
 def _version(name):
@@ -142,6 +144,15 @@ def _name_problem():
             "The distribution keras-bert, an unrelated and older library, has the same import "
             "name: pip uninstall keras-bert, then pip install --force-reinstall --no-deps "
             f"{DISTRIBUTION}."
+        )
+
+
+def _notes():
+    if util.find_spec("triton") is not None:
+        yield (
+            "Triton, which came with torch, crashes in a process that has loaded TensorFlow before "
+            "it. A program that uses keras_bert and a model class of transformers or "
+            "sentence-transformers needs `import triton` as its first line."
         )
 
 
@@ -183,10 +194,11 @@ def _of_keras():
 
 
 def _extras(requirements):
-    for extra, adds in EXTRAS.items():
+    for extra, (adds, megabytes) in EXTRAS.items():
         of_extra = [requirement for requirement, of in requirements if of == extra]
         is_installed = bool(of_extra) and all(map(_is_installed, of_extra))
-        yield extra, _state(is_installed, adds, f"'{DISTRIBUTION}[{extra}]'")
+        install = f"'{DISTRIBUTION}[{extra}]', {megabytes} MB"
+        yield extra, _state(is_installed, adds, install)
     for module, adds in _MORE.items():
         is_installed = util.find_spec(module) is not None
         yield module, _state(is_installed, adds, module.replace("_", "-"))

@@ -21,13 +21,13 @@ _GROUPS = {
         wrong_offsets multi_label one_text eval_fraction text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
-        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder features
+        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
         train_fraction baseline seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """histograms scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
-        freeze_static_vectors lm_loss_weight initialization bad_records bad_lines shard_bytes
-        compression replacement""",
+    "advanced": """scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+        freeze_static_vectors lm_loss_weight initialization bad_lines shard_bytes compression
+        replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
 # The flags that --help shows; --help-all shows all.
@@ -81,27 +81,28 @@ def read(arguments):
     cls = arguments.settings_class
     names = {field.name for field in dataclasses.fields(cls)}
     flags = {name: value for name, value in vars(arguments).items() if name in names}
-    values = {}
+    of_file = {}
     path = getattr(arguments, "settings_file", None)
     if path is not None:
         from keras_bert.training.run_folder import read_settings
 
-        values = read_settings(path, command=arguments.settings_of)
-        for name in values:
-            if name not in names:
+        of_file = cls.without_removed(read_settings(path, command=arguments.settings_of))
+        for name in of_file:
+            if name not in names and name not in cls.removed():
                 raise InputError(f"Unknown setting {name} of {arguments.settings_of} in {path}.")
         # The file has every setting, also those that another one excludes, with their defaults.
-        is_default = {f.name for f in dataclasses.fields(cls) if values.get(f.name, f) == f.default}
-        excluded = _excluded(cls, flags) | _excluded(cls, values) & is_default
-        values = {name: value for name, value in values.items() if name not in excluded}
-    values |= flags
-    cls.of(values)  # before anything heavy is loaded
-    return values
+        fields = dataclasses.fields(cls)
+        is_default = {field.name for field in fields if of_file.get(field.name) == field.default}
+        excluded = _excluded(cls, flags) | _excluded(cls, of_file) & is_default
+        of_file = {name: value for name, value in of_file.items() if name not in excluded}
+    settings = of_file | flags
+    cls.of(settings)  # before anything heavy is loaded
+    return settings
 
 
-def _excluded(cls, values):
+def _excluded(cls, settings):
     """The settings that are excluded by others that are not None."""
-    present = {name for name, value in values.items() if value is not None}
+    present = {name for name, value in settings.items() if value is not None}
     pairs = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
     return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
 
@@ -135,22 +136,24 @@ def _flag(name):
 
 def _options(field):
     """The options of `add_argument`, without the name."""
-    known = about(field)
+    description = about(field)
     kind, optional = value_type(field)
     options = {"help": _help(field)}
     if kind is bool and not optional:
         # A model that a run continues with may have the setting on: --no-crf turns it off.
-        action = argparse.BooleanOptionalAction if known.stored else "store_true"
+        action = argparse.BooleanOptionalAction if description.stored else "store_true"
         return {**options, "action": action}
     if kind is bool:
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
         (kind,) = typing.get_args(kind)
         options |= {"action": "append"} if optional else {"nargs": "+"}
-        return {**options, "type": _converter(kind), "metavar": known.unit}
-    if known.several:
+        return {**options, "type": _converter(kind), "metavar": description.unit}
+    if description.several:
         options |= {"nargs": "+", "action": _OneOrSeveral}
-    unit = "{" + ",".join(map(str, known.choices)) + "}" if known.choices else known.unit
+    unit = description.unit
+    if description.choices:
+        unit = "{" + ",".join(map(str, description.choices)) + "}"
     return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
 
 

@@ -22,7 +22,7 @@ def kind_to_train(argv):
             return glue_task(glue).kind
     if kind is None:
         kind = _at(_json(value_of(argv, "--settings")), "settings", "task")
-    return _known(kind)
+    return _supported(kind)
 
 
 def kind_of(model):
@@ -30,7 +30,7 @@ def kind_of(model):
 
     The default type if there is none: what is wrong with a folder is reported by the command.
     """
-    return _known(next(filter(None, map(_task_in, _configs(model))), None))
+    return _supported(next(filter(None, map(_task_in, _configs(model))), None))
 
 
 def kind_of_model(argv):
@@ -90,7 +90,7 @@ def resolve_glue(arguments):
     arguments.glue = task.name
 
 
-def _known(kind):
+def _supported(kind):
     try:
         return kind_named(kind)
     except InputError:  # reported by the command
@@ -104,14 +104,16 @@ def _task_in(config):
 def _configs(model):
     """The paths where a model's config may be; of a named model only the config is downloaded."""
     folder = Path(model)
-    if "://" in str(model) or folder.is_file():
-        from keras_bert.checkpoints import hub, loading
+    configs = [folder / "config.json", folder / "model" / "config.json"]
+    if any(path.exists() for path in configs):
+        return configs
+    from keras_bert.checkpoints import hub, loading
 
-        with contextlib.suppress(InputError):
-            if str(model).startswith(hub.SCHEME):
-                return [hub.config_of(model)]
-            folder = loading.local_folder(model)
-    return [folder / "config.json", folder / "model" / "config.json"]
+    with contextlib.suppress(InputError):
+        if str(model).startswith(hub.SCHEME):
+            return [hub.config_of(model)]
+        return [loading.local_folder(model) / "config.json"]
+    return configs
 
 
 def _json(path):

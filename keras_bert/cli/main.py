@@ -22,7 +22,7 @@ from keras_bert.cli import (
 from keras_bert.cli.command import command
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.kinds import value_of
-from keras_bert.cli.quiet import quiet_libraries
+from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
 from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
 from keras_bert.training.settings import LabelledRunSettings
 
@@ -47,6 +47,7 @@ _SYNONYMS = {
     "--max-seq-length": "--max-length",
     "--task-name": "--task",
 }
+_BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # of Keras
 _NO_MEMORY = "Not enough memory{}. Free some, or use a smaller batch size, maximum length or model."
 
 
@@ -117,11 +118,12 @@ def main(argv=None):
     0, 1 if memory ran out, 2 for bad input or output that cannot be written, 130 or 143 if
     interrupted.
     """
-    arguments = parse(argv)
-    command = COMMANDS.get(arguments.command)
-    set_quiet(arguments.quiet)
+    arguments = None
     try:
-        with contextlib.nullcontext() if arguments.verbose else quiet_libraries():
+        arguments = parse(argv)
+        command = COMMANDS.get(arguments.command)
+        set_quiet(arguments.quiet)
+        with warnings_as_notes() if arguments.verbose else quiet_libraries():
             if command is None:
                 overview.show()
             else:
@@ -163,6 +165,11 @@ def _check_environment(command):
         raise InputError(
             f"{command.name} needs {' or '.join(command.backends)} as the Keras backend. Received: "
             f"{backend!r} from {source}. Set KERAS_BACKEND=tensorflow."
+        )
+    if backend and backend not in _BACKENDS and command not in (doctor.doctor, completion):
+        raise InputError(
+            f"Keras has no backend {backend!r}, which {source} names. Expected one of "
+            f"{', '.join(_BACKENDS)}. Set KERAS_BACKEND=tensorflow."
         )
 
 
@@ -225,6 +232,12 @@ def _add_common_flags(parser, *, has_more):
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one sentence, without the usage, and suggests what may be meant."""
 
+    def _print_message(self, message, file=None):
+        if message:
+            file = file or sys.stderr
+            file.write(message)
+            file.flush()  # where `main` reports an error: at exit it would be lost
+
     def _check_value(self, action, value):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             self.error(f"Unknown command {value!r}.{_suggestion(value, action.choices)}")
@@ -242,8 +255,9 @@ class _Parser(argparse.ArgumentParser):
         cls = self.get_default("settings_class")
         removed = {} if cls is None else cls.removed()
         for flag in flags:
-            if (name := flag.removeprefix("--").replace("-", "_")) in removed:
-                self.error(f"{flag} was removed. {with_flags(removed[name], cls)}")
+            if advice := removed.get(flag.removeprefix("--").replace("-", "_")):
+                advice = with_flags(advice, cls)
+                self.error(f"{flag} was removed. {advice}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
 

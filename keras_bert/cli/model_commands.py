@@ -7,9 +7,10 @@ import shlex
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.cli.command import command, one_liner, report
-from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model, value_of
+from keras_bert.cli.command import command, one_liner, report, report_next
+from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
 from keras_bert.inference.settings import (
+    EmbedToFileSettings,
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,
@@ -17,10 +18,8 @@ from keras_bert.inference.settings import (
     NearestSettings,
     SensesCommandSettings,
     SurprisalCommandSettings,
-    embed_settings,
     evaluate_settings,
     predict_settings,
-    reading_settings,
 )
 from keras_bert.readers.glue import glue_submission, write_submission
 from keras_bert.readers.settings import TextFileSettings
@@ -70,7 +69,7 @@ def evaluate(settings, arguments):
         next_step = (
             f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
         )
-    report(f"Next: keras-bert {next_step}")
+    report_next(f"keras-bert {next_step}")
 
 
 def _add_output(parser):
@@ -112,7 +111,7 @@ def predict(settings, arguments):
     predictions = predict(**settings, report=report)
     if arguments.output is not None:
         print(f"Wrote {write_submission(glue, predictions, arguments.output)}")
-        report("Next: the same for GLUE's other tasks; submit a zip of all eleven files.")
+        report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
         return
     lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in predictions)
     if glue is not None:
@@ -120,27 +119,23 @@ def predict(settings, arguments):
     for line in lines:
         print(line, flush=True)
     model = shlex.quote(settings["model"])
-    report(f"Next: keras-bert export --model {model} --output savedmodels/NAME")
+    report_next(f"keras-bert export --model {model} --output savedmodels/NAME")
 
 
 @command(
     "embed",
     "write contextual embeddings of words and texts",
-    settings=lambda argv: embed_settings(value_of(argv, "--task")),
+    settings=EmbedToFileSettings,
     backends=("tensorflow", "jax"),
 )
 def embed(settings, arguments):
     """Write contextual embeddings of the words and texts of a file.
 
     keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
-    keras-bert embed --model FOLDER --data texts.txt --output vectors.npz --layers concat-last-4
-    keras-bert embed --task classifier --model FOLDER --data train.tsv --output features.parquet
+    keras-bert embed --model FOLDER --data texts.txt --output e.parquet --layers concat-last-4
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
-
-    With --task, the file is read as finetune reads it for that task, with the same flags, and the
-    output trains the task without the encoder: keras-bert finetune --features.
     """
     from keras_bert.inference.embed_to_file import embed_to_file
 
@@ -150,19 +145,7 @@ def embed(settings, arguments):
         f"{output}: {counted(counts['texts'], 'text')}, {counted(counts['tokens'], 'token')}, "
         f"vectors of size {counts['width']}."
     )
-    if settings.get("task") is not None:
-        words = ["--task", settings["task"], "--features", output]
-        words += ["--model", settings["model"], "--train", settings["data"]]
-        for name in ("layers", "max_length", *sorted(reading_settings(settings["task"]).names())):
-            flag, value = name.replace("_", "-"), settings.get(name)
-            if isinstance(value, bool):
-                words.append(f"--{flag}" if value else f"--no-{flag}")
-            elif value is not None:
-                words += [f"--{flag}", str(value)]
-        return f"keras-bert finetune {shlex.join(words)} --dev FILE --output DIR"
-    program = 'import numpy; print(numpy.load({})["vectors"])'
-    if output.endswith(".parquet"):
-        program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
+    program = "import pyarrow.parquet as p; print(p.read_table({}).slice(0, 1))"
     return one_liner(program, output)
 
 
@@ -238,29 +221,33 @@ def surprisal(settings, arguments):
     from keras_bert.inference.surprisal import pseudo_perplexity, surprisal
 
     picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
+    next_step = (
+        f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+    )
     if only_perplexity:
         number = pseudo_perplexity(**settings, report=report)
         print(json.dumps({"pseudo_perplexity": _finite(number)}))
-    elif settings.get("data") is not None:
+        return report_next(next_step)
+    if settings.get("data") is not None:
         for found in surprisal(**settings, report=report):
             line = {"line": found.line, "text": found.text, "tokens": found.tokens}
             line["surprisals"] = [round(nats, 6) for nats in found.surprisals.tolist()]
             line["log_probability"] = round(found.log_probability, 6)
             line["perplexity"] = _finite(found.perplexity)
             print(json.dumps(line, ensure_ascii=False, allow_nan=False), flush=True)
-    else:
-        for found in surprisal(**settings):
-            print(found.text)
-            _print_candidates(zip(found.tokens, found.surprisals, strict=True))
-            print(
-                f"{found.log_probability:10.4f} nats, {counted(len(found.tokens), 'token')}, "
-                f"perplexity {found.perplexity:.2f}"
-            )
-            if picture is not None:
-                from keras_bert.pictures.tokens import draw_surprisal
+        return report_next(next_step)
+    for found in surprisal(**settings):
+        print(found.text)
+        _print_candidates(zip(found.tokens, found.surprisals, strict=True))
+        print(
+            f"{found.log_probability:10.4f} nats, {counted(len(found.tokens), 'token')}, "
+            f"perplexity {found.perplexity:.2f}"
+        )
+        if picture is not None:
+            from keras_bert.pictures.tokens import draw_surprisal
 
-                print(f"Wrote {draw_surprisal(found=found, output=picture)}")
-    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+            print(f"Wrote {draw_surprisal(found=found, output=picture)}")
+    return next_step
 
 
 def _finite(number):
@@ -340,34 +327,35 @@ def senses(settings, arguments):
     from keras_bert.inference.senses import SenseVectors, senses, word_similarity
 
     model = shlex.quote(settings["model"])
+    next_step = f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
     if settings.get("predict") is not None:
         vectors = SenseVectors.load(settings["predict"], model=settings["model"])
         names = ("text", "data", *TextFileSettings.names())
         given = {name: settings[name] for name in names if settings.get(name) is not None}
         for found in vectors.predict(**given, report=report):
             print(json.dumps(found._asdict(), ensure_ascii=False), flush=True)
-    elif settings.get("pairs") is not None:
+        return report_next(next_step)
+    if settings.get("pairs") is not None:
         layers = settings.get("layers") or ["last"]
         for each in [layers] if isinstance(layers, str) else layers:
             metrics = word_similarity(
                 model=settings["model"], pairs=settings["pairs"], layers=each, report=report
             )
             print(json.dumps({"layers": each, **metrics}, allow_nan=False))
-    else:
-        metrics = senses(**settings, report=report).metrics
-        for layers, accuracy in metrics["accuracy"].items():
-            print(f"  {accuracy:8.4f}  {layers}")
-        print(f"  {metrics['most_frequent_sense']:8.4f}  (the most frequent sense of each word)")
-        print(
-            f"Accuracy on {counted(metrics['examples'], 'example')}: "
-            f"{counted(metrics['senses'], 'sense')} of {counted(metrics['words'], 'word')}."
-        )
-        output = settings.get("output")
-        if output is None:
-            return f"the same with --layers {metrics['layers']} --output NAME.safetensors"
-        print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
-        return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
-    return f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
+        return report_next(next_step)
+    metrics = senses(**settings, report=report).metrics
+    for layers, accuracy in metrics["accuracy"].items():
+        print(f"  {accuracy:8.4f}  {layers}")
+    print(f"  {metrics['most_frequent_sense']:8.4f}  (the most frequent sense of each word)")
+    print(
+        f"Accuracy on {counted(metrics['examples'], 'example')}: "
+        f"{counted(metrics['senses'], 'sense')} of {counted(metrics['words'], 'word')}."
+    )
+    output = settings.get("output")
+    if output is None:
+        return f"the same with --layers {metrics['layers']} --output NAME.safetensors"
+    print(f"Wrote {output}: the sense vectors of {metrics['layers']}.")
+    return f'keras-bert senses --model {model} --predict {shlex.quote(str(output))} --text "…"'
 
 
 @command(
@@ -391,14 +379,15 @@ def nearest(settings, arguments):
 
     from keras_bert.inference.nearest import nearest
 
-    found = nearest(**settings)
-    if isinstance(found, dict):
-        print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        for word, similarity in found:
-            print(f"  {similarity:8.4f}  {word}")
     model = shlex.quote(settings["model"])
-    return (
+    next_step = (
         f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
         "--output DIR"
     )
+    neighbours = nearest(**settings)
+    if isinstance(neighbours, dict):  # the metrics of a file
+        print(json.dumps(neighbours, indent=2, ensure_ascii=False, allow_nan=False))
+        return report_next(next_step)
+    for word, similarity in neighbours:
+        print(f"  {similarity:8.4f}  {word}")
+    return next_step

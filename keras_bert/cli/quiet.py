@@ -20,7 +20,7 @@ _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
 def quiet_libraries():
     """Shows only what Python writes to standard error, and no logs below an error.
 
-    Of warnings only `InputWarning` is shown, as a note of one line.
+    Of warnings only `InputWarning` is shown (see `warnings_as_notes`).
 
     TensorFlow's C++ code logs to the file descriptor before it reads TF_CPP_MIN_LOG_LEVEL. So the
     descriptor is redirected, and `sys.stderr` keeps the terminal: progress bars, messages,
@@ -31,17 +31,32 @@ def quiet_libraries():
     with contextlib.ExitStack() as stack:
         for name in _LOUD:
             stack.enter_context(_errors_only(logging.getLogger(name)))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("once", InputWarning)
-        warnings.showwarning = _show_note
+        stack.enter_context(warnings_as_notes(others="ignore"))
         if _is_descriptor_2(sys.stderr):
             stack.enter_context(_descriptor_2_redirected())
         yield
 
 
-def _show_note(message, category, filename, lineno, file=None, line=None):
-    print(f"Note: {message}", file=sys.stderr)
+@contextlib.contextmanager
+def warnings_as_notes(*, others=None):
+    """Shows every `InputWarning` as a note of one line, once.
+
+    `others` is what is done with other warnings, as in `warnings.simplefilter`; None is Python's.
+    """
+    with warnings.catch_warnings():
+        show_other = warnings.showwarning
+
+        def show(message, category, *where, **options):
+            if issubclass(category, InputWarning):
+                print(f"Note: {message}", file=sys.stderr)
+            else:
+                show_other(message, category, *where, **options)
+
+        if others is not None:
+            warnings.simplefilter(others)
+        warnings.simplefilter("once", InputWarning)
+        warnings.showwarning = show
+        yield
 
 
 @contextlib.contextmanager

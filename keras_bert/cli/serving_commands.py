@@ -62,7 +62,7 @@ def _sample_call(version):
     settings=ServeSettings,
 )
 def serve(settings, arguments):
-    """Serve exported models over TensorFlow Serving's REST and gRPC, for development.
+    """Serve exported models over TensorFlow Serving's REST, for development.
 
     keras-bert serve --models savedmodels/spam
     keras-bert serve --models savedmodels --attention runs/pretrain --rest-port 8080
@@ -85,7 +85,7 @@ def ask(settings, arguments):
     keras-bert ask grpc://127.0.0.1:8500 --model qa --data questions.jsonl
     keras-bert ask http://127.0.0.1:8501 --model spam --metadata
 
-    The server is TensorFlow Serving or keras-bert serve.
+    The server is TensorFlow Serving, or keras-bert serve, which speaks REST only.
     """
     import json
 
@@ -124,14 +124,16 @@ def convert(settings, arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         done = convert(**settings, report=report)
-    notes = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    notes = [str(note.message) for note in caught if issubclass(note.category, UserWarning)]
     notes += [f"{name} is not part of that format and was left out." for name in done["left_out"]]
     for note in dict.fromkeys(notes):
         print(f"Note: {note}")
     output, to = settings["output"], settings.get("to", "huggingface")
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     if to == "huggingface":
-        return f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.npz"
+        return (
+            f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.parquet"
+        )
     if to in VECTOR_FORMATS:
         return f"keras-bert nearest --model {shlex.quote(output)} --word WORD"
     if to == "google":
@@ -156,4 +158,4 @@ def push(settings, arguments):
     print(f"Pushed: {push(**settings)}")
     at = f"@{settings['revision']}" if "revision" in settings else ""
     name = settings["to"].removeprefix("hf://")
-    return f"keras-bert embed --model hf://{name}{at} --data FILE --output vectors.npz"
+    return f"keras-bert embed --model hf://{name}{at} --data FILE --output vectors.parquet"

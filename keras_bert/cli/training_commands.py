@@ -116,7 +116,7 @@ def pretrain(settings, arguments):
     tensorboard --logdir a/logs
     """
     from keras_bert.training.pretrain import pretrain
-    from keras_bert.training.strategies import is_written_here
+    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = pretrain(**settings, report=report)
     if not is_written_here():
@@ -172,7 +172,7 @@ def finetune(settings, arguments):
     """
     from keras_bert.tasks import task_class
     from keras_bert.training.finetune import finetune
-    from keras_bert.training.strategies import is_written_here
+    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():
@@ -247,7 +247,7 @@ def sweep(settings, arguments):
         console().print(_layers_table(metrics))
     draw(output)
     print(f"Kept the model of {best}.")
-    _print_tensorboard(f"{output}/logs")
+    _print_tensorboard(f"{output}/runs")
     return f"keras-bert predict --model {shlex.quote(output)} --data FILE"
 
 
@@ -359,6 +359,13 @@ class InitSettings(Settings):
     task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
     force: bool = setting(False, help="replace the file")
 
+    def check(self):
+        if Path(self.output).suffix != ".toml":
+            raise InputError(
+                f"Settings are written as TOML, and `output` is {self.output}. Expected a name "
+                "that ends in .toml, by which `finetune` reads the file."
+            )
+
 
 @command("init", "write a commented settings file for a task", settings=InitSettings)
 def init(settings, arguments):
@@ -393,7 +400,10 @@ def init(settings, arguments):
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))
     print(f"Wrote {path}.")
-    return f"keras-bert finetune --settings {shlex.quote(str(path))}"
+    return (
+        f"keras-bert finetune --settings {shlex.quote(str(path))} --model FOLDER --train FILE "
+        "--dev FILE --output DIR"
+    )
 
 
 def _table(title, columns, sections):

@@ -18,7 +18,7 @@ from keras_bert.base.formatting import counted, html_table, listed
 # settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
 _UNUSED_KEYS = frozenset(
     """
-    architectures auto_map bos_token_id cls_token_id dtype eos_token_id finetuning_task
+    architectures auto_map cls_token_id dtype finetuning_task
     gradient_checkpointing id2label keras_bert label2id language mask_token_id name
     num_labels _num_labels output_past problem_type sep_token_id tokenizer_class torch_dtype
     transformers_version unk_token_id use_cache _name_or_path _attn_implementation
@@ -33,6 +33,8 @@ _UNUSED_KEYS = frozenset(
     summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
     """.split()
 )
+# Other programs begin and end a text with these. They are kept; `extra_keys` does not have them.
+_GENERATION_KEYS = ("bos_token_id", "eos_token_id")
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
 _MAX_DEPTH = 50
 
@@ -54,6 +56,8 @@ class EncoderConfig:
             the encoder supports.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
             and in saved folders.
+        generation_keys: `bos_token_id` and `eos_token_id` of a `config.json`, as far as it has
+            them. They do not affect the encoder, and are kept in saved folders.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]]
@@ -63,6 +67,7 @@ class EncoderConfig:
 
     # Not hashed, since JSON's values need not be hashable.
     extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+    generation_keys: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def __post_init__(self):
         if self.model_type not in self.MODEL_TYPES:
@@ -91,7 +96,8 @@ class EncoderConfig:
     @classmethod
     def _own_fields(cls):
         """The fields that are keys of a config.json, by name."""
-        return {f.name: f for f in dataclasses.fields(cls) if f.name != "extra_keys"}
+        others = ("extra_keys", "generation_keys")
+        return {f.name: f for f in dataclasses.fields(cls) if f.name not in others}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], *, source: str = "the config") -> Self:
@@ -115,7 +121,7 @@ class EncoderConfig:
         fields = cls._own_fields()
         extra_keys = {}
         for name, value in values.items():
-            if name in fields or name in cls.UNUSED_KEYS:
+            if name in fields or name in cls.UNUSED_KEYS or name in _GENERATION_KEYS:
                 continue
             if name not in cls.SUPPORTED_VALUES:
                 extra_keys[name] = value
@@ -133,9 +139,10 @@ class EncoderConfig:
                 raise InputError(
                     f"{source}: the value of {name!r} is nested more than {_MAX_DEPTH} levels deep."
                 )
-        own = {name: values[name] for name in fields if name in values}
+        given = {name: values[name] for name in fields if name in values}
+        generation_keys = {name: values[name] for name in _GENERATION_KEYS if name in values}
         try:
-            return cls(**own, extra_keys=extra_keys)
+            return cls(**given, extra_keys=extra_keys, generation_keys=generation_keys)
         except ValueError as error:
             raise InputError(f"Invalid value in {source}: {error}") from error
 

@@ -43,12 +43,15 @@ class ClassNames:
         transform: the name of the encoder's `head_transform` layer in the class: "pooler" is in the
             base model, any other name is a part of the head, None means that the class has none
             (it is kept under `keras_bert.`).
+        drops_before_transform: whether the class has its dropout before that layer, too, and not
+            only after it.
     """
 
     kinds: tuple[str, ...]
     heads: Mapping[str, Sequence[Rename]]
     pooling: str | None = None
     transform: str | None = "pooler"
+    drops_before_transform: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,7 @@ def push(**settings) -> str:
     Raises:
         InputError: the folder is not a model folder, or one of its files is a link to a file
             outside; the name is invalid, is not yours to write, or is that of a public repository
-            although `private` is asked for; the hub cannot be reached, or huggingface_hub is not
-            installed.
+            although `private` is asked for; or the hub cannot be reached.
     """
     settings = PushSettings.of(settings)
     repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")
@@ -55,7 +54,7 @@ def push(**settings) -> str:
     text = (
         read_small(card).decode("utf-8", errors="replace")
         if card.is_file()
-        else model_card.model_card(checkpoint.values, name=repo.partition("/")[2])
+        else model_card.model_card(checkpoint.config_json, name=repo.partition("/")[2])
     )
     files = {name: str(folder / name) for name in names}
     files[model_card.FILE] = text.replace(model_card.NAME, repo).encode()

@@ -88,7 +88,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
         options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
-                f"`top_k` is for [MASK], and {checkpoint.folder} contains a model of the task "
+                f"`top_k` is for [MASK], and {checkpoint.name} contains a model of the task "
                 f"{task.KIND}."
             )
         return export_task(task, settings.output, **shared, **options)

@@ -1,10 +1,8 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -16,12 +14,10 @@ from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.heads.layer_choice import CONCAT, layer_numbers
 from keras_bert.heads.layer_mix import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
-from keras_bert.inputs.framing import fingerprints, frame, windows
-from keras_bert.readers.sentences import TaggedWords
+from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers.settings import TextFileSettings
 from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.readers.texts import TextSource
-from keras_bert.tasks.tagging.features import split_sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +32,6 @@ class TextEmbedding:
         cls: float32 (D,), the vector of [CLS].
         mean: float32 (D,), the mean over all subword tokens including [CLS] and [SEP], as in
             sentence-transformers.
-        text_b: the second text of a pair, of which there are no tokens; else None.
-        fingerprint: a hash of the token ids that the encoder read; IN_WINDOWS of a text that was
-            split into windows.
     """
 
     line: int
@@ -48,8 +41,6 @@ class TextEmbedding:
     vectors: np.ndarray
     cls: np.ndarray
     mean: np.ndarray
-    text_b: str | None = None
-    fingerprint: int = 0
 
     @property
     def tokens(self) -> list[str]:
@@ -58,24 +49,8 @@ class TextEmbedding:
         return [self.text[start:end] for start, end in offsets]
 
 
-class _Tokens(NamedTuple):
-    """The tokens of N texts, each ragged (N, None) but `texts`; see `Tokenizer`.
-
-    `second` are the ids of pairs' second texts, or None.
-    """
-
-    texts: list[str]
-    ids: Any
-    starts: Any
-    ends: Any
-    word_starts: Any
-    second: Any = None
-
-
 # Default maximum sequence length of encoders that take any.
 ANY_LENGTH = 512
-# The fingerprint of a text that was split into windows, which is that of no sequence.
-IN_WINDOWS = 0
 # Numbers in the vectors that are held at once (256 MiB): the limit for texts that are processed
 # together, counted as if every character were a token.
 _NUMBERS_TOGETHER = 1 << 26
@@ -98,8 +73,6 @@ class Embedder:
             tokenizer's: split at white space and punctuation. A text longer than `max_length` is
             split into overlapping windows (see `windows_of`), and the vector of a special token is
             the mean over its windows.
-        truncate_at: None, or the default of `max_length`, at which a longer text is cut instead.
-            Pairs of texts are always cut, and the sentences of `TaggedWords` never.
 
     Attributes:
         width: D, the size of a vector.
@@ -110,23 +83,21 @@ class Embedder:
         InputError: the model has too few layers or positions for the settings.
     """
 
-    def __init__(self, encoder, tokenizer, settings, *, truncate_at=None):
+    def __init__(self, encoder, tokenizer, settings):
         config = encoder.config
-        usual = truncate_at or ANY_LENGTH
-        max_length = settings.max_length or encoder.default_max_length(usual)
+        max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
             raise InputError(
                 f"`max_length` is {max_length}, but the model has {config.max_length} positions."
             )
-        self._encoder = encoder
         model = layers_model(encoder, settings.layers)
         self._vectors_of = _traced_once(model)
         self._tokenizer = tokenizer
         self._tokens = settings.tokens
 
-        def inputs_of(*segments):
+        def inputs_of(ids):
             return frame(
-                segments,
+                [ids],
                 tokenizer=tokenizer,
                 names=encoder.input_names,
                 max_length=max_length,
@@ -136,39 +107,26 @@ class Embedder:
         # As a graph: its many small operations would take longer than a small model. Without
         # AutoGraph, which writes Python files outside the output.
         ragged = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-        self._inputs_of = {
-            count: tf.function(inputs_of, input_signature=[ragged] * count, autograph=False)
-            for count in (1, 2)
-        }
-        self._truncates = truncate_at is not None
+        self._inputs_of = tf.function(inputs_of, input_signature=[ragged], autograph=False)
         self.max_length = max_length
         self._batch_size = settings.batch_size
         self.width = model.output.shape[-1]
         self.tokens = self.unknown = 0
 
-    @property
-    def weights(self):
-        """The `weights_fingerprint` of the encoder."""
-        return weights_fingerprint(self._encoder)
-
     def __call__(self, examples):
         """Yields the `TextEmbedding` of each example, in order.
 
         Args:
-            examples: an iterable of `LabelledText` or `TaggedWords`, whose words are the given
-                ones, with a method `error(line, message)`.
+            examples: an iterable of `LabelledText` with a method `error(line, message)`.
 
         Raises:
             InputError: a text so long that its vectors take more than 256 MiB.
         """
         for block in self._blocks(examples):
-            tokens = self._tokenized(block)
+            tokens = self._tokenizer.tokenize_with_offsets([example.text for example in block])
             ids, splits = tokens.ids.values.numpy(), tokens.ids.row_splits.numpy()
-            segments = [tokens.ids] if tokens.second is None else [tokens.ids, tokens.second]
-            for segment in segments:
-                self.tokens += len(segment.values)
-                unknown = segment.values.numpy() == self._tokenizer.vocabulary.unk_id
-                self.unknown += int(np.sum(unknown))
+            self.tokens += len(ids)
+            self.unknown += int(np.sum(ids == self._tokenizer.vocabulary.unk_id))
             for example, length in zip(block, np.diff(splits).tolist(), strict=True):
                 if length * self.width > _NUMBERS_TOGETHER:
                     raise examples.error(
@@ -176,90 +134,57 @@ class Embedder:
                         f"the text has {length} tokens, more than the "
                         f"{_NUMBERS_TOGETHER // self.width} that fit into memory. Split it.",
                     )
-            room = self._tokenizer.template.room(self.max_length, texts=len(segments))
-            hashes = fingerprints(segments, room)
-            if tokens.second is None:
-                hashes = np.where(np.diff(splits) > room, IN_WINDOWS, hashes)
-                vectors, cls, mean = self._run(ids, splits)
-            else:
-                vectors, cls, mean = self._run_pairs(segments)
+            vectors, cls, mean = self._run(ids, splits)
             starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
             word_starts = tokens.word_starts.values.numpy()
             for number, example in enumerate(block):
-                own = slice(splits[number], splits[number + 1])
+                inside = slice(splits[number], splits[number + 1])
                 yield TextEmbedding(
                     line=example.line,
-                    text=tokens.texts[number],
-                    text_b=getattr(example, "text_b", None),
+                    text=example.text,
                     cls=cls[number],
                     mean=mean[number],
-                    fingerprint=int(hashes[number]),
-                    **self._pool(vectors[own], starts[own], ends[own], word_starts[own]),
+                    **self._pool(
+                        vectors[inside], starts[inside], ends[inside], word_starts[inside]
+                    ),
                 )
 
     def _blocks(self, examples):
         """Yields lists of texts that are processed together."""
         block, size = [], 0
         for example in examples:
-            own = len(" ".join(example.words) if example.text is None else example.text)
-            full = (size + own) * self.width > _NUMBERS_TOGETHER
-            if block and (full or len(block) == _TEXTS_TOGETHER):
+            is_full = (size + len(example.text)) * self.width > _NUMBERS_TOGETHER
+            if block and (is_full or len(block) == _TEXTS_TOGETHER):
                 yield block
                 block, size = [], 0
             block.append(example)
-            size += own
+            size += len(example.text)
         if block:
             yield block
-
-    def _tokenized(self, block):
-        """The `_Tokens` of examples that are processed together."""
-        if isinstance(block[0], TaggedWords):
-            return _tokens_of_words(split_sentences(block, self._tokenizer))
-        texts = [example.text for example in block]
-        found = self._tokenizer.tokenize_with_offsets(texts)
-        tokens = [found.ids, found.starts, found.ends, found.word_starts]
-        if block[0].text_b is not None:
-            second = self._tokenizer.tokenize([example.text_b for example in block])
-            return _Tokens(texts, *tokens, second)
-        if self._truncates:
-            room = self._tokenizer.template.room(self.max_length)
-            tokens = [each[:, :room] for each in tokens]
-        return _Tokens(texts, *tokens)
 
     def _run(self, ids, splits):
         """Ids (T,) of N texts, splits (N + 1,) -> vectors (T, D), [CLS] (N, D), mean (N, D)."""
         template = self._tokenizer.template
-        found = windows_of(np.diff(splits), room=template.room(self.max_length))
+        text_windows = windows_of(np.diff(splits), room=template.room(self.max_length))
         special, before = template.num_special(1), template.before(0, texts=1)
-        begin, lengths = splits[found.sequence], found.sizes
-        first, last = begin + found.starts, begin + found.starts + lengths  # into ids
+        begin, lengths = splits[text_windows.sequence], text_windows.sizes
+        first, last = begin + text_windows.starts, begin + text_windows.starts + lengths  # into ids
         vectors = np.empty((len(ids), self.width), np.float32)
         firsts = np.empty((len(lengths), self.width), np.float32)
         specials = np.empty((special, len(lengths), self.width), np.float32)
         for batch in self._batches(lengths):
             tokens = np.concatenate([ids[first[window] : last[window]] for window in batch])
-            inputs = self._inputs_of[1](tf.RaggedTensor.from_row_lengths(tokens, lengths[batch]))
+            inputs = self._inputs_of(tf.RaggedTensor.from_row_lengths(tokens, lengths[batch]))
             for vector, window in zip(np.asarray(self._vectors_of(inputs)), batch, strict=True):
-                start = begin[window] + found.core_starts[window]
-                end = begin[window] + found.core_ends[window]
+                start = begin[window] + text_windows.core_starts[window]
+                end = begin[window] + text_windows.core_ends[window]
                 shift = before - first[window]
                 vectors[start:end] = vector[start + shift : end + shift]
                 firsts[window] = vector[0]
                 specials[:before, window] = vector[:before]
                 after = before + lengths[window]
                 specials[before:, window] = vector[after : after + special - before]
-        return vectors, *_text_vectors(vectors, splits, firsts, specials, found.sequence)
-
-    def _run_pairs(self, segments):
-        """Ids of pairs, two ragged (N, None) -> no vectors (0, D), [CLS] (N, D), mean (N, D)."""
-        lengths = sum(segment.row_lengths().numpy() for segment in segments)
-        cls, mean = (np.empty((len(lengths), self.width), np.float32) for _ in range(2))
-        for batch in self._batches(np.minimum(lengths, self.max_length)):
-            inputs = self._inputs_of[2](*(tf.gather(segment, batch) for segment in segments))
-            vectors, masks = np.asarray(self._vectors_of(inputs)), inputs["input_mask"].numpy()
-            for number, vector, mask in zip(batch, vectors, masks, strict=True):
-                cls[number], mean[number] = vector[0], vector[mask > 0].mean(axis=0)
-        return np.empty((0, self.width), np.float32), cls, mean
+        return vectors, *_text_vectors(vectors, splits, firsts, specials, text_windows.sequence)
 
     def _batches(self, lengths):
         """Yields arrays of window numbers, from the longest windows to the shortest."""
@@ -287,30 +212,6 @@ class Embedder:
         return {"starts": starts[first], "ends": ends[last - 1], "vectors": vectors}
 
 
-def _tokens_of_words(sentences):
-    """The `_Tokens` of `Sentence`s, in which a token has the offsets of its word."""
-
-    def ragged(values, dtype):
-        parts = [np.asarray(each, dtype) for each in values]
-        flat = np.concatenate(parts) if parts else np.zeros(0, dtype)
-        return tf.RaggedTensor.from_row_lengths(flat, [len(each) for each in parts])
-
-    first = [np.cumsum(each.sizes) - each.sizes for each in sentences]
-    return _Tokens(
-        [each.text for each in sentences],
-        ragged([each.ids for each in sentences], np.int32),
-        ragged([np.repeat(each.starts, each.sizes) for each in sentences], np.int32),
-        ragged([np.repeat(each.ends, each.sizes) for each in sentences], np.int32),
-        ragged(
-            [
-                np.isin(np.arange(len(each.ids)), own)
-                for each, own in zip(sentences, first, strict=True)
-            ],
-            np.bool_,
-        ),
-    )
-
-
 def _traced_once(model):
     """A model as a function of its inputs by name, int32 (B, S) with any B and S."""
     if keras.backend.backend() != "tensorflow":
@@ -321,16 +222,6 @@ def _traced_once(model):
     return tf.function(
         lambda inputs: model(inputs, training=False), input_signature=[signature], autograph=False
     )
-
-
-def weights_fingerprint(encoder):
-    """A hash of the weights that hidden states depend on: all but a pooler's."""
-    digest = hashlib.sha256()
-    for layer in (layer for group in encoder.layer_groups for layer in group):
-        for weight in layer.weights:
-            if keras.backend.is_float_dtype(weight.dtype):  # no state of a random generator
-                digest.update(np.asarray(weight).tobytes())
-    return digest.hexdigest()
 
 
 def layers_model(encoder, choice):
@@ -404,9 +295,9 @@ def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterato
     return open_embedder(settings.model, **settings.part(EmbedderSettings))(texts)
 
 
-def open_embedder(model, *, truncate_at=None, **settings):
+def open_embedder(model, **settings):
     """The `Embedder` of a model folder, or of a pair (encoder, tokenizer)."""
-    return Embedder(*open_model(model), EmbedderSettings.of(settings), truncate_at=truncate_at)
+    return Embedder(*open_model(model), EmbedderSettings.of(settings))
 
 
 def open_model(model):

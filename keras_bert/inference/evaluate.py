@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reading, takes
+from keras_bert.base.settings import reader_settings, takes
 from keras_bert.inference.predict import (
     Inference,
     as_task,
@@ -62,7 +62,7 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
-    columns = settings.part(reading(task.SETTINGS))
+    columns = settings.part(reader_settings(task.SETTINGS))
     source = task.read(
         settings.data,
         inferred_arguments=task.inferred_arguments,

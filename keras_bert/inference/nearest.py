@@ -1,6 +1,6 @@
 """What word vectors know of words: neighbours, analogies, and similarity as people rate it."""
 
-import re
+import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.settings import NearestSettings
 from keras_bert.layers.embeddings import embedding_table
+from keras_bert.readers.labels import parsed_number
 
 _TOGETHER = 256  # analogies that are answered by one matrix product
 
@@ -68,8 +69,7 @@ class WordVectors:
 
     def __init__(self, table, tokenizer):
         table = np.asarray(table, np.float32)[: len(tokenizer)]
-        norms = np.linalg.norm(table, axis=1, keepdims=True)
-        self.table = table / np.maximum(norms, 1e-12)
+        self.table = unit_vectors(table)
         self.tokenizer = tokenizer
         self.vocabulary = tokenizer.vocabulary
 
@@ -102,7 +102,7 @@ class WordVectors:
                 f"The vocabulary does not have the word {word!r}, nor tokens for all of it. Use "
                 "another word."
             )
-        return _unit(self.table[ids].mean(axis=0))
+        return unit_vectors(self.table[ids].mean(axis=0))
 
     def nearest(self, word: str, *, top_k: int = 10) -> list[Neighbour]:
         """The tokens nearest to a word, the most similar first; without the word itself."""
@@ -115,7 +115,7 @@ class WordVectors:
         """
         vector = self.vector(a) - self.vector(b) + self.vector(c)
         ids = [id for word in (a, b, c) for id in self._ids(word)]
-        return self._nearest(_unit(vector), ids, top_k)
+        return self._nearest(unit_vectors(vector), ids, top_k)
 
     def evaluate_analogies(self, path: str) -> dict[str, Any]:
         """The accuracy on a file of analogies, as questions-words.txt of word2vec.
@@ -155,25 +155,26 @@ class WordVectors:
     def evaluate_similarity(self, path: str) -> dict[str, Any]:
         """Spearman's rank correlation of the cosines with a file of rated pairs.
 
-        A line has two words, then a rating, the first number of the line; its columns are
-        separated by tabs, commas or spaces. A first line without a number is a header, and lines
-        that begin with "#" are comments. Pairs with an unknown word are skipped.
+        A line has two words, then a rating, in the column of the first number after two known
+        words; columns are separated by tabs, commas or spaces. A first line without a number is a
+        header, and lines that begin with "#" are comments. Pairs with an unknown word are skipped.
 
         Returns:
-            `spearman` and `p_value` (None if one side is constant), `pairs` and `skipped`.
+            `spearman` and `p_value` (None if one side is constant, `p_value` also of two pairs),
+            `pairs` and `skipped`.
 
         Raises:
-            InputError: the file cannot be read, a line has no two words and a number, or fewer than
-                two pairs have known words.
+            InputError: the file cannot be read, a line has no two words and a number, its number is
+                in another column, or fewer than two pairs have known words.
         """
-        ratings, cosines, skipped = [], [], 0
+        ratings, cosines, skipped, column = [], [], 0, None
         for number, line in _lines(path):
             if line.startswith("#"):
                 continue
             separator = next((mark for mark in "\t,;" if mark in line), None)
             first, second, *others = [*line.split(separator), "", ""]
-            rating = next((float(each) for each in others if _is_rating(each)), None)
-            if rating is None:
+            numbers = [parsed_number(cell) for cell in others]
+            if all(map(math.isnan, numbers)):
                 if number == 1:
                     continue  # a header
                 raise InputError(
@@ -184,20 +185,28 @@ class WordVectors:
             if not first or not second:
                 skipped += 1
                 continue
-            vectors = [_unit(self.table[ids].mean(axis=0)) for ids in (first, second)]
-            ratings.append(rating)
+            if column is None:
+                column = next(i for i, value in enumerate(numbers) if not math.isnan(value))
+            if column >= len(numbers) or not math.isfinite(numbers[column]):
+                cell = others[column] if column < len(others) else ""
+                raise InputError(
+                    f"Could not read {path} as rated pairs: line {number} has {cell!r} in column "
+                    f"{column + 3}, where the lines before it have the rating. Expected a number."
+                )
+            vectors = [unit_vectors(self.table[ids].mean(axis=0)) for ids in (first, second)]
+            ratings.append(numbers[column])
             cosines.append(float(vectors[0] @ vectors[1]))
         if len(ratings) < 2:
             raise InputError(
                 f"{path} has {len(ratings)} rated pairs of words that the vocabulary has. A rank "
                 "correlation needs two."
             )
-        is_constant = len(set(ratings)) == 1 or len(set(cosines)) == 1
-        found = (None, None) if is_constant else map(float, spearmanr(ratings, cosines))
-        spearman, p_value = found
+        spearman = p_value = None
+        if len(set(ratings)) > 1 and len(set(cosines)) > 1:
+            spearman, p_value = map(float, spearmanr(ratings, cosines))
         return {
             "spearman": spearman,
-            "p_value": p_value,
+            "p_value": p_value if len(ratings) > 2 else None,
             "pairs": len(ratings),
             "skipped": skipped,
         }
@@ -252,15 +261,12 @@ def _accuracy(correct, questions, skipped):
     }
 
 
-def _unit(vector):
-    return vector / max(float(np.linalg.norm(vector)), 1e-12)
-
-
-_RATING = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)\s*")
-
-
-def _is_rating(text):
-    return _RATING.fullmatch(text) is not None
+def unit_vectors(vectors):
+    """Vectors (…, D) divided by their Euclidean norms; a vector of zeros stays one."""
+    # In float64, in which the squares of a float32 neither vanish nor overflow.
+    norms = np.sqrt(np.einsum("...d,...d->...", vectors, vectors, dtype=np.float64))[..., None]
+    unit = np.empty_like(vectors)
+    return np.divide(vectors, np.where(norms > 0, norms, 1.0), out=unit, casting="same_kind")
 
 
 def _lines(path):

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reading, takes
+from keras_bert.base.settings import reader_settings, takes
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
@@ -66,7 +66,7 @@ def predict(
         inferred_arguments=task.inferred_arguments,
         schema=task.columns,
         labelled=False,
-        **settings.part(reading(task.SETTINGS)),
+        **settings.part(reader_settings(task.SETTINGS)),
     )
     report_source(source, report)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
@@ -130,26 +130,26 @@ def check_task(task, kinds, *, model, lacks, advice):
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
 
 
-def open_task(base, settings_of, values):
+def open_task(base, settings_of, given):
     """Returns the task of the setting `model` and the `Settings` of a call.
 
     Args:
         base: the settings class of the call, which is checked before the model is loaded.
         settings_of: a function from the settings class of a task to that of the call.
-        values: the settings by name.
+        given: the settings by name.
 
     Raises:
         InputError: a setting is invalid, or the task does not read labelled files.
     """
     names = {field.name for field in dataclasses.fields(base)}
-    base.of({name: value for name, value in values.items() if name in names})
-    task = as_task(values["model"])
+    base.of({name: value for name, value in given.items() if name in names})
+    task = as_task(given["model"])
     if task.SETTINGS is None:
         raise InputError(
-            f"{values['model']} contains a model of the task {task.KIND}, which does not read "
+            f"{given['model']} contains a model of the task {task.KIND}, which does not read "
             "labelled files. Fine-tune it first."
         )
-    settings = settings_of(task.SETTINGS).of(values)
+    settings = settings_of(task.SETTINGS).of(given)
     if settings.max_length is not None:
         check_max_length(settings.max_length, task.config, task.tokenizer)
     return task, settings
@@ -198,26 +198,26 @@ class Inference:
         A pipe is answered batch by batch; of any other source more examples are read together, so
         that batches have sequences of similar lengths.
         """
-        together, context = self.batch_size, 0
+        count, context = self.batch_size, 0
         if not (examples.kind == "lines" and examples.name == "standard input"):
-            together = max(_EXAMPLES_TOGETHER, together)
+            count = max(_EXAMPLES_TOGETHER, count)
             context = self.task.context_size(max_length=self.max_length)
-        for chunk, own in _chunks(examples, together, context=context):
+        for chunk, is_new in _chunks(examples, count, context=context):
             sequences = self.task.features(chunk, max_length=self.max_length)
             unknown, tokens = sequences.unknown
             self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
-            yield chunk[own], self.of_sequences(sequences)[own]
+            yield chunk[is_new], self.of_sequences(sequences)[is_new]
 
     def _batch(self, sequences, taken):
         if self._outputs is None:
             # Without AutoGraph, which writes Python files into the temporary folder.
             @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
             def outputs(*taken):
-                found = self.task(sequences.inputs(*taken), training=False)
-                return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+                batch = self.task(sequences.inputs(*taken), training=False)
+                return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
 
             self._outputs = outputs
-        batch = {name: values.numpy() for name, values in self._outputs(*taken).items()}
+        batch = {name: output.numpy() for name, output in self._outputs(*taken).items()}
         check_finite(batch)
         return batch
 
@@ -254,9 +254,9 @@ def empty_outputs(outputs, count):
 
 def store_batch(batch, numbers, *, into):
     """Stores a batch's outputs, (B, …) by name, at the numbers of its sequences."""
-    for name, values in batch.items():
-        for number, value in zip(numbers, np.asarray(values), strict=True):
-            into[name][number] = value
+    for name, output in batch.items():
+        for number, of_sequence in zip(numbers, np.asarray(output), strict=True):
+            into[name][number] = of_sequence
 
 
 def _any_batch(value):
@@ -273,7 +273,7 @@ def check_finite(outputs):
 
     The weights of a folder are finite (checked when it is loaded), but may be as large as 1e38.
     """
-    if not all(np.isfinite(values).all() for values in outputs.values()):
+    if not all(np.isfinite(output).all() for output in outputs.values()):
         raise InputError(
             "The model's outputs are NaN or infinite: its weights are too large to compute with."
         )

@@ -24,6 +24,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_model
+from keras_bert.inference.nearest import unit_vectors
 from keras_bert.inference.settings import SensesSettings, WordSimilaritySettings
 from keras_bert.readers.marked_words import read_marked_words, read_rated_pairs
 from keras_bert.readers.settings import TextFileSettings
@@ -97,7 +98,7 @@ class SenseVectors:
     def nearest(self, form: str, vector: np.ndarray) -> tuple[int, float]:
         """The number of the candidate with the nearest vector, and its cosine."""
         candidates = self.candidates(form)
-        cosines = _unit(self.vectors[candidates]) @ _unit(vector)
+        cosines = unit_vectors(self.vectors[candidates]) @ unit_vectors(vector)
         best = int(np.argmax(cosines))
         return candidates[best], float(cosines[best])
 
@@ -318,10 +319,6 @@ def _vectors(embedder, words):
     return vectors
 
 
-def _unit(vectors):
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-
-
 def _leave_one_out(found, words, vectors, index):
     """Whether each word's sense is right, with its own vector taken out of the mean: a list."""
     correct = []
@@ -331,7 +328,7 @@ def _leave_one_out(found, words, vectors, index):
         rest = found.senses[own].examples - 1
         is_own = candidates == own
         means[is_own] = (means[is_own] * (rest + 1) - vector) / max(rest, 1)
-        cosines = _unit(means) @ _unit(vector.astype(np.float64))
+        cosines = unit_vectors(means) @ unit_vectors(vector.astype(np.float64))
         if not rest:  # nothing is left of a sense with a single example
             cosines[is_own] = -np.inf
         best = int(np.argmax(cosines))
@@ -380,7 +377,7 @@ def word_similarity(
     if not pairs:
         return []  # of a list; a file without any is an error
     words = [word for pair in pairs for word in (pair.first, pair.second)]
-    vectors = _unit(_vectors(embedder, words)).reshape(len(pairs), 2, -1)
+    vectors = unit_vectors(_vectors(embedder, words)).reshape(len(pairs), 2, -1)
     cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=1, dtype=np.float64)
     if description is None:
         return cosines.tolist()

@@ -4,14 +4,11 @@ import dataclasses
 import functools
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, about, reading, setting, together, without
+from keras_bert.base.settings import Settings, merged, reader_settings, setting
 from keras_bert.heads.layer_choice import LAYERS, check_layers
 from keras_bert.readers.settings import TextFileSettings, column_setting
-from keras_bert.tasks import settings_class
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
-# The tasks that stored features train: a text is one sequence of the encoder.
-FEATURE_TASKS = ("classifier", "pair-classifier", "regression", "tagger")
 
 
 def _model_setting(what):
@@ -381,7 +378,7 @@ class PredictSettings(InferenceSettings):
 
 def evaluate_settings(task_settings):
     """The class of all settings of `evaluate`, for the settings class of a task."""
-    return together(reading(task_settings), EvaluateSettings)
+    return merged(reader_settings(task_settings), EvaluateSettings)
 
 
 @functools.cache
@@ -418,7 +415,7 @@ def predict_settings(task_settings):
     return dataclasses.make_dataclass(
         "PredictSettings",
         fields,
-        bases=(together(reading(task_settings), PredictSettings),),
+        bases=(merged(reader_settings(task_settings), PredictSettings),),
         namespace={"check": check},
         frozen=True,
         kw_only=True,
@@ -526,76 +523,15 @@ class SurprisalCommandSettings(SurprisalSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FeaturesSettings(EmbedderSettings):
-    """Settings of `keras_bert.embed_to_file`, without those of how the file is read."""
+class EmbedToFileSettings(EmbedderSettings, TextsSettings):
+    """Settings of `keras_bert.embed_to_file`."""
 
-    model: object = _model_setting("a model folder, the output of a run")
-    data: object = setting(
-        help="one text per line (.txt), CSV, TSV or JSON Lines; with `task`, its training "
-        "examples; - is standard input",
-        unit="FILE",
-        is_path=True,
-    )
-    output: object = setting(
-        help="NAME.parquet or NAME.npz; the ending selects the format", unit="FILE", is_path=True
-    )
-    task: str | None = setting(
-        None,
-        help="read the file as `finetune` reads its training examples for this task, and cut each "
-        "text at `max_length` (by default as there): the output is for its `features`",
-        choices=FEATURE_TASKS,
-        default_help="a file of texts",
-    )
-    tokens: str | None = setting(
-        None,
-        help="what has a vector in addition to the whole text: words, as the mean of their subword "
-        "tokens or by the first one; subword tokens; or nothing",
-        default_help="words-mean; with `task`, subwords for a tagger and none for others",
-        choices=TOKENS,
-    )
+    REMOVED = {
+        "text": "Use `data`: it takes a file, and in Python also a list of texts.",
+        "task": "To train a task's head alone, use `freeze_encoder` of `finetune`.",
+    }
+
+    output: object = setting(help="the file to write, NAME.parquet", unit="FILE", is_path=True)
     force: bool = setting(
         False, help="replace an output that this command wrote before", recorded=False
     )
-
-    def __post_init__(self):
-        if self.tokens is None:
-            usual = {None: "words-mean", "tagger": "subwords"}
-            object.__setattr__(self, "tokens", usual.get(self.task, "none"))
-        super().__post_init__()
-
-    def check(self):
-        super().check()
-        if self.reads_pairs and self.tokens != "none":
-            raise InputError(
-                f"`tokens` must be none for a pair of texts, which has only vectors of the whole. "
-                f"Received: {self.tokens}."
-            )
-
-    @property
-    def reads_pairs(self):
-        """Whether an example has two texts."""
-        one_text = getattr(self, "one_text", False)
-        return self.task == "pair-classifier" or (self.task == "regression" and not one_text)
-
-    @property
-    def columns(self):
-        """How the task reads the file: arguments of its `read`."""
-        return {} if self.task is None else self.part(reading_settings(self.task))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class EmbedToFileSettings(FeaturesSettings, TextFileSettings):
-    """Settings of `keras_bert.embed_to_file` for a file of texts."""
-
-
-def reading_settings(task):
-    """The class of the settings by which a task reads its training examples."""
-    cls = settings_class(task)
-    return without(cls, *(f.name for f in dataclasses.fields(cls) if not about(f).reads))
-
-
-def embed_settings(task):
-    """The class of all settings of `embed_to_file` for a task; None is a file of texts."""
-    if task not in FEATURE_TASKS:
-        return EmbedToFileSettings
-    return together(reading_settings(task), FeaturesSettings)

@@ -28,9 +28,21 @@ def resolved(dataset):
 @tf.autograph.experimental.do_not_convert  # AutoGraph writes Python files to a temporary folder
 def planned_batches(plan, batch):
     """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
+    return _mapped(_slices(*_flat(plan)), batch)
+
+
+def _flat(plan):
+    """Arrays of example numbers, one per batch -> int32 (all numbers, their number per batch)."""
     numbers = np.concatenate([np.empty(0, np.int32), *plan]).astype(np.int32)
-    batches = tf.RaggedTensor.from_row_lengths(numbers, [len(batch) for batch in plan])
-    dataset = tf.data.Dataset.from_tensor_slices(batches)
+    return numbers, np.array([len(batch) for batch in plan], np.int32)
+
+
+def _slices(numbers, sizes):
+    """The dataset of the example numbers of each batch, from those of `_flat`."""
+    return tf.data.Dataset.from_tensor_slices(tf.RaggedTensor.from_row_lengths(numbers, sizes))
+
+
+def _mapped(dataset, batch):
     dataset = dataset.map(batch, num_parallel_calls=PARALLEL_CALLS, deterministic=True)
     return resolved(dataset.prefetch(PREFETCHED))
 
@@ -134,15 +146,26 @@ class SequenceBatches:
         """(inputs, labels[, weights]) for `fit`, of the examples int32 (B,)."""
         raise NotImplementedError
 
+    @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
         """A dataset of `epochs` times `steps` batches, without the first `first_step`.
 
-        In each epoch every example is in one of the batches.
+        In each epoch every example is in one of the batches, which are chosen when it begins.
         """
-        plan = []
-        for epoch in range(epochs):
-            plan += shuffled_batches(self.lengths, count=steps, seed=seed, epoch=epoch)
-        return planned_batches(plan[first_step:], self.batch)
+        first_epoch, skipped = divmod(first_step, steps)
+
+        def chosen(epoch):
+            plan = shuffled_batches(self.lengths, count=steps, seed=seed, epoch=int(epoch))
+            return _flat(plan[skipped:] if epoch == first_epoch else plan)
+
+        def batches_of(epoch):
+            numbers, sizes = tf.numpy_function(chosen, [epoch], (tf.int32, tf.int32))
+            return _slices(tf.ensure_shape(numbers, [None]), tf.ensure_shape(sizes, [None]))
+
+        dataset = tf.data.Dataset.range(first_epoch, epochs).flat_map(batches_of)
+        left = max(0, epochs * steps - first_step)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(left))
+        return _mapped(dataset, self.batch)
 
     def shuffled(self, *, batch_size, seed, epochs):
         """`training_batches` of up to `batch_size` examples."""

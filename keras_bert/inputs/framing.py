@@ -4,7 +4,6 @@ The one implementation for all tasks. Training, evaluation and prediction use it
 and exports contain it: core TensorFlow operations only.
 """
 
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -47,22 +46,6 @@ def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
         pad_id=tokenizer.vocabulary.pad_id,
     )
     return {name: batch[name] for name in names}
-
-
-def fingerprints(segments, room):
-    """A hash of the ids that each sequence of one or two ragged segments has: int64 (B,).
-
-    The segments are those of `frame`, which cuts them to `room` tokens without special ones.
-    """
-    values = np.concatenate([segment.values.numpy() for segment in segments])
-    texts = [
-        [values[start:end].tobytes() for start, end in zip(starts, starts + lengths, strict=True)]
-        for starts, lengths in tf.stack(_truncated(segments, room)).numpy()
-    ]
-    # An id has no negative value, so that one separates the two texts.
-    end = np.int32(-1).tobytes()
-    hashes = (hashlib.blake2b(end.join(row), digest_size=8) for row in zip(*texts, strict=True))
-    return np.array([int.from_bytes(each.digest(), "little", signed=True) for each in hashes])
 
 
 def check_max_length(max_length, config, tokenizer):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import SequenceBatches
-from keras_bert.inputs.framing import fingerprints, frame
+from keras_bert.inputs.framing import frame
 from keras_bert.records.padding import padded_length
 
 # Texts per call of the tokenizer's graph, which share the cost of the call.
@@ -104,14 +104,6 @@ class TokenizedExamples(SequenceBatches):
             for array in parts:
                 digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
-
-    @property
-    def sequence_fingerprints(self):
-        """int64 (N,): a hash of each sequence's ids, see `fingerprints`."""
-        template = self._tokenizer.template
-        return fingerprints(
-            self.segments, template.room(self._max_length, texts=len(self.segments))
-        )
 
     @property
     def encoder_sequences(self):

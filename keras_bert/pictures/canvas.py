@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 
@@ -41,17 +39,6 @@ def load_matplotlib():
 def hide_box(axis):
     """Leaves the axes on the left and at the bottom of a panel."""
     axis.spines[["top", "right"]].set_visible(False)
-
-
-def heat_map(axis, values, *, texts=None, size=None, lowest=0.0):
-    """Colours a matrix of `values` up to 1, and writes `texts`, of the same shape, into it."""
-    image = axis.imshow(values, cmap="Blues", vmin=lowest, vmax=1)
-    axis.spines[:].set_visible(False)
-    for (row, column), text in np.ndenumerate(texts) if texts is not None else ():
-        is_dark = values[row, column] > lowest + 0.6 * (1 - lowest)
-        colour = "white" if is_dark else "#c4c8cf" if text == "0" else INK
-        axis.text(column, row, text, color=colour, ha="center", va="center", fontsize=size)
-    return image
 
 
 def colour_bar(axis, image, *, label, ticks=None):

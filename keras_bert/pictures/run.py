@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
+from sklearn.calibration import CalibrationDisplay
+from sklearn.metrics import ConfusionMatrixDisplay
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
@@ -15,12 +17,11 @@ from keras_bert.pictures.canvas import (
     GREY,
     INK,
     LIGHT,
-    heat_map,
     hide_box,
     save_picture,
 )
 
-_TITLE = "Expected and predicted labels"
+_TITLE = "True and predicted labels"
 _TRAINING, _HELD_OUT = COLOURS[0], COLOURS[1]
 # With more labels than this, the numbers in the cells would be too small to read.
 _MOST_NUMBERS = 30
@@ -56,7 +57,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
     learning rate and the norm of the gradients, and the speed. For a run on labelled examples they
     are in RUN/pictures: `learning_curve.png` (the loss and the metric that selects the best epoch),
     and where the task has these metrics `confusion.png` (how often each label was predicted for
-    each expected one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
+    each true one), `labels.png` (precision, recall and F1 of each label), `reliability.png`
     (accuracy by confidence). For several training-set sizes there is also `training_sizes.png` (the
     metric by the number of examples), and for several choices of layers `layers.png`, with standard
     deviations over seeds.
@@ -111,27 +112,21 @@ def _short(name):
 
 
 def _draw_confusion(counts, names, path):
-    """One table of all labels: `counts` int (L, L), rows expected, columns predicted."""
-    many = len(names) > _MOST_NUMBERS
-    size, inches = (None, 0.13) if many else (10, 0.8) if len(names) <= 5 else (7.5, 0.42)
-    font, angle, side = (6, 90, "center") if many else (9, 45, "top")
+    """One table of all labels: `counts` int (L, L), rows true, columns predicted."""
+    has_numbers = len(names) <= _MOST_NUMBERS
+    edge = 2 + len(names) * (0.8 if len(names) <= 5 else 0.42 if has_numbers else 0.13)
 
     def draw(canvas):
         axis = canvas.subplots()
-        _table(axis, counts, size=size)
-        turned = {"rotation": angle, "ha": "right", "va": side, "rotation_mode": "anchor"}
-        axis.set_xticks(range(len(names)), names, fontsize=font, **turned)
-        axis.set_yticks(range(len(names)), names, fontsize=font)
-        axis.set_xlabel("predicted")
-        axis.set_ylabel("expected")
+        _draw_table(axis, counts, names, has_numbers=has_numbers)
+        axis.tick_params(labelsize=9 if has_numbers else 6)
         axis.set_title(_TITLE, loc="left", fontsize=11)
 
-    edge = 2 + len(names) * inches
     return save_picture(draw, path, size=(edge, edge))
 
 
 def _draw_tables(counts, names, path):
-    """For each of several labels a table of no and yes: `counts` int (L, 2, 2), rows expected."""
+    """For each of several labels a table of no and yes: `counts` int (L, 2, 2), rows true."""
     often = np.argsort(-counts[:, 1].sum(axis=1), kind="stable")
     shown = np.sort(often[:_MOST_TABLES])
     columns = min(len(shown), _TABLES_IN_A_ROW)
@@ -140,29 +135,33 @@ def _draw_tables(counts, names, path):
 
     def draw(canvas):
         axes = canvas.subplots(rows, columns, squeeze=False)
-        for number, axis in enumerate(axes.flat):
-            if number >= len(shown):
-                axis.set_visible(False)
-                continue
-            _table(axis, counts[shown[number]], size=9)
-            axis.set_title(names[shown[number]], loc="left", fontsize=8)
-            on_the_left, at_the_end = number % columns == 0, number + columns >= len(shown)
-            axis.set_yticks((0, 1), ("no", "yes") if on_the_left else ("", ""))
-            axis.set_xticks((0, 1), ("no", "yes") if at_the_end else ("", ""))
-            axis.set_ylabel("expected" if on_the_left else "")
-            axis.set_xlabel("predicted" if at_the_end else "")
+        for axis in axes.flat[len(shown) :]:
+            axis.set_visible(False)
+        for axis, number in zip(axes.flat, shown, strict=False):
+            _draw_table(axis, counts[number], ("no", "yes"))
+            axis.set_title(names[number], loc="left", fontsize=8)
+            axis.tick_params("x", rotation=0)
+            axis.label_outer()
         rarer = f"; {left_out:,} rarer ones are left out" if left_out else ""
         canvas.suptitle(_TITLE + rarer, x=0.02, ha="left", fontsize=11)
-        canvas.tight_layout()
+        canvas.tight_layout(h_pad=2)
 
     return save_picture(draw, path, size=(0.6 + 1.5 * columns, 0.8 + 1.5 * rows))
 
 
-def _table(axis, counts, *, size):
-    """Counts coloured by their fraction of the row; without numbers where `size` is None."""
+def _draw_table(axis, counts, names, *, has_numbers=True):
+    """Counts, coloured by their fraction of the row."""
     fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    texts = np.vectorize("{:,}".format, otypes=[object])(counts) if size else None
-    heat_map(axis, fractions, texts=texts, size=size)
+    display = ConfusionMatrixDisplay(fractions, display_labels=names).plot(
+        ax=axis,
+        cmap="Blues",
+        colorbar=False,
+        include_values=has_numbers,
+        xticks_rotation="vertical",
+    )
+    if has_numbers:
+        for text, count in zip(display.text_.flat, counts.flat, strict=True):
+            text.set_text(f"{count:,}")
 
 
 def draw_curves(metrics, path):
@@ -220,9 +219,9 @@ def _draw_pair(axis, history, first, second):
         (axis, "left", first, _TRAINING),
         (right, "right", second, _HELD_OUT),
     ):
-        steps, values = _points(history, name)
+        steps, numbers = _points(history, name)
         side.set_visible(bool(steps))
-        side.plot(steps, values, color=colour, linewidth=1.4)
+        side.plot(steps, numbers, color=colour, linewidth=1.4)
         side.set_title(name.replace("_", " "), loc=where, fontsize=11, color=colour)
         side.set_ylim(bottom=0, top=max(side.get_ylim()[1], _LEAST_TOP.get(name, 0)))
         if name in _FORMATS:
@@ -236,23 +235,24 @@ def _count_steps(axis):
 
 
 def _points(history, name, part=None):
-    """(steps, values) of the log records that have a value of a name, directly or in a part."""
-    steps, values = [], []
+    """(steps, numbers) of the log records that have a number of a name, directly or in a part."""
+    steps, numbers = [], []
     for record in history:
-        value = (record if part is None else record.get(part, {})).get(name)
-        if value is not None:
+        number = (record if part is None else record.get(part, {})).get(name)
+        if number is not None:
             steps.append(record["step"])
-            values.append(value)
-    return steps, values
+            numbers.append(number)
+    return steps, numbers
 
 
 def _draw_learning_curve(metrics, path):
-    history, kept, metric = metrics["history"], metrics["kept"]["step"], metrics["best_metric"]
+    history, metric = metrics["history"], metrics["best_metric"]
+    kept_step = metrics["kept"]["step"]
 
     def draw(canvas):
         panels = canvas.subplots(1, 2)
         for axis, name in zip(panels, ("loss", metric), strict=True):
-            axis.axvline(kept, color=LIGHT, linewidth=5, zorder=0)
+            axis.axvline(kept_step, color=LIGHT, linewidth=5, zorder=0)
             train, dev = (_points(history, name, part) for part in ("train", "eval"))
             axis.plot(*train, color=_TRAINING, linewidth=1.2, label="training")
             axis.plot(*dev, "o-", color=_HELD_OUT, linewidth=1.6, ms=4, label="dev")
@@ -260,8 +260,8 @@ def _draw_learning_curve(metrics, path):
             _count_steps(axis)
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
-        value = dict(zip(*dev, strict=True))[kept]
-        panels[1].set_xlabel(f"steps; the best is step {kept}, {value:.3f} on dev")
+        score = dict(zip(*dev, strict=True))[kept_step]
+        panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
         canvas.tight_layout(w_pad=3)
 
     return save_picture(draw, path, size=(9, 3.4))
@@ -300,8 +300,8 @@ def _draw_layers(metrics, path):
             (names[len(single) :], _HELD_OUT, "D", "several layers"),
         ):
             if chosen:
-                at, values = map(names.index, chosen), [scores[name] for name in chosen]
-                _with_deviations(axis, [*at], values, colour, fmt=fmt, label=label)
+                at, chosen_scores = map(names.index, chosen), [scores[name] for name in chosen]
+                _with_deviations(axis, [*at], chosen_scores, colour, fmt=fmt, label=label)
         shown = [name.removeprefix("layer-") for name in names]
         turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         axis.set_xticks(range(len(names)), shown, **turned)
@@ -326,8 +326,8 @@ def _with_deviations(axis, at, scores, colour, *, fmt, label):
     shown = {"color": colour, "linewidth": 1.6, "ms": 5, "capsize": 3, "elinewidth": 1.2}
     axis.errorbar(at, means, yerr=deviations, fmt=fmt, label=label, **shown)
     for x, score in zip(at, scores, strict=True):
-        values = [value for value in score["metrics"] if value is not None]
-        axis.scatter([x] * len(values), values, s=8, color=colour, alpha=0.4, zorder=3)
+        of_seeds = [metric for metric in score["metrics"] if metric is not None]
+        axis.scatter([x] * len(of_seeds), of_seeds, s=8, color=colour, alpha=0.4, zorder=3)
 
 
 def _on_dev(metrics, score):
@@ -346,10 +346,10 @@ def _draw_labels(labels, path):
         ends = [sorted((label["precision"], label["recall"])) for label in labels.values()]
         axis.hlines(heights, *np.transpose(ends), color=LIGHT, linewidth=3, zorder=1)
         for number, (key, (marker, colour)) in enumerate(columns.items()):
-            values = [label[key] for label in labels.values()]
+            fractions = [label[key] for label in labels.values()]
             size = 20 if key == "f1" else 34
-            axis.scatter(values, heights, s=size, marker=marker, color=colour, zorder=2 + number)
-            texts = [key.replace("f1", "F1"), *(f"{value:.3f}" for value in values)]
+            axis.scatter(fractions, heights, s=size, marker=marker, color=colour, zorder=2 + number)
+            texts = [key.replace("f1", "F1"), *(f"{fraction:.3f}" for fraction in fractions)]
             _write_column(axis, 1.06 + 0.13 * number, texts, colour)
         examples = ["examples", *(f"{label['examples']:,}" for label in labels.values())]
         _write_column(axis, 1.11 + 0.13 * len(columns), examples, GREY)
@@ -383,21 +383,13 @@ def _draw_reliability(bins, path):
     gap = float(np.sum(examples * np.abs(confidence - accuracy)) / examples.sum())
 
     def draw(canvas):
-        above, below = canvas.subplots(
-            2, 1, sharex=True, gridspec_kw={"height_ratios": [4, 1], "hspace": 0.12}
-        )
-        above.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-        above.vlines(confidence, confidence, accuracy, color=_HELD_OUT, linewidth=2, alpha=0.35)
-        above.plot(confidence, accuracy, "o-", color=_TRAINING, linewidth=1.4, ms=5)
-        above.set_ylabel("accuracy")
-        above.set_ylim(-0.03, 1.03)
-        above.set_title(
-            f"Accuracy by confidence; calibration error {gap:.3f}", loc="left", fontsize=11
-        )
-        below.bar(middles, examples, width=0.9 * width, color=_TRAINING)
-        below.set_ylabel("examples")
-        below.set_xlabel("confidence")
-        below.set_xlim(-0.03, 1.03)
+        above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+        CalibrationDisplay(accuracy, confidence, y_prob=None).plot(ax=above)
+        title = f"Accuracy by confidence; calibration error {gap:.3f}"
+        above.set(xlabel="", ylabel="accuracy")
+        above.set_title(title, loc="left", fontsize=11)
+        below.bar(middles, examples, width=0.9 * width)
+        below.set(xlabel="confidence", ylabel="examples")
         for axis in (above, below):
             hide_box(axis)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.metrics.pairwise import cosine_similarity
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
@@ -13,8 +14,8 @@ from keras_bert.inference.embed import open_embedder
 from keras_bert.pictures.canvas import (
     COLOURS,
     GREY,
+    INK,
     colour_bar,
-    heat_map,
     hide_box,
     save_picture,
 )
@@ -39,7 +40,7 @@ def words_in_context(model, pairs, *, layers):
     if len(pairs) < 2:
         raise InputError("A picture of words in context needs two texts or more.")
     embedder = open_embedder(model, layers=layers, tokens="words-mean")
-    found = []
+    words = []
     texts = TextSource([text for text, _ in pairs], need_labels=False)
     for (_, word), one in zip(pairs, embedder(texts), strict=True):
         tokens = [token.casefold() for token in one.tokens]
@@ -47,8 +48,8 @@ def words_in_context(model, pairs, *, layers):
             raise texts.error(one.line, f'it has no word "{word}"; its words are {one.tokens}.')
         number = tokens.index(word.casefold())
         label = _around(one.text, int(one.starts[number]), int(one.ends[number]))
-        found.append(WordInContext(one.vectors[number], label))
-    return found
+        words.append(WordInContext(one.vectors[number], label))
+    return words
 
 
 def _around(text, start, end):
@@ -97,8 +98,8 @@ def draw_contexts(
             f"`groups` must have one name per text, and at most {len(COLOURS)} different ones. "
             f"Received: {len(texts)} texts and {len(groups)} groups of {len(names)} names."
         )
-    found = words_in_context(model, [(text, word) for text in texts], layers=layers)
-    points, fractions = project(np.stack([one.vector for one in found]))
+    words = words_in_context(model, [(text, word) for text in texts], layers=layers)
+    points, fractions = project(np.stack([one.vector for one in words]))
     colours = [COLOURS[names.index(group)] for group in groups]
 
     def draw(figure):
@@ -121,7 +122,7 @@ def draw_contexts(
                     xycoords="figure fraction",
                     color=COLOURS[number],
                 )
-        _write_labels(figure, axis, points, [one.label for one in found])
+        _write_labels(figure, axis, points, [one.label for one in words])
 
     return save_picture(draw, output, size=(9, 6))
 
@@ -133,12 +134,12 @@ def project(vectors):
     farthest out on each axis is on its positive side, which fixes the signs.
     """
     centred = vectors.astype(np.float64) - vectors.mean(axis=0)
-    left, values, _ = np.linalg.svd(centred, full_matrices=False)
-    if values[0] == 0:
+    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
+    if scales[0] == 0:
         raise InputError("The word has the same vector in all texts. There is nothing to draw.")
-    points = left[:, :2] * values[:2]  # (N, 2)
+    points = left[:, :2] * scales[:2]  # (N, 2)
     farthest = points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])]
-    return points * np.where(farthest < 0, -1, 1), values[:2] ** 2 / (values**2).sum()
+    return points * np.where(farthest < 0, -1, 1), scales[:2] ** 2 / (scales**2).sum()
 
 
 def _write_labels(figure, axis, points, labels):
@@ -198,19 +199,19 @@ def draw_similarity(
     Raises:
         InputError: a text lacks its word, or see `save_picture`.
     """
-    found = words_in_context(model, pairs, layers=layers)
-    values = cosines(np.stack([one.vector for one in found]))
-    labels = [one.label for one in found]
+    words = words_in_context(model, pairs, layers=layers)
+    similarities = cosine_similarity([one.vector.astype(np.float64) for one in words])
+    labels = [one.label for one in words]
 
     def draw(figure):
         axis = figure.subplots()
-        texts = np.vectorize("{:.2f}".format, otypes=[object])(values)
-        image = heat_map(
+        texts = np.vectorize("{:.2f}".format, otypes=[object])(similarities)
+        image = _heat_map(
             axis,
-            values,
+            similarities,
             texts=texts if len(labels) <= _MOST_NUMBERS else None,
             size=7.5,
-            lowest=min(0.0, float(values.min())),
+            lowest=min(0.0, float(similarities.min())),
         )
         axis.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
         axis.set_yticks(range(len(labels)), labels)
@@ -221,8 +222,12 @@ def draw_similarity(
     return save_picture(draw, output, size=(edge, edge))
 
 
-def cosines(vectors):
-    """The cosine of every pair: vectors (N, D) -> (N, N), float64."""
-    vectors = vectors.astype(np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors @ vectors.T
+def _heat_map(axis, numbers, *, texts, size, lowest):
+    """Colours a matrix of `numbers` up to 1, and writes `texts`, of the same shape, into it."""
+    image = axis.imshow(numbers, cmap="Blues", vmin=lowest, vmax=1)
+    axis.spines[:].set_visible(False)
+    for (row, column), text in np.ndenumerate(texts) if texts is not None else ():
+        is_dark = numbers[row, column] > lowest + 0.6 * (1 - lowest)
+        colour = "white" if is_dark else INK
+        axis.text(column, row, text, color=colour, ha="center", va="center", fontsize=size)
+    return image

@@ -80,6 +80,8 @@ class CoreferenceSource(ExampleSource):
         for number, line in lines:
             cells = line.split()
             if line.startswith(_BEGIN):
+                if document is not None:
+                    raise document.unended()
                 document = _Document(self, number)
             elif line.startswith(_END) and document is not None:
                 yield from document.finish(number)
@@ -110,7 +112,7 @@ class CoreferenceSource(ExampleSource):
                     if part[3]:
                         document.close(part[2].strip(), number)
         if document is not None:
-            raise self.error(document.line, f'the document has no "{_END}".')
+            raise document.unended()
 
     def _of_corefud(self, lines):
         document, field, number = None, 0, 0
@@ -197,7 +199,7 @@ class _Document:
     """Collects the words and mentions of a document."""
 
     def __init__(self, source, line):
-        self.line, self._source = line, source
+        self._line, self._source = line, source
         self._words, self._spans, self._open, self._first = [], [], {}, None
 
     def add(self, word, number):
@@ -221,6 +223,10 @@ class _Document:
             self._source.skip("as they have no word")
             return
         self._spans.append(LabelledSpan(start, len(self._words), cluster))
+
+    def unended(self):
+        """The error for a document of CoNLL-2012 whose end is missing."""
+        return self._source.error(self._line, f'the document has no "{_END}".')
 
     def finish(self, number):
         """Yields the document, if it has words."""

@@ -1,35 +1,23 @@
-"""Reads the shards of a data folder record by record: for people, for checks, and for recovery.
+"""Reads the shards of a data folder in order, for people and for checks.
 
-TensorFlow's own reader trusts the length in a record whose checksum is right, however large, and
-runs out of memory; here it is compared with the size of the file. After a damaged record it skips
-the rest of the file, intact records too.
+TensorFlow's reader does it, as in training, and this module names the record that it cannot read.
 """
 
 import contextlib
-import dataclasses
-import gzip
-import io
-import itertools
-import json
+import mmap
+import os
 import struct
-import zlib
-from collections import Counter
-from pathlib import Path
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import new_folder, read_small, write_json
-from keras_bert.records.folder import SPLITS, DataFolder
+from keras_bert.records.folder import SPLITS
 
 _BATCH = 1024
-_BUFFER = 1 << 20
-_HEADER, _FOOTER = struct.Struct("<QI"), struct.Struct("<I")  # length and checksum; of the data
-_MAX_COMPRESSION = 1032  # the highest factor of deflate
-_LEFT_OUT = "left_out.json"
+# A record of a TFRecord file: 8 bytes of length, a checksum, the record, a checksum.
+_LENGTH, _AROUND_RECORD = struct.Struct("<Q"), 8 + 4 + 4
 _AGAIN = "Make the data again with keras-bert pretraining-data --force."
 
 # An error of TensorFlow's contains the bytes of the record, which may not be text.
@@ -43,89 +31,47 @@ _TRAINING_ERRORS = (
 )
 
 
-class Record(NamedTuple):
-    """A record of a file; `damage` is a phrase for what is wrong, or None."""
-
-    content: bytes | None
-    damage: str | None
-
-
 def read_records(shard, compression):
-    """Yields the `Record`s of a file, damaged ones included.
+    """Yields the records of a file in batches, string (R,).
 
-    It ends after a record behind which the next cannot be found: its length is wrong, or the file
-    ends inside it, or is compressed and damaged there.
+    Raises `InputError` with the number of the first record that cannot be read, after those before
+    it.
     """
-    with tf.io.gfile.GFile(shard, "rb") as file, contextlib.ExitStack() as opened:
-        largest = file.size()
-        data = opened.enter_context(io.BufferedReader(_Raw(file), _BUFFER))
-        if compression:
-            largest *= _MAX_COMPRESSION
-            data = opened.enter_context(gzip.GzipFile(fileobj=data))
-        while True:
-            try:
-                record = _next_record(data, largest)
-            except (EOFError, gzip.BadGzipFile, zlib.error):
-                yield Record(None, "the compressed file is damaged there")
-                return
-            if record is None:
-                return
-            yield record
-            if record.content is None:
-                return
+    inside, is_whole = (-1, True) if compression else _records_inside(shard)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # destroying an iterator would wait for its thread
+    records = tf.data.TFRecordDataset(shard, compression).take(inside).with_options(options)
+    count = 0
+    try:
+        for batch in records.batch(_BATCH):
+            yield batch
+            count += len(batch)
+        if is_whole:
+            return
+    except tf.errors.DataLossError:
+        # What was read of the last batch is lost. After a damaged record there is no other.
+        for batch in records.skip(count).ignore_errors().batch(_BATCH):
+            yield batch
+            count += len(batch)
+    raise _unreadable(shard, count, "the file is damaged or cut there")
 
 
-class _Raw(io.RawIOBase):
-    """A `GFile` for `io.BufferedReader`."""
+def _records_inside(shard):
+    """-> (how many records are inside a file by their lengths, whether they are all of it).
 
-    def __init__(self, file):
-        super().__init__()
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _next_record(data, largest):
-    """The next `Record` of a file; None at its end."""
-    header = data.read(_HEADER.size)
-    if not header:
-        return None
-    if len(header) < _HEADER.size:
-        return Record(None, "the file ends inside it")
-    length, check = _HEADER.unpack(header)
-    if check != _masked_crc(header[:8]):
-        return Record(None, "its checksum is wrong")
-    if length > largest:
-        return Record(None, f"its length is {length} bytes, more than the file has")
-    content, footer = _read(data, length), data.read(_FOOTER.size)
-    if len(footer) < _FOOTER.size:
-        return Record(None, "the file ends inside it")
-    if _FOOTER.unpack(footer)[0] != _masked_crc(content):
-        return Record(content, "its checksum is wrong")
-    return Record(content, None)
-
-
-def _read(data, length):
-    """Up to `length` bytes; memory is not allocated for more than there are."""
-    if length <= _BUFFER:
-        return data.read(length)
-    parts = []
-    while length and (part := data.read(min(length, _BUFFER))):
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
-
-
-def _masked_crc(data):
-    """The checksum of TFRecord files: a CRC-32C, rotated, plus a constant."""
-    crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    TensorFlow's reader asks for memory for any length whose checksum is right, and where there is
+    not as much it ends the process. So it reads only these, where the file is a local one.
+    """
+    if not os.path.isfile(shard):
+        return -1, True
+    count, end, size = 0, 0, os.path.getsize(shard)
+    if not size:  # an empty file has no map
+        return 0, True
+    with open(shard, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        while end <= size - _AROUND_RECORD:
+            end += _LENGTH.unpack_from(data, end)[0] + _AROUND_RECORD
+            count += 1
+    return count - (end > size), end == size
 
 
 class ShardExamples(NamedTuple):
@@ -159,26 +105,21 @@ def read_examples(folder, shard):
     Raises `InputError` with the number of the record where the file is damaged, or a record is not
     of the folder's spec, or has ids, lengths or positions that are out of range.
     """
-    first, records = 0, read_records(shard, folder.compression)
-    while batch := list(itertools.islice(records, _BATCH)):
-        damaged = next((n for n, record in enumerate(batch) if record.damage is not None), None)
-        whole = [record.content for record in batch[:damaged]]
-        if whole:
-            yield _examples_of(folder, whole, shard=shard, first=first)
-        if damaged is not None:
-            raise _unreadable(shard, first + damaged, batch[damaged].damage)
-        first += len(batch)
+    first = 0
+    for records in read_records(shard, folder.compression):
+        yield _examples_of(folder, records, shard=shard, first=first)
+        first += len(records)
 
 
 def _examples_of(folder, records, *, shard, first):
-    """The `ShardExamples` of some records (bytes); raises as `read_examples`."""
+    """The `ShardExamples` of records, string (R,); raises as `read_examples`."""
     unpack = _unpack_padded if folder.spec.kind == "padded" else _unpack_compact
     try:
-        parsed = folder.spec.parse(tf.constant(records))
+        parsed = folder.spec.parse(records)
     except _PARSING_ERRORS:
         for number, record in enumerate(records):
             try:
-                folder.spec.parse(tf.constant([record]))
+                folder.spec.parse(record[None])
             except _PARSING_ERRORS:
                 problem = "it is not an example as the dataset card describes them"
                 raise _unreadable(shard, first + number, problem) from None
@@ -263,20 +204,20 @@ def _unpack_padded(shard, first, batch, folder):
         segment_lengths=np.stack([lengths - second, second], axis=1)[:, : 1 + has_pairs],
         next_sentence_labels=batch["next_sentence_labels"][:, 0] if has_pairs else None,
         predictions={
-            name: values
-            for name, values in batch.items()
+            name: numbers
+            for name, numbers in batch.items()
             if name.startswith(("masked_lm_", "span_"))
         },
         prediction_counts=counts,
     )
     position = np.arange(batch["input_mask"].shape[1])
     inside = position < lengths[:, None]
-    for name, values, expected in (
+    for name, stored, expected in (
         ("input_mask", batch["input_mask"], inside),
         ("segment_ids", batch["segment_ids"], inside & (position >= (lengths - second)[:, None])),
         ("masked_lm_weights", weights, np.arange(weights.shape[1]) < counts[:, None]),
     ):
-        examples.reject(values != expected, f"its {name} are not one run of 1, and 0 elsewhere")
+        examples.reject(stored != expected, f"its {name} are not one run of 1, and 0 elsewhere")
     return examples
 
 
@@ -286,8 +227,8 @@ def find_damage(folder, split):
     Returns the `InputError` of the first record that cannot be read, or of the first shard that has
     lost examples, or None.
     """
-    found = (damage_of(folder, shard, expected=count) for shard, count in _counted(folder, split))
-    return next((error for error in found if error is not None), None)
+    errors = (damage_of(folder, shard, expected=count) for shard, count in _counted(folder, split))
+    return next((error for error in errors if error is not None), None)
 
 
 def damage_of(folder, shard, *, expected=None):
@@ -335,109 +276,5 @@ def damage_is_named(folder):
     try:
         yield
     except _TRAINING_ERRORS as failed:
-        found = (find_damage(folder, split) for split in SPLITS)
-        error = next((error for error in found if error is not None), failed)
-        raise error from None
-
-
-class ReadableExamples(DataFolder):
-    """The examples of a `DataFolder` that can be read.
-
-    `left_out` maps the name of each damaged shard to the number of its records that are left out.
-    The `card` counts the examples that are left, and estimates their tokens.
-    """
-
-    def __init__(self, folder, recovery_folder, recovered):
-        self.left_out = {name: shard["left_out"] for name, shard in recovered.items()}
-        self._recovery_folder = recovery_folder
-        splits = {split: _recount(folder, split, recovered) for split in SPLITS}
-        super().__init__(path=folder.path, card=dataclasses.replace(folder.card, splits=splits))
-
-    def shards(self, split):
-        return [
-            str(self._recovery_folder / name) if (name := _name(shard)) in self.left_out else shard
-            for shard in super().shards(split)
-        ]
-
-
-def readable_examples(folder, recovery_folder):
-    """Returns the `ReadableExamples` of a `DataFolder`.
-
-    The intact records of damaged shards are written into the folder `recovery_folder`, once: a run
-    that resumes reads the same ones.
-
-    Raises `InputError` where a shard is missing, where a split that had examples has none left, and
-    for damage in a folder whose card does not have the number of examples per shard.
-    """
-    recovery_folder = Path(recovery_folder)
-    if not (recovery_folder / _LEFT_OUT).exists():
-        recovery_folder.parent.mkdir(exist_ok=True)
-        with new_folder(recovery_folder) as temporary:
-            write_json(temporary / _LEFT_OUT, dict(_recover(folder, temporary)))
-    recovered = json.loads(read_small(recovery_folder / _LEFT_OUT))
-    examples = ReadableExamples(folder, recovery_folder, recovered)
-    for split in SPLITS:
-        if folder.card.splits[split].instances and not examples.card.splits[split].instances:
-            raise InputError(f"No record of the {split} split of {folder.path} can be read.")
-    return examples
-
-
-def _recover(folder, recovery_folder):
-    """Writes the good records of damaged shards; yields (name, their numbers) per shard."""
-    for split in SPLITS:
-        for shard, count in _counted(folder, split):
-            damage = damage_of(folder, shard, expected=count)
-            if damage is None:
-                continue
-            if count is None:
-                raise damage
-            records = read_records(shard, folder.compression)
-            whole = [record.content for record in records if record.damage is None]
-            good = [
-                record
-                for begin in range(0, len(whole), _BATCH)
-                for record in _valid(whole[begin : begin + _BATCH], folder)
-            ]
-            path = str(recovery_folder / _name(shard))
-            with tf.io.TFRecordWriter(path, folder.compression) as writer:
-                for record in good:
-                    writer.write(record)
-            # "rows" is the key of runs that are there already.
-            yield _name(shard), {"rows": len(good), "left_out": count - len(good)}
-
-
-def _valid(records, folder):
-    """The records that are examples of a `DataFolder`, found by bisection."""
-    if not records:
-        return []
-    try:
-        _examples_of(folder, records, shard="", first=0)
-    except InputError:
-        if len(records) == 1:
-            return []
-        half = len(records) // 2
-        return [*_valid(records[:half], folder), *_valid(records[half:], folder)]
-    return records
-
-
-def _recount(folder, split, recovered):
-    """The `CardSplit` of what is left of a split."""
-    card = folder.card.splits[split]
-    names = [_name(shard) for shard in folder.shards(split)]
-    if not any(name in recovered for name in names):
-        return card
-    counts = [
-        recovered[name]["rows"] if name in recovered else count
-        for name, count in zip(names, card.shard_instances, strict=True)
-    ]
-    return dataclasses.replace(
-        card,
-        instances=sum(counts),
-        tokens=round(card.tokens * sum(counts) / card.instances),
-        shard_instances=tuple(counts),
-        counters=Counter({**card.counters, "bytes": 0}),  # 0: unknown
-    )
-
-
-def _name(shard):
-    return shard.rpartition("/")[2]
+        errors = (find_damage(folder, split) for split in SPLITS)
+        raise next((error for error in errors if error is not None), failed) from None

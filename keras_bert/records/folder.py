@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.files import NotJson, check_regular, parse_json
 from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.terminal import escaped
 from keras_bert.records import PAIRED
 from keras_bert.records.masking import Masker, most_predictions
 from keras_bert.records.specs import compact, padded
@@ -177,7 +178,7 @@ class DatasetCard:
 
     def to_json(self):
         """The text of `dataset_card.json`."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        return escaped(json.dumps(self.to_dict(), ensure_ascii=False, indent=1)) + "\n"
 
     @property
     def described(self):
@@ -327,7 +328,7 @@ class DataFolder:
     def shards(self, split):
         """The paths of a split's shards ("train" or "eval") in order.
 
-        Raises `InputError` where a shard of the card is missing.
+        Raises `InputError` where a shard of the card is missing, or is a pipe or a device.
         """
         if split not in SPLITS:
             raise ValueError(f"`split` must be one of {SPLITS}. Received: {split!r}.")
@@ -342,6 +343,7 @@ class DataFolder:
                     f"{shard} is missing: {_join(self.path, CARD)} counts {count} shards of the "
                     f"{split} split. {_AGAIN}"
                 )
+            check_regular(shard)
         return paths
 
     def vocabulary(self):
@@ -370,6 +372,7 @@ class DataFolder:
 def _read(path):
     if not _gfile().exists(path):
         raise InputError(f"There is no {path}. {_AGAIN}")
+    check_regular(path)
     with _gfile().GFile(path, "rb") as file:
         return file.read()
 

@@ -1,1 +1,1 @@
-"""A development server and a client, with the REST and gRPC of TensorFlow Serving."""
+"""A development server with TensorFlow Serving's REST, and a client of its REST and gRPC."""

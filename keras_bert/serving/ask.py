@@ -31,9 +31,10 @@ _LONGEST = 1_000_000
 def ask(**settings) -> Iterator[dict[str, Any]]:
     """Yields the predictions of a served model: one dictionary per example, in order.
 
-    The server is TensorFlow Serving or `keras_bert.serve`. A prediction has the outputs of the
-    model's signature. If one of them is `lengths`, the number of words or spans, lists are cut to
-    that length, without the padding to the other examples in the batch, and `lengths` is left out.
+    The server is TensorFlow Serving (REST or gRPC) or `keras_bert.serve` (REST). A prediction has
+    the outputs of the model's signature. If one of them is `lengths`, the number of words or spans,
+    lists are cut to that length, without the padding to the other examples in the batch, and
+    `lengths` is left out.
 
     With `metadata`, yields one dictionary: `versions`, and the `inputs` and `outputs` of the
     signature.
@@ -89,8 +90,8 @@ def _examples(settings):
     if settings.data is not None:
         return iter(_JsonLines(settings.data))
     texts = {name: getattr(settings, name) for name in given_names()}
-    texts = {name: values for name, values in texts.items() if values is not None}
-    return (dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True))
+    texts = {name: given for name, given in texts.items() if given is not None}
+    return (dict(zip(texts, example, strict=True)) for example in zip(*texts.values(), strict=True))
 
 
 def _without_padding(prediction):

@@ -50,15 +50,15 @@ def wrong_count(server, received, expected):
     return unexpected_response(server, f"{predictions}, received {received:,}")
 
 
-def unknown_signature(model, signature, known):
+def unknown_signature(model, signature, signatures):
     return ServerError(
-        f"The model {model} has no signature {signature}. Expected: {', '.join(known)}.",
+        f"The model {model} has no signature {signature}. Expected: {', '.join(signatures)}.",
         code="INVALID_ARGUMENT",
     )
 
 
 @contextlib.contextmanager
-def needs_extra(what):
+def needs_extra(feature):
     """Around imports: raises `InputError` if a package of the extra `serve` is missing."""
     try:
         yield
@@ -67,6 +67,6 @@ def needs_extra(what):
         if missing not in _PACKAGES:
             raise
         raise InputError(
-            f"{what} needs {missing}, which is not installed. Run: "
+            f"{feature} needs {missing}, which is not installed. Run: "
             "pip install 'keras-bert-toolkit[serve]'."
         ) from None

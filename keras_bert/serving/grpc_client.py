@@ -1,5 +1,7 @@
 """A client of TensorFlow Serving's gRPC interface."""
 
+import math
+
 import grpc
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -14,13 +16,12 @@ from tensorflow_serving.apis import (
 
 from keras_bert.base.errors import reason_of
 from keras_bert.serving.errors import (
-    RequestError,
     ServerError,
     unexpected_response,
     unknown_signature,
     wrong_count,
 )
-from keras_bert.serving.tensors import array_of_proto, bytes_of, json_values
+from keras_bert.serving.tensors import bytes_of, json_values
 
 # Responses for many long texts are larger than gRPC's 4 MiB.
 _LARGEST_RESPONSE = 256 << 20
@@ -48,10 +49,10 @@ class GrpcClient:
 
     def signature(self, model, signature, *, version=None):
         """See `RestClient.signature`."""
-        found = self._signatures(model, version)
-        if signature not in found:
-            raise unknown_signature(model, signature, found)
-        definition = found[signature]
+        signatures = self._signatures(model, version)
+        if signature not in signatures:
+            raise unknown_signature(model, signature, signatures)
+        definition = signatures[signature]
         return {"inputs": _described(definition.inputs), "outputs": _described(definition.outputs)}
 
     def versions(self, model):
@@ -72,10 +73,10 @@ class GrpcClient:
         _fill(request.model_spec, model, version)
         request.model_spec.signature_name = signature
         infos = self._signatures(model, version)[signature].inputs if examples else {}
-        for name, values in _columns(examples).items():
+        for name, column in _columns(examples).items():
             dtype = infos[name].dtype if name in infos else None  # the server rejects it
             try:
-                proto = tf.make_tensor_proto(_sendable(values), dtype=dtype)
+                proto = tf.make_tensor_proto(_sendable(column), dtype=dtype)
             except (TypeError, ValueError) as error:
                 raise ServerError(
                     f"The input {name!r} cannot be sent: {reason_of(error)}.",
@@ -86,8 +87,8 @@ class GrpcClient:
         columns = {}
         for name, proto in sorted(response.outputs.items()):
             try:
-                array = array_of_proto(name, proto, max_values=_LARGEST_RESPONSE)
-            except RequestError as error:
+                array = _array_of_proto(name, proto, max_values=_LARGEST_RESPONSE)
+            except ValueError as error:
                 raise unexpected_response(self._address, f"valid tensors ({error})") from None
             rows = len(array) if array.ndim else 0
             if rows != len(examples):
@@ -101,14 +102,14 @@ class GrpcClient:
         request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
         _fill(request.model_spec, model, version)
         response = self._call(self._prediction.GetModelMetadata, request)
-        found = get_model_metadata_pb2.SignatureDefMap()
+        signatures = get_model_metadata_pb2.SignatureDefMap()
         try:
-            has_signatures = response.metadata["signature_def"].Unpack(found)
+            has_signatures = response.metadata["signature_def"].Unpack(signatures)
         except DecodeError:
             has_signatures = False
         if not has_signatures:
             raise unexpected_response(self._address, "metadata with signatures")
-        return found.signature_def
+        return signatures.signature_def
 
     def _call(self, method, request):
         try:
@@ -120,6 +121,23 @@ class GrpcClient:
         else:
             problem = f"rejected the request ({code})"
         raise ServerError(f"{self._address} {problem}: {details.rstrip('.')}.", code=code)
+
+
+def _array_of_proto(name, proto, *, max_values):
+    """The array of a `TensorProto`. Raises `ValueError` if it is not valid.
+
+    A few bytes can hold a billion equal values or an empty shape of a billion rows: `max_values`
+    bounds what is made of it.
+    """
+    sizes = [dim.size for dim in proto.tensor_shape.dim]
+    if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0:
+        raise ValueError(f"The tensor {name!r} must have a fully defined shape.")
+    if math.prod(sizes) > max_values:
+        raise ValueError(f"The tensor {name!r} has too many values. Received the shape {sizes}.")
+    try:
+        return tf.make_ndarray(proto)
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise ValueError(f"The tensor {name!r} cannot be read: {reason_of(error)}.") from None
 
 
 def _fill(spec, model, version):

@@ -1,26 +1,25 @@
 """The folders that exports write, and the model versions that are loaded from them."""
 
+import asyncio
 import contextlib
 import gc
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the operations of exported tokenizers)
 from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    prediction_log_pb2,
-)
+from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_bert.base.errors import InputError
 from keras_bert.serving.errors import HTTP_STATUS, RequestError
 
-DEFAULT_SIGNATURE = "serving_default"
-SIGNATURES = "signature_def"  # the only kind of metadata
+# Two, so that one long request does not delay all others.
+_THREADS = 2
+_DEFAULT_SIGNATURE = "serving_default"
 # Requests in a SavedModel that a server runs before it answers clients.
 _WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 # Lines of an error about the graph, not about the request.
@@ -33,26 +32,26 @@ def model_folders(folders):
     Raises:
         InputError: a folder has no model or an invalid name, or two models have the same name.
     """
-    found = {}
+    named = {}
     for given in map(Path, folders):
-        inside = [given] if version_folders(given) else _models_in(given)
-        if not inside:
+        models = [given] if version_folders(given) else _models_in(given)
+        if not models:
             raise InputError(
                 f"No exported model in {given}. Expected a folder that keras-bert export wrote, "
                 "with versions numbered up to 2^63 - 1, or a folder of such folders."
             )
-        for folder in inside:
+        for folder in models:
             name = Path(os.path.abspath(folder)).name  # of a link, its own
-            # REST paths, log lines and metrics contain the name.
+            # REST paths and log lines contain the name.
             if not name or ":" in name or not name.isprintable():
                 raise InputError(
                     f"The folder name {str(folder)!r} is not a valid model name: it has a colon "
                     "or a control character. Rename the folder."
                 )
-            if name in found:
-                raise InputError(f"{found[name]} and {folder} have the same model name {name}.")
-            found[name] = folder
-    return found
+            if name in named:
+                raise InputError(f"{named[name]} and {folder} have the same model name {name}.")
+            named[name] = folder
+    return named
 
 
 def _models_in(folder):
@@ -63,10 +62,12 @@ def _models_in(folder):
 
 def version_folders(folder):
     """The version folders of a model, the oldest first."""
-    found = []
+    versions = []
     with contextlib.suppress(OSError):
-        found = [entry for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()]
-    return sorted(found, key=lambda entry: int(entry.name))
+        versions = [
+            entry for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()
+        ]
+    return sorted(versions, key=lambda entry: int(entry.name))
 
 
 def _is_version(name):
@@ -119,34 +120,29 @@ class ModelVersion:
 
         Raises `RequestError` if there is none of that name.
         """
-        name = name or DEFAULT_SIGNATURE
+        name = name or _DEFAULT_SIGNATURE
         if name not in self._model.signatures:
-            known = ", ".join(sorted(self._model.signatures))
+            expected = ", ".join(sorted(self._model.signatures))
             raise RequestError(
-                f'Serving signature name: "{name}" not found in signature def. Expected: {known}.'
+                f'Serving signature name: "{name}" not found in signature def. '
+                f"Expected: {expected}."
             )
         return self.signature_defs[name]
 
     def reject_method(self, signature, method):
         """Raises `RequestError`: exports have no signatures for Classify or Regress."""
-        found = self.signature_def(signature).method_name
+        method_name = self.signature_def(signature).method_name
         raise RequestError(
             f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: "
-            f"{found}. Use Predict."
+            f"{method_name}. Use Predict."
         )
-
-    def can_be_batched(self, signature):
-        """Whether requests may be computed together: each output has one row per example."""
-        outputs = self.signature_def(signature).outputs.values()
-        shapes = [output.tensor_shape for output in outputs]
-        return all(shape.dim and shape.dim[0].size == -1 for shape in shapes)
 
     def compute(self, signature, inputs):
         """Returns the outputs; inputs and outputs are NumPy arrays by name, strings are bytes.
 
         Raises `RequestError` with the message of an error in the graph.
         """
-        function = self._model.signatures[signature or DEFAULT_SIGNATURE]
+        function = self._model.signatures[signature or _DEFAULT_SIGNATURE]
         try:
             outputs = function(**{name: tf.constant(array) for name, array in inputs.items()})
         except tf.errors.OpError as error:
@@ -175,6 +171,7 @@ class ServedModel:
     """The versions in a folder. The newest one that loads is served; others are unloaded.
 
     A request keeps the version that it started with, so that none is lost when a new one is loaded.
+    Two requests are computed at a time, and others wait.
 
     Attributes:
         name: what clients call it.
@@ -187,6 +184,7 @@ class ServedModel:
         self._folder = folder
         self._current = None
         self._failed = {}
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
 
     def refresh(self):
         """Loads a version that is new in the folder; returns a message for the user, or None.
@@ -226,37 +224,50 @@ class ServedModel:
         asked = f"Latest({self.name})" if number is None else f"Specific({self.name}, {number})"
         raise RequestError(f"Servable not found for request: {asked}", "NOT_FOUND")
 
-    def metadata(self, number=None):
-        """The `GetModelMetadataResponse` of a version."""
-        version = self.version(number)
-        response = get_model_metadata_pb2.GetModelMetadataResponse()
-        response.model_spec.name = self.name
-        response.model_spec.version.value = version.number
-        signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=version.signature_defs)
-        response.metadata[SIGNATURES].Pack(signatures)
-        return response
+    async def compute(self, version, signature, inputs):
+        """See `ModelVersion.compute`; `version` is one that `version` returned.
+
+        A request that is cancelled while it waits for a thread is not computed. A computation
+        cannot be interrupted, so it keeps its thread: AnyIO's limiter would count it as ended.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, version.compute, signature, inputs)
+
+    def close(self):
+        """Drops what waits to be computed. Running computations continue to their end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def status(self, number=None):
-        """The `GetModelStatusResponse` of one or all versions, the newest first."""
-        response = get_model_status_pb2.GetModelStatusResponse()
-        for version, state in sorted(self.states.items(), reverse=True):
-            if number in (None, version):
-                status = response.model_version_status.add(version=version, state=state.state)
-                status.status.error_code = error_codes_pb2.Code.Value(state.code)
-                status.status.error_message = state.message
-        if not response.model_version_status:
+        """The state of one or all versions, the newest first, as TensorFlow Serving's JSON."""
+        versions = [
+            {
+                "version": str(version),
+                "state": state.state,
+                "status": {"error_code": state.code, "error_message": state.message},
+            }
+            for version, state in sorted(self.states.items(), reverse=True)
+            if number in (None, version)
+        ]
+        if not versions:
             which = "" if number is None else f" with version {number}"
             raise RequestError(
                 f"Could not find any versions of model {self.name}{which}", "NOT_FOUND"
             )
-        return response
+        return {"model_version_status": versions}
+
+
+def model_named(models, name):
+    """The `ServedModel` of a name; `RequestError` if there is none."""
+    if name not in models:
+        raise RequestError(f"Servable not found for request: Latest({name})", "NOT_FOUND")
+    return models[name]
 
 
 def _files(folder):
     """Names, times and sizes of a folder's files, which show whether it has changed."""
-    found = []
+    files = []
     with contextlib.suppress(OSError):  # a file may be deleted meanwhile
         for path in folder.rglob("*"):
             status = path.stat()
-            found.append((str(path), status.st_mtime_ns, status.st_size))
-    return sorted(found)
+            files.append((str(path), status.st_mtime_ns, status.st_size))
+    return sorted(files)

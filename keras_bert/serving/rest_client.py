@@ -44,11 +44,11 @@ class RestClient:
     def signature(self, model, signature, *, version=None):
         """{"inputs": {name: {"dtype": "DT_STRING", "shape": [-1]}}, "outputs": …}."""
         metadata = self._send("GET", f"{_path(model, version)}/metadata")
-        found = self._part(metadata, "metadata", "signature_def", "signature_def", kind=dict)
-        if signature not in found:
-            raise unknown_signature(model, signature, found)
+        signatures = self._part(metadata, "metadata", "signature_def", "signature_def", kind=dict)
+        if signature not in signatures:
+            raise unknown_signature(model, signature, signatures)
         return {
-            part: self._described(self._part(found, signature, part, kind=dict))
+            part: self._described(self._part(signatures, signature, part, kind=dict))
             for part in ("inputs", "outputs")
         }
 

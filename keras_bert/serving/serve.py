@@ -50,7 +50,7 @@ def _is_in_bfloat16(version):
 
 @takes(ServeSettings)
 def serve(*, report: Callable[[str], None] = print, **settings) -> None:
-    """Serves exported models over REST and gRPC, with a page to try them, until it is interrupted.
+    """Serves exported models over REST, with a page to try them, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving
     takes the same folders and answers the same requests.
@@ -79,10 +79,10 @@ class BackgroundServer:
 
     Args:
         models: an exported model, or a folder of several; or a list of these.
-        **settings: those of `serve`; `rest_port=0` and `grpc_port=0` take any free ports.
+        **settings: those of `serve`; `rest_port=0` takes any free port.
 
     Attributes:
-        rest, grpc: the addresses as `ask` takes them; `rest` is also the address of the page.
+        rest: the address as `ask` takes it, and of the page.
         logs: the lines of the server's log so far.
 
     Raises:
@@ -96,13 +96,13 @@ class BackgroundServer:
         self.logs = []
         settings = ServeSettings.of({"models": models, **settings})
         self._server = DevelopmentServer(**settings.part(ServeSettings), report=self.logs.append)
-        self._failed = None
+        self._error = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
         self._server.started.wait()
-        if self._failed is not None:
-            raise self._failed
-        self.rest, self.grpc = self._server.rest, self._server.grpc
+        if self._error is not None:
+            raise self._error
+        self.rest = self._server.rest
 
     def stop(self) -> None:
         """Stops the server after the running requests; a second call does nothing."""
@@ -113,7 +113,7 @@ class BackgroundServer:
         try:
             asyncio.run(self._server.run())
         except BaseException as error:
-            self._failed = error
+            self._error = error
             self._server.started.set()
 
     def __enter__(self) -> Self:
@@ -124,4 +124,10 @@ class BackgroundServer:
 
     def __repr__(self):
         state = "running" if self._thread.is_alive() else "stopped"
-        return f"BackgroundServer({state}: {self.rest}, {self.grpc})"
+        return f"BackgroundServer({state}: {self.rest})"
+
+    def __getattr__(self, name):
+        advice = ""
+        if name == "grpc":
+            advice = ". It was removed: use `rest`, or TensorFlow Serving, which also speaks gRPC."
+        raise AttributeError(f"'BackgroundServer' object has no attribute {name!r}{advice}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
@@ -11,6 +12,8 @@ from keras_bert.tasks import finetuned_kinds, settings_class
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServeSettings(Settings):
     """Settings of `keras_bert.serve`."""
+
+    REMOVED = {"grpc_port": "Use `rest_port`, or TensorFlow Serving, which also speaks gRPC."}
 
     models: list[str] = setting(
         help="an exported model, or a folder of several; each has the name of its folder",
@@ -24,8 +27,8 @@ class ServeSettings(Settings):
     )
     allowed_hosts: list[str] | None = setting(
         None,
-        help="more host names of this server, such as a proxy's; HTTP requests with any other host "
-        "name are rejected",
+        help="more host names of this server, such as a proxy's; requests with any other host name "
+        "are rejected; *.NAME means all names under NAME, * means any",
         unit="NAME",
         default_help="localhost and `host`",
     )
@@ -35,9 +38,6 @@ class ServeSettings(Settings):
         at_least=0,
         at_most=65535,
     )
-    grpc_port: int = setting(
-        8500, help="the port of gRPC; 0 for a free one", at_least=0, at_most=65535
-    )
     attention: str | None = setting(
         None,
         help="a model folder, not exported, whose attention the page shows",
@@ -46,10 +46,10 @@ class ServeSettings(Settings):
         default_help="no attention",
     )
     max_body: int = setting(4 << 20, help="largest size of a request", unit="BYTES", at_least=1)
-    max_batch: int = setting(
-        128, help="most examples in a request, and in a batch of requests", unit="N", at_least=1
+    max_batch: int = setting(128, help="most examples in a request", unit="N", at_least=1)
+    max_requests: int = setting(
+        64, help="most connections, and requests, at a time", unit="N", at_least=1
     )
-    max_requests: int = setting(64, help="most requests at a time", unit="N", at_least=1)
     timeout: float = setting(
         60.0,
         help="seconds for a request to arrive, to be computed, and for its response to be read",
@@ -59,6 +59,14 @@ class ServeSettings(Settings):
     poll: float = setting(
         1.0, help="seconds between checks for new version folders", unit="SECONDS", above=0
     )
+
+    def check(self):
+        for name in self.allowed_hosts or ():
+            if not re.fullmatch(r"\*|(\*\.)?[^*]+", name):
+                raise InputError(
+                    f"Invalid `allowed_hosts` {name!r}. Expected a host name, *.NAME for all names "
+                    "under NAME, or * for any."
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +86,12 @@ class AskSettings(Settings):
         default_help="pass texts instead",
     )
     version: int | None = setting(
-        None, help="the version of the model", unit="N", default_help="the newest", at_least=0
+        None,
+        help="the version of the model",
+        unit="N",
+        default_help="the newest",
+        at_least=0,
+        at_most=2**63 - 1,
     )
     signature: str = setting("serving_default", help="the signature of the model", unit="NAME")
     batch_size: int = setting(32, help="examples per request", unit="N", at_least=1)
@@ -100,16 +113,15 @@ def ask_settings():
     """The class of all settings of `ask`, with a list for each of `given_names`."""
 
     def check(self):
-        lists = {name: getattr(self, name) for name in given_names()}
-        lists = {name: values for name, values in lists.items() if values is not None}
-        if bool(lists) + (self.data is not None) + self.metadata != 1:
+        texts = {name: getattr(self, name) for name in given_names()}
+        counts = {name: len(given) for name, given in texts.items() if given is not None}
+        if bool(counts) + (self.data is not None) + self.metadata != 1:
             names = ", ".join(f"`{name}`" for name in given_names())
             raise InputError(f"Pass exactly one of `data`, `metadata` and texts ({names}).")
-        lengths = [len(values) for values in lists.values()]
-        if len(set(lengths)) > 1:
+        if len(set(counts.values())) > 1:
             raise InputError(
-                f"{' and '.join(f'`{name}`' for name in lists)} must have the same length. "
-                f"Received: {' and '.join(map(str, lengths))}."
+                f"{' and '.join(f'`{name}`' for name in counts)} must have the same length. "
+                f"Received: {' and '.join(map(str, counts.values()))}."
             )
 
     fields = [

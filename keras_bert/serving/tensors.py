@@ -1,4 +1,4 @@
-"""Tensors in requests and responses: TensorFlow Serving's JSON and protos, and their checks.
+"""Tensors in requests and responses: TensorFlow Serving's JSON.
 
 By rows, a request has `instances`, a list of examples, and the response `predictions`, a list of
 the same length; by columns, `inputs` and `outputs`, an object of whole tensors. The name of a
@@ -13,7 +13,6 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import reason_of
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.serving.errors import RequestError
 
@@ -21,70 +20,6 @@ ROWS, COLUMNS = "instances", "inputs"
 _RESPONSES = {ROWS: "predictions", COLUMNS: "outputs"}
 _KEYS = {ROWS, COLUMNS, "signature_name"}
 _MOST_AXES = 64  # of NumPy's arrays
-
-
-def check_names(names, infos):
-    """Raises `RequestError` unless `names` are those of the `TensorInfo`s."""
-    expected = ", ".join(sorted(infos))
-    for name in sorted(set(names) - set(infos)):
-        raise RequestError(f"Unknown input {name!r}. Expected: {expected}.")
-    for name in sorted(set(infos) - set(names)):
-        raise RequestError(f"Missing input {name!r}. Expected: {expected}.")
-
-
-def check_inputs(arrays, infos, *, max_batch):
-    """Raises `RequestError` unless arrays have the types and shapes that a signature takes.
-
-    Args:
-        arrays: NumPy arrays by name.
-        infos: `TensorInfo` by name.
-        max_batch: the largest number of examples in a request.
-    """
-    check_names(arrays, infos)
-    for name, array in arrays.items():
-        dtype = _numpy_type(infos[name])
-        if array.dtype != dtype:
-            raise RequestError(
-                f"Input {name!r} must be {_type_name(dtype)}. Received: {_type_name(array.dtype)}."
-            )
-        shape = infos[name].tensor_shape
-        sizes = [dim.size for dim in shape.dim]
-        if not shape.unknown_rank and (
-            array.ndim != len(sizes)
-            or any(size not in (-1, n) for size, n in zip(sizes, array.shape, strict=True))
-        ):
-            expected = ", ".join("any" if size == -1 else str(size) for size in sizes)
-            raise RequestError(
-                f"Input {name!r} must have the shape [{expected}]. Received: {list(array.shape)}."
-            )
-    counts = sorted({len(array) for array in arrays.values() if array.ndim})
-    if len(counts) > 1:
-        raise RequestError(
-            f"The inputs {', '.join(sorted(arrays))} must have the same number of examples. "
-            f"Received: {' and '.join(map(str, counts))}."
-        )
-    if counts and counts[0] > max_batch:
-        raise RequestError(
-            f"The request has {counts[0]:,} examples, more than the {max_batch:,} that this server "
-            "accepts. Send several requests."
-        )
-
-
-def array_of_proto(name, proto, *, max_values):
-    """The array of a `TensorProto`. Raises `RequestError` if it is not valid.
-
-    A few bytes can hold a billion equal values or an empty shape of a billion rows: `max_values`
-    bounds what is made of it.
-    """
-    sizes = [dim.size for dim in proto.tensor_shape.dim]
-    if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0:
-        raise RequestError(f"The tensor {name!r} must have a fully defined shape.")
-    if math.prod(sizes) > max_values:
-        raise RequestError(f"The tensor {name!r} has too many values. Received the shape {sizes}.")
-    try:
-        return tf.make_ndarray(proto)
-    except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise RequestError(f"The tensor {name!r} cannot be read: {reason_of(error)}.") from None
 
 
 def read_object(body):
@@ -104,21 +39,63 @@ def read_object(body):
 
 def read_signature(request):
     """The name of the signature in a request; "" is the default one."""
-    for key in sorted(set(request) - _KEYS):
-        raise RequestError(f"Unknown key {key!r}. Expected: {', '.join(sorted(_KEYS))}.")
     name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise RequestError(f"'signature_name' must be a string. Received: {_json_name(name)}.")
     return name
 
 
-def read_inputs(request, infos):
-    """(ROWS or COLUMNS, the arrays by name) of a request, for `TensorInfo` by name."""
+def read_inputs(request, infos, *, max_batch):
+    """(ROWS or COLUMNS, the arrays by name) of a request.
+
+    Args:
+        request: the object in its body.
+        infos: the `TensorInfo` of each input of the signature, by name.
+        max_batch: the largest number of examples in a request.
+
+    Raises `RequestError` unless keys, names, types and shapes are valid.
+    """
+    for key in sorted(set(request) - _KEYS):
+        raise RequestError(f"Unknown key {key!r}. Expected: {', '.join(sorted(_KEYS))}.")
     if (ROWS in request) == (COLUMNS in request):
         raise RequestError("Pass either 'instances', a list of examples, or 'inputs'.")
     form = ROWS if ROWS in request else COLUMNS
     columns = (_columns_of_rows if form == ROWS else _columns)(request[form], infos)
-    return form, {name: _array(name, value, infos[name]) for name, value in columns.items()}
+    arrays = {name: _array(name, column, infos[name]) for name, column in columns.items()}
+    for name, array in arrays.items():
+        _check_shape(name, array.shape, infos[name].tensor_shape)
+    counts = sorted({len(array) for array in arrays.values() if array.ndim})
+    if len(counts) > 1:
+        raise RequestError(
+            f"The inputs {', '.join(sorted(arrays))} must have the same number of examples. "
+            f"Received: {' and '.join(map(str, counts))}."
+        )
+    if counts and counts[0] > max_batch:
+        raise RequestError(
+            f"The request has {counts[0]:,} examples, more than the {max_batch:,} that this server "
+            "accepts. Send several requests."
+        )
+    return form, arrays
+
+
+def _check_shape(name, shape, expected):
+    """Raises `RequestError` unless a shape is one of a `TensorShapeProto`."""
+    sizes = [dim.size for dim in expected.dim]
+    if expected.unknown_rank or (
+        len(shape) == len(sizes)
+        and all(size in (-1, received) for size, received in zip(sizes, shape, strict=True))
+    ):
+        return
+    expected = ", ".join("any" if size == -1 else str(size) for size in sizes)
+    raise RequestError(f"Input {name!r} must have the shape [{expected}]. Received: {list(shape)}.")
+
+
+def _check_names(names, infos):
+    expected = ", ".join(sorted(infos))
+    for name in sorted(set(names) - set(infos)):
+        raise RequestError(f"Unknown input {name!r}. Expected: {expected}.")
+    for name in sorted(set(infos) - set(names)):
+        raise RequestError(f"Missing input {name!r}. Expected: {expected}.")
 
 
 def write_outputs(outputs, form):
@@ -168,7 +145,7 @@ def _dumped(value):
 
 def _columns(value, infos):
     if _is_named(value):
-        check_names(value, infos)
+        _check_names(value, infos)
         return value
     return {_only(infos): value}
 
@@ -184,7 +161,7 @@ def _columns_of_rows(rows, infos):
     if named != {True}:
         raise RequestError("Either all instances must be objects or none.")
     for row in rows:
-        check_names(row, infos)
+        _check_names(row, infos)
     return {name: [row[name] for row in rows] for name in infos}
 
 

@@ -161,6 +161,11 @@ class Task(keras.Model):
             )
         self._concatenates = how == CONCAT
         if static_vectors is not None:
+            if encoder.config.num_hidden_states == 1:
+                raise InputError(
+                    "`static_vectors` are concatenated with contextual vectors. Received: a "
+                    f"{encoder.config.model_type} encoder, whose vectors are static. Leave it out."
+                )
             self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
         if bilstm is not None:
             self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
@@ -475,7 +480,7 @@ class Task(keras.Model):
             learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers import finetuning_optimizer
+            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
@@ -509,6 +514,8 @@ class Task(keras.Model):
 
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
+        if hasattr(x, "element_spec") and not more:
+            options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             return super().fit(x, y, *more, **with_progress(self, x, options))
 
@@ -731,6 +738,9 @@ class Task(keras.Model):
         batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
         return batches
+
+    def check_export(self):
+        """Raises InputError if a SavedModel of the task would predict something else than it."""
 
     def signatures(self, *, max_length=None):
         """The entry points of the exported model, `Signature` by name; the first is the default.

@@ -1,6 +1,7 @@
-"""Hugging Face's `tokenizer_config.json` and `tokenizer.json`, read and written as dictionaries.
+"""Hugging Face's `tokenizer_config.json` and `tokenizer.json` of any program, read and checked.
 
-The files themselves are read and written by `keras_bert.text.vocabulary_files`.
+The files are opened by `keras_bert.text.vocabulary_files`. The library `tokenizers` would open more
+than gives the same ids here, so the steps of a tokenizer are read as the JSON that they are.
 """
 
 import dataclasses
@@ -17,33 +18,12 @@ from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONFIG_FILE,
     CONTINUATION_PREFIX,
-    END_OF_WORD,
-    MAX_WORD_LENGTH,
     TOKENIZER_FILE,
-    UNK,
     BpeVocabulary,
     SpecialTokens,
     WordPieceVocabulary,
     tokens_by_id,
 )
-
-# Where a word ends: before white space, after a punctuation mark, before one. What counts as one
-# is BERT's choice: Unicode's, and all of ASCII but letters, digits and spaces.
-_PUNCTUATION = r"\p{P}$+<=>^`|~"
-_WORD_END = rf"(?<=\S)(?=\s|\z)|(?<=[{_PUNCTUATION}])(?=\S)|(?<=\S)(?=[{_PUNCTUATION}])"
-
-# A capital sigma that ends a word, by Unicode's condition Final_Sigma: after a cased letter and
-# before none, whatever accents, apostrophes or full stops are between. A look-behind needs a fixed
-# length, so at most two of those.
-_CASED = r"[\p{Lu}\p{Ll}\p{Lt}]"
-_IGNORED = (
-    r"[\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027"
-    r"\ufe13\ufe52\ufe55\uff07\uff0e\uff1a]"
-)
-_FINAL_SIGMA = (
-    rf"(?<={_CASED}|{_CASED}{_IGNORED}|{_CASED}{_IGNORED}{{2}})\u03a3(?!{_IGNORED}*{_CASED})"
-)
-
 
 # Classes that take their steps from BERT's settings, whatever is in `tokenizer.json`.
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
@@ -92,11 +72,11 @@ class TokenizerFolder:
             )
         if name not in _CLASS_TOKENS:
             self._check_bpe_steps(kind)
-        is_own = kind is BpeVocabulary
-        if name is None and not is_own:
+        is_of_this_library = kind is BpeVocabulary
+        if name is None and not is_of_this_library:
             is_roberta = kind is ByteLevelVocabulary and {"<s>", "</s>", "<mask>"} <= ids.keys()
             name = _GPT if kind is GptVocabulary else _ROBERTA if is_roberta else _GPT2
-        if is_own:
+        if is_of_this_library:
             usual = BERT_TOKENS
         else:
             usual = _CLASS_TOKENS.get(name, SpecialTokens())
@@ -207,7 +187,8 @@ class TokenizerFolder:
         """Rejects a `tokenizer.json`, which transformers reads, with other ids than these."""
         if not isinstance(self._model.get("vocab"), dict):
             return  # there is no such file
-        theirs, ours = self._ids(), _vocab(vocabulary)
+        theirs = self._ids()
+        ours = {token: id for id, token in enumerate(vocabulary.tokens)}
         for token in [*ours, *theirs]:
             if ours.get(token) != theirs.get(token):
                 ids = [
@@ -367,14 +348,14 @@ def prefix_space(tokenizer):
     return isinstance(splitter, dict) and splitter.get("add_prefix_space") is True
 
 
-def _held(values, key, kind, *, source):
+def _held(json_object, key, kind, *, source):
     """The object or list under a key; empty if the key is missing."""
-    value = values.get(key)
+    value = json_object.get(key)
     if value is None:
         return kind()
     if not isinstance(value, kind):
-        what = {dict: "an object", list: "a list"}[kind]
-        raise InputError(f"{source}: {key} should be {what}.")
+        expected = {dict: "an object", list: "a list"}[kind]
+        raise InputError(f"{source}: {key} should be {expected}.")
     return value
 
 
@@ -396,192 +377,19 @@ def _template_of_step(step):
     if kind != "TemplateProcessing":
         raise ValueError(kind)
     # An entry may consist of several tokens.
-    entries = {name: (each["tokens"], each["ids"]) for name, each in step["special_tokens"].items()}
+    entries = {
+        name: (entry["tokens"], entry["ids"]) for name, entry in step["special_tokens"].items()
+    }
     written = Template.from_dict(step)
     template = Template(
         *(
             tuple(
                 (token, segment)
-                for what, segment in parts
-                for token in (entries[what][0] if isinstance(what, str) else [what])
+                for part, segment in parts
+                for token in (entries[part][0] if isinstance(part, str) else [part])
             )
             for parts in (written.single, written.pair)
         )
     )
     ids = dict(pair for entry in entries.values() for pair in zip(*entry, strict=True))
     return template, {token: ids[token] for token in template.special_tokens}
-
-
-def _vocab(vocabulary):
-    return {token: id for id, token in enumerate(vocabulary.tokens)}
-
-
-def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
-    """The content of `tokenizer_config.json`.
-
-    `is_bert`: BERT's own class gives the same ids with the vocabulary alone.
-    """
-    missing = dict.fromkeys(BERT_TOKENS.to_dict())  # null: the tokenizer has none
-    tokens = missing | vocabulary.special_tokens.to_dict()
-    own = ("start", "delimiter", "extract")  # roles that transformers has no key for
-    named, extra = (
-        {f"{role}_token": token for role, token in tokens.items() if (role in own) is is_own}
-        for is_own in (False, True)
-    )
-    return {
-        "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
-        **(
-            {"add_prefix_space": vocabulary.prefix_space}
-            if vocabulary.algorithm == "byte-level-bpe"
-            else {
-                "do_lower_case": lowercase,
-                "strip_accents": None,  # exactly where it lowercases
-                "tokenize_chinese_chars": True,
-            }
-        ),
-        # GPT's models would add an embedding for `token_type_ids`.
-        **(
-            {}
-            if _has_segments(template)
-            else {"model_input_names": ["input_ids", "attention_mask"]}
-        ),
-        **named,
-        **({"extra_special_tokens": extra} if extra else {}),
-    }
-
-
-def _has_segments(template):
-    parts = (*template.single, *template.pair)
-    return template != PLAIN_TEMPLATE and any(segment for _, segment in parts)
-
-
-def tokenizer(vocabulary, *, lowercase, template):
-    """The content of `tokenizer.json` (Hugging Face `tokenizers`).
-
-    For our own byte-pair encoding: their splitting cannot append to a word, so the end-of-word mark
-    is put in before: a pattern that matches an empty string is "replaced" by the mark and a space.
-    Their lower case has no final sigma, unlike Python's, the original BERT's and this library's.
-    """
-    special = [
-        {
-            "id": vocabulary.id(token),
-            "content": token,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for token in vocabulary.special_tokens.tokens
-    ]
-    used = {
-        token: {"id": token, "ids": [vocabulary.id(token)], "tokens": [token]}
-        for token in template.special_tokens
-    }
-    parts = _PARTS[vocabulary.algorithm](vocabulary, lowercase=lowercase)
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": sorted(special, key=lambda token: token["id"]),
-        "normalizer": parts["normalizer"],
-        "pre_tokenizer": parts["pre_tokenizer"],
-        "post_processor": {
-            "type": "TemplateProcessing",
-            **template.to_dict(),
-            "special_tokens": used,
-        },
-        "decoder": parts["decoder"],
-        "model": parts["model"],
-    }
-
-
-def _wordpiece_parts(vocabulary, *, lowercase):
-    return {
-        "normalizer": _bert_normalizer(lowercase),
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {"type": "WordPiece", "prefix": CONTINUATION_PREFIX, "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": UNK,
-            "continuing_subword_prefix": CONTINUATION_PREFIX,
-            "max_input_chars_per_word": MAX_WORD_LENGTH,
-            "vocab": _vocab(vocabulary),
-        },
-    }
-
-
-def _bpe_parts(vocabulary, *, lowercase):
-    sigma = [_replace({"Regex": _FINAL_SIGMA}, "\u03c2")] if lowercase else []
-    return {
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [
-                *sigma,
-                _bert_normalizer(lowercase),
-                # The mark itself, written in a text, is an unknown character and a word.
-                _replace({"String": END_OF_WORD}, " \ufffd "),
-                _replace({"Regex": _WORD_END}, f"{END_OF_WORD} "),
-            ],
-        },
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "decoder": {"type": "BPEDecoder", "suffix": END_OF_WORD},
-        "model": _bpe_model(vocabulary, unk_token=UNK),
-    }
-
-
-def _gpt_parts(vocabulary, *, lowercase):
-    unknown = vocabulary.special_tokens.unk
-    return {
-        "normalizer": _bert_normalizer(lowercase),
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {"type": "BPEDecoder", "suffix": GPT_END_OF_WORD},
-        "model": _bpe_model(vocabulary, unk_token=unknown, end_of_word_suffix=GPT_END_OF_WORD),
-    }
-
-
-def _byte_level_parts(vocabulary, *, lowercase):
-    step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
-    return {
-        "normalizer": None,
-        "pre_tokenizer": {**step, "add_prefix_space": vocabulary.prefix_space},
-        "decoder": {**step, "add_prefix_space": True},
-        "model": _bpe_model(vocabulary, unk_token=None),
-    }
-
-
-def _bpe_model(vocabulary, *, unk_token, end_of_word_suffix=None):
-    return {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": unk_token,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": end_of_word_suffix,
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": False,
-        "vocab": _vocab(vocabulary),
-        "merges": [list(pair) for pair in vocabulary.merges],
-    }
-
-
-_PARTS = {
-    "wordpiece": _wordpiece_parts,
-    "bpe": _bpe_parts,
-    "gpt-bpe": _gpt_parts,
-    "byte-level-bpe": _byte_level_parts,
-}
-
-
-def _bert_normalizer(lowercase):
-    return {
-        "type": "BertNormalizer",
-        "clean_text": True,
-        "handle_chinese_chars": True,
-        "strip_accents": None,
-        "lowercase": lowercase,
-    }
-
-
-def _replace(pattern, content):
-    return {"type": "Replace", "pattern": pattern, "content": content}

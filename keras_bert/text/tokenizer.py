@@ -277,6 +277,19 @@ class Tokenizer(tf.Module):
         """The special tokens by role, such as `special_tokens.mask`."""
         return self.vocabulary.special_tokens
 
+    @property
+    def ends_of_texts(self) -> tuple[str | None, str | None]:
+        """The special tokens that begin and end a text in training; None where it has none.
+
+        They are `bos` and `eos`, or those next to the text in the template.
+        """
+        parts, special = self.template.parts(1), self.special_tokens
+        names = [what for what, _ in parts]
+        text = names.index(0)
+        before = names[text - 1] if text else None
+        after = names[text + 1] if text + 1 < len(names) else None
+        return special.bos or before, special.eos or after
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 

@@ -298,13 +298,17 @@ class WordPieceVocabulary(Vocabulary):
     def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
         """From the text of a `vocab.txt`: one token per line, the line number (from 0) is the id.
 
-        `source` names the text in errors.
+        White space around a token is dropped, as in google-research/bert, unless the token would be
+        empty or that of another line. `source` names the text in errors.
         """
         lines = text.removesuffix("\n").split("\n")
         if "" in lines:
             raise InputError(
                 f"{source}, line {lines.index('') + 1} is empty. Every line is one token."
             )
+        as_they_are = set(lines)
+        stripped = ((line, line.strip()) for line in lines)
+        lines = [line if token in as_they_are else token or line for line, token in stripped]
         # So that errors name source and line.
         _index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
         return cls(lines, special_tokens=special_tokens)

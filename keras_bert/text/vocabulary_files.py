@@ -24,6 +24,7 @@ from keras_bert.base.files import parse_json, read_json
 from keras_bert.text import hugging_face
 from keras_bert.text.gpt_vocabularies import class_of_bpe
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
+from keras_bert.text.tokenizer_json import tokenizer_config, tokenizer_json
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONFIG_FILE,
@@ -73,21 +74,21 @@ def read_counts(path, vocabulary):
         token, _, count = line.rpartition("\t")
         expected = vocabulary.tokens[number] if number < len(vocabulary) else "no more tokens"
         if token != expected or not count.isascii() or not count.isdecimal():
-            found = f"is {line!r} where its vocabulary has {expected!r}"
-            raise _counts_error(file, number + 1, found)
+            problem = f"is {line!r} where its vocabulary has {expected!r}"
+            raise _counts_error(file, number + 1, problem)
         counts.append(int(count))
     if len(counts) != len(vocabulary):
-        found = f"is the last, and its vocabulary has {len(vocabulary)} tokens"
-        raise _counts_error(file, len(counts), found)
+        problem = f"is the last, and its vocabulary has {len(vocabulary)} tokens"
+        raise _counts_error(file, len(counts), problem)
     counts = np.array(counts, np.int64)
     if not np.delete(counts, vocabulary.special_ids).any():
         raise _counts_error(file, 1, "begins a file that counts no ordinary token")
     return counts
 
 
-def _counts_error(file, number, found):
+def _counts_error(file, number, problem):
     return InputError(
-        f"{file}, line {number} {found}: these are not the counts of that vocabulary. Delete the "
+        f"{file}, line {number} {problem}: these are not the counts of that vocabulary. Delete the "
         "file, or learn the vocabulary again."
     )
 
@@ -194,7 +195,7 @@ def write_vocabulary(path, vocabulary, *, lowercase):
     Raises `InputError` where it cannot be written.
     """
     texts = output_texts(path, vocabulary, lowercase=lowercase)
-    texts = {os.path.basename(each): text for each, text in texts.items()}
+    texts = {os.path.basename(path_of_file): text for path_of_file, text in texts.items()}
     if vocabulary.algorithm == "wordpiece":
         files.write_texts(Path(path).parent, texts)
     else:
@@ -216,8 +217,8 @@ def output_texts(path, vocabulary, *, lowercase):
     if vocabulary.counts is not None:
         texts[counts_path(path, is_folder=is_folder)] = counts_text(vocabulary)
     if is_folder:
-        own = folder_texts(vocabulary, lowercase=lowercase)
-        return texts | {f"{path}/{name}": text for name, text in own.items()}
+        inside = folder_texts(vocabulary, lowercase=lowercase)
+        return texts | {f"{path}/{name}": text for name, text in inside.items()}
     return texts | {path: vocabulary.files()[VOCAB_TXT]}
 
 
@@ -239,11 +240,8 @@ def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
         BERT_TEMPLATE,
     )
     if not is_bert:  # which needs no tokenizer.json with its vocab.txt
-        tokenizer = hugging_face.tokenizer(vocabulary, lowercase=lowercase, template=template)
-        texts[TOKENIZER_FILE] = json.dumps(tokenizer, ensure_ascii=False, indent=1)
-    config = hugging_face.tokenizer_config(
-        vocabulary, lowercase=lowercase, template=template, is_bert=is_bert
-    )
+        texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
+    config = tokenizer_config(vocabulary, lowercase=lowercase, template=template, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 

@@ -219,8 +219,8 @@ def _check(file, variables, expected, path):
 class BestModel(keras.callbacks.Callback):
     """Writes the task's weights whenever an evaluation is better than all before it.
 
-    The first of equal ones is kept. A resumed run makes the same choice: repeated steps get the
-    same metrics.
+    Of equal metrics the one with the lower loss is better (see `quality`). A resumed run makes the
+    same choice: repeated steps get the same metrics.
 
     Args:
         task: the task that is trained, or whose head is.
@@ -249,22 +249,45 @@ def _by_path(task):
 
 
 def best_record(records, metric):
-    """The first of a run's records with the highest held-out `metric`, or None.
+    """The first of a run's records with the highest `quality`, or None.
 
-    One where it was NaN is best only where it was NaN in all.
+    One where the metric was NaN is best only where it was NaN in all.
     """
-    return max(_evaluated(records), key=lambda record: rank(value_of(record, metric)), default=None)
+    evaluated = _evaluated(records)
+    return max(evaluated, key=lambda record: quality(record["eval"], metric), default=None)
+
+
+def quality(metrics, metric):
+    """The sort key of the held-out metrics of an epoch: higher is better.
+
+    It is the `metric`, and of equal ones the loss, of which lower is better.
+    """
+    loss = _number(metrics, "loss")
+    return rank(_number(metrics, metric)), rank(None if loss is None else -loss)
 
 
 def best_metric_value(metrics):
     """The `best_metric` on the dev data of the model that a run kept; None where it was NaN."""
+    return value_of(_kept_record(metrics), metrics["best_metric"])
+
+
+def quality_of_run(metrics):
+    """The `quality` of the model that a run kept, from its metrics.json."""
+    return quality(_kept_record(metrics)["eval"], metrics["best_metric"])
+
+
+def _kept_record(metrics):
     (record,) = (e for e in metrics["history"] if e["step"] == metrics["kept"]["step"])
-    return value_of(record, metrics["best_metric"])
+    return record
 
 
 def value_of(record, metric):
     """The held-out `metric` of a record; None where it was NaN."""
-    value = record["eval"].get(metric)  # metrics.json has None
+    return _number(record["eval"], metric)
+
+
+def _number(metrics, name):
+    value = metrics.get(name)  # metrics.json has None in place of NaN
     return None if value is None or math.isnan(value) else value
 
 
@@ -274,9 +297,9 @@ def rank(value):
 
 
 def evaluations_since_best(records, metric):
-    """The number of evaluations after that of `best_record`; 0 before the first one."""
-    evaluated = _evaluated(records)
-    return len(evaluated) - 1 - evaluated.index(best_record(records, metric)) if evaluated else 0
+    """The number of evaluations after the first one with the highest metric; 0 before any."""
+    ranks = [rank(value_of(record, metric)) for record in _evaluated(records)]
+    return len(ranks) - 1 - ranks.index(max(ranks)) if ranks else 0
 
 
 def _evaluated(records):

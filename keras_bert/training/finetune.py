@@ -13,12 +13,11 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
-from keras_bert.base.settings import takes, together
+from keras_bert.base.settings import merged, takes
 from keras_bert.readers.sources import not_reported
 from keras_bert.tasks import settings_class
-from keras_bert.training.checkpoint import best_metric_value, rank
+from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning
-from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.settings import (
     BASELINE,
@@ -27,11 +26,11 @@ from keras_bert.training.settings import (
     finetune_settings,
     sweep_settings,
 )
-from keras_bert.training.strategies import scope_of
 from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.scope import scope_of
 
 
-@takes(together(settings_class("classifier"), FinetuneSettings))
+@takes(merged(settings_class("classifier"), FinetuneSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
@@ -84,7 +83,7 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
                 runs,
                 varied=("seed",),
                 summary=_over_seeds,
-                together=finetuning.ensemble if settings.ensemble else None,
+                ensemble=finetuning.ensemble if settings.ensemble else None,
                 **series,
             )
         others = {}
@@ -103,7 +102,7 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         )
 
 
-@takes(together(settings_class("classifier"), SweepSettings))
+@takes(merged(settings_class("classifier"), SweepSettings))
 @tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
 def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
     """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
@@ -148,9 +147,6 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
             summary=lambda finished: (
                 {"by_layers": _over_layers(finished, runs)} if "layers" in settings.varied else {}
             ),
-            on_run=lambda logs, finished: write_hparams(
-                logs, finished, runs, names=settings.varied
-            ),
         )
 
 
@@ -172,15 +168,14 @@ def run_series(
     command,
     report,
     summary=None,
-    on_run=None,
     others=None,
-    together=None,
+    ensemble=None,
 ):
     """Makes the runs that are not finished yet, and keeps the model of the best run.
 
     Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
-    only the best model is kept, in OUTPUT/model: the first one with the highest `best_metric` on
-    the dev data.
+    only the best model is kept, in OUTPUT/model: the one with the highest `best_metric` on the dev
+    data, of equal ones with the lowest loss there.
 
     Args:
         finetuning: the `Finetuning`.
@@ -191,11 +186,9 @@ def run_series(
         report: called with each line about the runs.
         summary: a function from the metrics of all runs, by name, to a dictionary that is added to
             OUTPUT/metrics.json.
-        on_run: a function that is called after each run with OUTPUT/logs and the metrics of the
-            finished runs by name.
         others: of runs that start from a baseline, the `Finetuning` by name. They are not the best
             run.
-        together: a function that is called at the end with the settings and the folders of all
+        ensemble: a function that is called at the end with the settings and the folders of all
             models, which are then kept, and returns more that is added to OUTPUT/metrics.json.
 
     Returns:
@@ -225,14 +218,12 @@ def run_series(
             of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
             start = others.get(name, finetuning)
             finished[name] = _finished(of_run.output) or start.run(of_run, report)
-            own = [name for name in finished if name not in others] or [name]
-            best = max(own, key=lambda name: rank(best_metric_value(finished[name])))
+            candidates = [name for name in finished if name not in others] or [name]
+            best = max(candidates, key=lambda name: quality_of_run(finished[name]))
             for other in finished:
                 delete(folder.runs / other / "checkpoints")
-                if other != best and together is None:
+                if other != best and ensemble is None:
                     delete(folder.runs / other / "model")
-            if on_run is not None:
-                on_run(folder.logs, finished)
             gc.collect()  # a model contains reference cycles, and the next one needs the memory
         model = folder.runs / best / "model"
         with system_errors(folder.model):
@@ -247,12 +238,14 @@ def run_series(
             }
             for name, metrics in finished.items()
         }
-        kept = {**finished[best]["kept"], "run": best}
+        kept_model = {**finished[best]["kept"], "run": best}
         added = {} if summary is None else summary(finished)
-        if together is not None:
-            own = {n: folder.model if n == best else folder.runs / n / "model" for n in runs}
-            added |= together(settings, list(own.values()), report)
-        return folder.finish({**finished[best], "kept": kept, "runs": of_runs, **added})
+        if ensemble is not None:
+            models = [
+                folder.model if name == best else folder.runs / name / "model" for name in runs
+            ]
+            added |= ensemble(settings, models, report)
+        return folder.finish({**finished[best], "kept": kept_model, "runs": of_runs, **added})
 
 
 def _finished(output):
@@ -297,8 +290,8 @@ def _over_layers(finished, runs):
     best = {}
     for layers, tried in combinations.items():
         scores = [
-            {**dict(zip(names, values, strict=True)), **_scores(of_seeds)}
-            for values, of_seeds in tried.items()
+            {**dict(zip(names, combination, strict=True)), **_scores(of_seeds)}
+            for combination, of_seeds in tried.items()
         ]
         best[layers] = max(scores, key=lambda score: rank(score["mean"]))
     return best
@@ -306,23 +299,23 @@ def _over_layers(finished, runs):
 
 def _scores(of_seeds):
     """The metrics that select a model of runs that differ in the seed, their mean and deviation."""
-    values = [best_metric_value(metrics) for metrics in of_seeds]
-    if None in values:  # a NaN
-        return {"metrics": values, "mean": None, "std": None}
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {"metrics": values, "mean": float(np.mean(values)), "std": std}
+    scores = [best_metric_value(metrics) for metrics in of_seeds]
+    if None in scores:  # a NaN
+        return {"metrics": scores, "mean": None, "std": None}
+    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+    return {"metrics": scores, "mean": float(np.mean(scores)), "std": std}
 
 
 def mean_and_std(dictionaries):
     """The means and the sample standard deviations (n - 1) of the floats in nested dictionaries."""
     means, stds = {}, {}
     for name, value in dictionaries[0].items():
-        values = [dictionary.get(name) for dictionary in dictionaries]
-        if all(isinstance(value, float) for value in values):
-            means[name] = float(np.mean(values))
-            stds[name] = float(np.std(values, ddof=1))
-        elif all(isinstance(value, dict) for value in values):
-            inner = mean_and_std(values)
+        of_all = [dictionary.get(name) for dictionary in dictionaries]
+        if all(isinstance(value, float) for value in of_all):
+            means[name] = float(np.mean(of_all))
+            stds[name] = float(np.std(of_all, ddof=1))
+        elif all(isinstance(value, dict) for value in of_all):
+            inner = mean_and_std(of_all)
             if inner[0]:
                 means[name], stds[name] = inner
     return means, stds

@@ -11,14 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted
 from keras_bert.base.progress import ProgressBar
-from keras_bert.heads.pooling import POOLINGS
-from keras_bert.inference.embed import IN_WINDOWS, weights_fingerprint
 from keras_bert.inference.predict import empty_outputs, store_batch
 from keras_bert.inputs.batches import SequenceBatches, planned_batches, sorted_batches
 from keras_bert.tasks.global_mean import means_over, replica_count
-from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.training.checkpoint import quality
 from keras_bert.training.loop import BatchSource
 from keras_bert.training.strategies.devices import Devices
 
@@ -44,7 +41,7 @@ class LabelledExamples(BatchSource):
         self.plan = plan
         self.settings = settings
         self.computed = computed
-        self._kept = -math.inf, None, None  # metric, step, outputs
+        self._kept = None, None, None  # quality, step, outputs
         if computed is None:  # a head alone reads no tokens
             self.tokens_per_step = float(train_examples.lengths.sum() / plan.evaluate_every)
 
@@ -68,9 +65,9 @@ class LabelledExamples(BatchSource):
             predictions = self.task.decode(outputs, self.dev_examples)
             official = self.task.official_metrics(predictions, self.dev_examples.examples)
             metrics |= {name: v for name, v in official.items() if isinstance(v, float)}
-        metric = metrics[self.task.METRIC]
-        if self.settings.keep == "last" or metric > self._kept[0]:
-            self._kept = metric, step, outputs
+        of_step, (of_kept, *_) = quality(metrics, self.task.METRIC), self._kept
+        if self.settings.keep == "last" or of_kept is None or of_step > of_kept:
+            self._kept = of_step, step, outputs
         return metrics
 
     def outputs_at(self, step):
@@ -218,24 +215,6 @@ class FrozenExamples(SequenceBatches):
     """
 
     def __init__(self, examples, features, head, *, batch_size, folder=None, on_batch=None):
-        self._reserve(examples, features, head, folder)
-        read = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in features.input.items()}
-        # Not `predict`, in which each replica of a strategy would compute the same.
-        compute = tf.function(
-            lambda inputs: features(inputs, training=False), [read], autograph=False
-        )
-        for numbers in sorted_batches(self.lengths, batch_size=batch_size):
-            inputs = examples.inputs(*examples.take(tf.constant(numbers, tf.int32)))
-            states = compute({name: inputs[name] for name in read})
-            for name, store in self._stores.items():
-                for number, state in zip(numbers, states[name].numpy(), strict=True):
-                    vectors = state[self._inside(number)].reshape(-1, store.shape[-1])
-                    store[self._starts[number] :][: len(vectors)] = vectors
-            if on_batch is not None:
-                on_batch(len(numbers))
-
-    def _reserve(self, examples, features, head, folder, *, vectors=None):
-        """Makes room for the features: `vectors` for each sequence; None is one for each token."""
         super().__init__(examples.lengths)
         self._examples = examples
         self._others = [name for name in head.input if name not in features.output]
@@ -243,12 +222,8 @@ class FrozenExamples(SequenceBatches):
         # example of several sequences has an axis for them.
         shape = next(iter(features.output.values())).shape  # (B, S, D) or (B, n, S, D)
         self._of_tokens = shape[-2] is None
-        if vectors is None and self._of_tokens:
-            vectors = examples.lengths
-        axes = [
-            examples.encoder_sequences,
-            np.broadcast_to(1 if vectors is None else vectors, examples.lengths.shape),
-        ]
+        vectors = examples.lengths if self._of_tokens else np.ones_like(examples.lengths)
+        axes = [examples.encoder_sequences, vectors]
         self._shapes = np.stack(axes[4 - len(shape) :], axis=1)  # (N, 1 or 2)
         self._sizes = self._shapes.prod(axis=1)
         self._starts = np.cumsum(self._sizes) - self._sizes
@@ -256,6 +231,24 @@ class FrozenExamples(SequenceBatches):
             name: _mapped_array((int(self._sizes.sum()), state.shape[-1]), folder)
             for name, state in features.output.items()
         }
+        self._compute(features, batch_size, on_batch)
+
+    def _compute(self, features, batch_size, on_batch):
+        """Fills the stores."""
+        read = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in features.input.items()}
+        # Not `predict`, in which each replica of a strategy would compute the same.
+        compute = tf.function(
+            lambda inputs: features(inputs, training=False), [read], autograph=False
+        )
+        for numbers in sorted_batches(self.lengths, batch_size=batch_size):
+            inputs = self._examples.inputs(*self._examples.take(tf.constant(numbers, tf.int32)))
+            states = compute({name: inputs[name] for name in read})
+            for name, store in self._stores.items():
+                for number, state in zip(numbers, states[name].numpy(), strict=True):
+                    vectors = state[self._inside(number)].reshape(-1, store.shape[-1])
+                    store[self._starts[number] :][: len(vectors)] = vectors
+            if on_batch is not None:
+                on_batch(len(numbers))
 
     @property
     def weight_totals(self):
@@ -295,141 +288,6 @@ class FrozenExamples(SequenceBatches):
     def _inside(self, number):
         """The slices of an example's padded array that are not padding."""
         return tuple(map(slice, self._shapes[number]))
-
-
-class StoredExamples(FrozenExamples):
-    """`FrozenExamples` whose features were computed before, by `embed_to_file`.
-
-    Args:
-        examples: `TokenizedExamples` of one sequence each.
-        features, head: the models that `freeze` gives.
-        task: the task, checked by `check_features`.
-        file: the `FeaturesFile`, checked by `check_features`.
-        whole: the `TokenizedExamples` of all texts of the file.
-        numbers: the numbers of the examples among these, rising.
-        folder: as for `FrozenExamples`.
-    """
-
-    def __init__(self, examples, features, head, *, task, file, whole, numbers, folder=None):
-        columns = _columns_of(task)
-        # A mean is read as the only token beside [CLS] that is not padding.
-        self._has_mean = "mean" in columns
-        self._reserve(examples, features, head, folder, vectors=2 if self._has_mean else None)
-        (store,) = self._stores.values()
-        if store.shape[-1] != file.width:
-            raise file.damaged()
-        template = task.tokenizer.template
-        special, before = template.num_special(1), template.before(0, texts=1)
-        for column in columns:
-            is_token = column == "vectors"
-            sizes = whole.lengths - special if is_token else np.ones_like(whole.lengths)
-            first = np.full(len(sizes), -1)  # of each text, in the store; -1: of no example
-            first[numbers] = self._starts + (before if is_token else int(column == "mean"))
-            first = np.repeat(first, sizes)
-            inside = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            places = np.where(first < 0, -1, first + inside)
-            done = 0
-            for vectors in file.vectors(column):
-                to = places[done : done + len(vectors)]
-                if len(to) < len(vectors):
-                    raise file.damaged()
-                store[to[to >= 0]] = vectors[to >= 0]
-                done += len(vectors)
-            if done < len(places):
-                raise file.damaged()
-
-    def batch(self, numbers):
-        if not self._has_mean:
-            return super().batch(numbers)
-        states = self._states(numbers, tf.constant([2]))
-        mask = tf.tile([[0, 1]], [tf.size(numbers), 1])
-        return {**states, "input_mask": mask}, *self._examples.targets(numbers)
-
-
-def _columns_of(task):
-    """The columns of a features file that a task's head reads.
-
-    Raises InputError: the head reads more than a file has.
-    """
-    advice = "Use `freeze_encoder` instead of `features`."
-    for name, is_on in (
-        ("bilstm", task.bilstm_layer is not None),
-        ("static_vectors", task.static_vectors_layer is not None),
-        ("both_orders", getattr(task, "both_orders", False)),
-        ("document_context", getattr(task, "document_context", False)),
-    ):
-        if is_on:
-            raise InputError(f"`{name}` reads more than the vectors of `features`. {advice}")
-    if isinstance(task, Tagger):
-        return ("vectors",)
-    parts = POOLINGS[task.pooling]
-    if not {"cls", "mean"}.issuperset(parts):
-        raise InputError(
-            "`features` have the vector of [CLS] and the mean of each text, which `pooling` cls, "
-            f"mean and both read. Received: {task.pooling}. {advice}"
-        )
-    return ("cls", "mean") if "mean" in parts else ("cls",)
-
-
-def check_features(file, task, examples, *, model):
-    """Raises InputError unless a `FeaturesFile` is of a task's encoder, settings and examples.
-
-    Args:
-        file: the file.
-        task: the task, whose head is to be trained.
-        examples: the `TokenizedExamples` of all training examples.
-        model: the name of the model, for messages.
-    """
-    columns, path = _columns_of(task), file.path
-    if file.layers != task.layer_choice:
-        raise InputError(
-            f"{path} has the features of `layers` {file.layers}, and this run reads "
-            f"{task.layer_choice}. Use the same `layers`, or write the file again."
-        )
-    if file.weights != weights_fingerprint(task.encoder):
-        raise InputError(
-            f"{path} has the features of another model than {model}. Use the model that it was "
-            "written with, or write it again."
-        )
-    if "vectors" in columns and file.tokens != "subwords":
-        raise InputError(
-            f"{path} has the vectors of `tokens` {file.tokens}, and a tagger reads those of "
-            "subwords. Write it again with `embed` and `task` tagger."
-        )
-    labelled = examples.examples
-    name = labelled[0].source.name
-    if len(file.lines) != len(labelled):
-        raise InputError(
-            f"{path} has the features of {counted(len(file.lines), 'text')}, and {name} has "
-            f"{counted(len(labelled), 'example')}. Write it again from this file."
-        )
-    again = f"Write {path} again with `task` {task.KIND} and `max_length`"
-    if len(examples) > len(labelled):
-        first = int(np.flatnonzero(np.bincount(examples.example_of_sequence) > 1)[0])
-        raise labelled[first].error(
-            f"the sentence has more tokens than `max_length`, {task.max_length}, so that it is "
-            f"split, and `features` are of whole sentences. {again} of more, and train with it."
-        )
-    expected = examples.sequence_fingerprints
-    wrong = np.flatnonzero(expected != file.fingerprints)
-    if not len(wrong):
-        return
-    first = int(wrong[0])
-    if sorted(expected) == sorted(file.fingerprints):
-        raise InputError(
-            f"{path} has the texts of {name} in another order, first in line "
-            f"{labelled[first].line}. Write it again from this file."
-        )
-    is_split = file.fingerprints[first] == IN_WINDOWS
-    if is_split or examples.lengths[first] >= min(file.max_length, task.max_length):
-        raise labelled[first].error(
-            f"the text was embedded with `max_length` {file.max_length}"
-            f"{' in several windows' if is_split else ''}, and this run reads its first "
-            f"{task.max_length} tokens. {again} {task.max_length}."
-        )
-    raise labelled[first].error(
-        f"{path} has the features of another text. Write it again from this file."
-    )
 
 
 def compute_once(splits, features, head, *, batch_size, folder):

@@ -16,7 +16,6 @@ from keras_bert.checkpoints import find_model_folder, load, load_task, save_fold
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
-from keras_bert.inference.embed_to_file import FeaturesFile
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.readers.labels import unknown_labels_note
@@ -28,24 +27,17 @@ from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
-    StoredExamples,
-    check_features,
     compute_once,
     freeze,
 )
 from keras_bert.training.loop import train
-from keras_bert.training.monitoring.tensorboard import WeightHistograms
-from keras_bert.training.optimizers import (
-    depths,
-    layers_to_train,
-    make_optimizer,
-    train_last_layers,
-)
+from keras_bert.training.optimizers.layer_depths import depths, layers_to_train, train_last_layers
+from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.plan import Stopwatch, plan_epochs
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, RANDOM
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategies import run_of
 from keras_bert.training.strategies.devices import Devices, out_of_scope
+from keras_bert.training.strategies.shared_run import run_of
 
 _EPOCHS_TO_MEASURE = 20  # at most; of the few examples that a step is measured on
 
@@ -83,9 +75,9 @@ class Finetuning:
             is_random=is_random,
         )
         earlier, why_new = self._start.earlier_task(self.kind)
-        kept = {} if earlier is None else _not_given(earlier.options, settings, given)
+        options = {} if earlier is None else _not_given(earlier.options, settings, given)
         # How files are read depends on the kind alone: their labels are not known yet.
-        self._kept_options = {name: v for name, v in kept.items() if name in settings.columns}
+        self._kept_options = {name: v for name, v in options.items() if name in settings.columns}
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
         longest = settings.max_length or encoder.default_max_length(usual)
@@ -96,15 +88,17 @@ class Finetuning:
             examples = _read(self.kind, self.resolved(settings), report, remembered)
         *splits, self._inferred_arguments = examples
         self._columns = splits[0][0].source.schema
-        for fraction in settings.fractions:
-            _sample_size(fraction, splits[0])  # checks it
+        _check_fractions(settings.fractions, splits[0])
         report(self._start.description)
         if self._start.appended:
             report(f"Appended special tokens that the model lacks: {listed(self._start.appended)}.")
-        if earlier is not None and not self._continues(earlier, {**settings.arguments, **kept}):
-            why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
+        if earlier is not None:
+            self._inferred_arguments = _in_order_of(earlier, self._inferred_arguments)
+            arguments = {**settings.arguments, **options}
+            if not earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments)):
+                why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
         if why_new is None:
-            self._earlier, self._kept_options = earlier, kept
+            self._earlier, self._kept_options = earlier, options
         else:
             report(f"The head is new: {why_new} {_dropped(earlier, self._kept_options)}")
         settings = self.resolved(settings)
@@ -112,6 +106,7 @@ class Finetuning:
         task = self._task(encoder, tokenizer, settings, report)
         if settings.ensemble:
             check_can_average(task.default_losses())
+            task.check_export()
         self._first = (settings.seed, settings.layers), task
         self.train_examples, self.dev_examples = (
             task.features(split, labelled=True) for split in splits
@@ -134,26 +129,9 @@ class Finetuning:
             "dev": self.dev_examples.fingerprint,
             "inferred_arguments": self._inferred_arguments,
         }
-        self._features = None
-        if settings.features is not None:
-            if self._start.appended:
-                raise InputError(
-                    f"{settings.model} lacks special tokens, whose vectors are random in each run, "
-                    "and `features` do not have them. Use `freeze_encoder` instead."
-                )
-            self._features = FeaturesFile(settings.features)
-            check_features(self._features, task, self.train_examples, model=settings.model)
-            self.inputs["features"] = self._features.fingerprint
         if settings.static_vectors is not None:
             folder = find_model_folder(settings.static_vectors)
             self.inputs["static_vectors"] = fingerprint_of_folder(folder)
-
-    def _continues(self, earlier, arguments):
-        """Whether the examples have the labels of an earlier task, whose order is kept then."""
-        labels = self._inferred_arguments.get("labels", ())
-        if earlier.labels and earlier.has_labels(labels):
-            self._inferred_arguments = {**self._inferred_arguments, "labels": list(earlier.labels)}
-        return earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments))
 
     def baseline(self, settings, report):
         """The `Finetuning` from the start that the setting `baseline` names, on these examples."""
@@ -181,14 +159,17 @@ class Finetuning:
                 return run.read_metrics()
             task = self._new_task(settings, report)
             examples = self._sampled(task, settings)
+            if examples is not self.train_examples:
+                report(
+                    f"Training on {len(examples.examples):,} of the "
+                    f"{counted(len(self.train_examples.examples), 'training example')}."
+                )
             plan = self._plan(settings, examples)
             model, computed = task, None
             if settings.freeze_encoder:
                 features, model = freeze(task)
                 folder = run.checkpoints if Devices().is_chief else None
-                computed = partial(
-                    self._computed, task, examples, features, model, settings, folder
-                )
+                computed = partial(self._computed, examples, features, model, settings, folder)
             examples_per_batch = len(examples) // plan.evaluate_every
             Devices().check_batch_size(min(examples_per_batch, len(self.dev_examples)))
             _compile(model, task, settings, plan)
@@ -213,15 +194,10 @@ class Finetuning:
         if count == len(all_of_them):
             return self.train_examples
         if self._sample[0] != (count, settings.seed):
-            drawn = [all_of_them[number] for number in self._drawn(settings)]
+            order = np.random.default_rng(settings.seed).permutation(len(all_of_them))
+            drawn = [all_of_them[number] for number in np.sort(order[:count])]
             self._sample = (count, settings.seed), task.features(drawn, labelled=True)
         return self._sample[1]
-
-    def _drawn(self, settings):
-        """The numbers of the training examples of a run, rising."""
-        all_of_them = self.train_examples.examples
-        order = np.random.default_rng(settings.seed).permutation(len(all_of_them))
-        return np.sort(order[: _sample_size(settings.train_fraction, all_of_them)])
 
     def measure(self, settings, *, seconds):
         """-> (seconds to the end of the first step, seconds of a step after it).
@@ -291,35 +267,26 @@ class Finetuning:
             return task
         return self._task(*self._draw(settings), settings, report)
 
-    def _computed(self, task, examples, features, head, settings, folder):
+    def _computed(self, examples, features, head, settings, folder):
         """The `FrozenExamples` of both files, computed once for all runs with the same encoder.
 
         Per batch size: sums over other batches differ by rounding. Those of other layers or of
         another sample are dropped, since each takes the disk space of its features.
         """
-        of = settings.layers, None if examples is self.train_examples else self._sample[0]
-        key = of, settings.seed if self._start.is_random else None, settings.batch_size
-        kept = {key: value for key, value in self._frozen_examples.items() if key[0] == of}
-        self._frozen_examples = kept
+        chosen = settings.layers, None if examples is self.train_examples else self._sample[0]
+        key = chosen, settings.seed if self._start.is_random else None, settings.batch_size
+        self._frozen_examples = {
+            key: value for key, value in self._frozen_examples.items() if key[0] == chosen
+        }
         if key not in self._frozen_examples:
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-            stored, computed = [], [examples, self.dev_examples]
-            if self._features is not None:
-                stored.append(
-                    StoredExamples(
-                        computed.pop(0),
-                        features,
-                        head,
-                        task=task,
-                        file=self._features,
-                        whole=self.train_examples,
-                        numbers=self._drawn(settings),
-                        folder=folder,
-                    )
-                )
-            self._frozen_examples[key] = stored + compute_once(
-                computed, features, head, batch_size=settings.batch_size, folder=folder
+            self._frozen_examples[key] = compute_once(
+                [examples, self.dev_examples],
+                features,
+                head,
+                batch_size=settings.batch_size,
+                folder=folder,
             )
         return self._frozen_examples[key]
 
@@ -355,7 +322,8 @@ class Finetuning:
         task = self.kind(encoder, tokenizer, **arguments)
         task.columns = self._columns
         if self._earlier is not None:
-            report(_continued(settings, self._earlier.options, *self._earlier.continue_in(task)))
+            heads = self._earlier.continue_in(task)
+            report(_continued(settings, self._earlier.options, *heads))
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -371,13 +339,13 @@ class Finetuning:
 
         A model that the run continues with has its own.
         """
-        own = None if self._earlier is None else self._earlier.static_vectors
-        if settings.static_vectors is None or own is not None:
+        of_model = None if self._earlier is None else self._earlier.static_vectors
+        if settings.static_vectors is None or of_model is not None:
             if settings.static_vectors is not None:
                 raise InputError(
                     f"{settings.model} has static vectors already. Leave `static_vectors` out."
                 )
-            return own and new_encoder(own, dtype=settings.dtype)
+            return of_model and new_encoder(of_model, dtype=settings.dtype)
         vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
         if vectors.config.num_hidden_states != 1:
             raise InputError(
@@ -401,26 +369,49 @@ def _not_given(options, settings, given):
     return {name: value for name, value in options.items() if name not in names}
 
 
+def _in_order_of(earlier, inferred_arguments):
+    """The inferred arguments, with the labels in the order of an earlier task that has the same."""
+    labels = inferred_arguments.get("labels", ())
+    if earlier.labels and earlier.has_labels(labels):
+        return {**inferred_arguments, "labels": list(earlier.labels)}
+    return inferred_arguments
+
+
+def _check_fractions(fractions, examples):
+    """Raises `InputError` for a `train_fraction` of more examples than there are."""
+    for fraction in fractions:
+        if fraction > len(examples):
+            raise InputError(
+                f"`train_fraction` is {fraction:.0f} examples, but {examples[0].source.name} has "
+                f"{len(examples):,}."
+            )
+
+
 def _sample_size(fraction, examples):
     """How many of the examples a `train_fraction` is: a fraction up to 1, or a count above."""
-    if fraction > len(examples):
-        raise InputError(
-            f"`train_fraction` is {fraction:.0f} examples, but {examples[0].source.name} has "
-            f"{len(examples):,}."
-        )
     return max(1, round(fraction * len(examples))) if fraction <= 1 else int(fraction)
 
 
-def _continued(settings, options, new, lost):
-    """A line on what a run keeps of an earlier task, and what not."""
+def _continued(settings, options, same, new, lost):
+    """A line on what a run keeps of an earlier task.
+
+    The heads are those of it that are the `same`, that are `new`, and that are `lost`.
+    """
     now = {name: getattr(settings, name) for name in options}
-    parts = [f"Continuing with its head ({_described(now) or 'no options'})."]
+    is_lost = not set(new).isdisjoint(lost)  # what it read is not there any more
+    subject = "its options, without its head, which reads something else" if is_lost else "its head"
+    parts = [f"Continuing with {subject} ({_described(now) or 'no options'})."]
     changed = [
         f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
     ]
     if changed:
         parts.append(f"Changed: {'; '.join(changed)}.")
-    for text, heads in (("New, from random weights", new), ("Not kept", lost)):
+    texts = (
+        ("Kept", same if is_lost else ()),
+        ("New, from random weights", new),
+        ("Not kept", lost),
+    )
+    for text, heads in texts:
         if heads:
             parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
     return " ".join(parts)
@@ -478,8 +469,8 @@ def _report_unfit(examples, which, report):
     if count and which == "training" and count == len(examples.examples):
         raise InputError(f"No training example can be used: {reason}.")
     if count:
-        what = "left out" if which == "training" else "counted as wrong"
-        report(f"Note: {counted(count, f'{which} example')} {what}: {reason}.")
+        treatment = "left out" if which == "training" else "counted as wrong"
+        report(f"Note: {counted(count, f'{which} example')} {treatment}: {reason}.")
 
 
 def _compile(model, task, settings, plan):
@@ -513,7 +504,6 @@ def _train(run, source, report):
     task, settings, plan = source.task, source.settings, source.plan
     is_chief = Devices().is_chief
     best = run.best if is_chief and settings.keep == "best" else None
-    histograms = [WeightHistograms(run.logs, plan)] if is_chief and settings.histograms else []
     totals = source.train_examples.weight_totals
     with means_over(source.model, totals, steps=plan.evaluate_every):
         records = train(
@@ -525,14 +515,13 @@ def _train(run, source, report):
             best=best,
             patience=settings.patience,
             keep_checkpoints=settings.keep_checkpoints,
-            callbacks=histograms,
             report=report,
         )
     if records[-1]["step"] < plan.steps:
         epochs = counted(settings.patience, "epoch")
         report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
-    kept = _restore_kept(source, records, best, report)
-    outputs = source.outputs_at(kept["step"])
+    kept_model = _restore_kept(source, records, best, report)
+    outputs = source.outputs_at(kept_model["step"])
     if not is_chief:
         return run.finish()
     if settings.dtype != "float32":
@@ -541,7 +530,7 @@ def _train(run, source, report):
     save_folder(task, task.tokenizer, run.model, overwrite=True)
     predictions = task.decode(outputs, source.dev_examples)
     metrics = {
-        "kept": kept,
+        "kept": kept_model,
         "best_metric": task.METRIC,
         "dev": task.official_metrics(predictions, source.dev_examples.examples),
         **task.inferred_arguments,

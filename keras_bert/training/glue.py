@@ -31,7 +31,7 @@ from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.settings import GlueSettings, finetune_settings
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategies import scope_of
+from keras_bert.training.strategies.scope import scope_of
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.
 _SECONDS_MEASURED = 3.0
@@ -90,7 +90,7 @@ def glue(*, report: Callable[[str], None] | None = None, **settings) -> dict[str
         if expected is None:
             report(f"Measuring the time of a step for {counted(len(files), 'task')}.")
             examined = examined or _examine(files, settings)
-            expected = {each.name: _expected_seconds(settings, each) for each in examined}
+            expected = {task.name: _expected_seconds(settings, task) for task in examined}
             folder.resolve("expected_seconds", expected)
         _report_expected(settings, folder, expected, report)
         results = {}
@@ -130,7 +130,7 @@ class _Examined:
 def _files(name, settings):
     """{(name of a task, "train", "dev" or "test"): path} of the files of a task."""
     files = glue_files(name, with_tests=not settings.dev_only)
-    return {(each, which): GLUE[each].path(settings.data, which) for each, which in files}
+    return {(task, which): GLUE[task].path(settings.data, which) for task, which in files}
 
 
 def _hash_of(files):
@@ -150,12 +150,12 @@ def _examine(files, settings):
 def _examine_task(name, files, size):
     kind = task_class(GLUE[name].kind)
     counts, sample = {"train": 0, "dev": 0, "others": 0}, []
-    for (each, which), path in files.items():
-        source = kind.read(path, glue=each, labelled=which != "test")
+    for (task, which), path in files.items():
+        source = kind.read(path, glue=task, labelled=which != "test")
         examples = list(source)
         if not examples:
             raise InputError(f"{source.name} contains no examples.")
-        counts[which if each == name and which != "test" else "others"] += len(examples)
+        counts[which if task == name and which != "test" else "others"] += len(examples)
         if which == "train":
             sample = _sample(examples, size)
     return _Examined(name, **counts, sample=sample)
@@ -174,11 +174,11 @@ def _expected_seconds(settings, examined):
     sweep_settings = settings.of_task(examined.name)
     batch_size = max(settings.grid["batch_size"])
     sample = examined.sample
-    values = {
+    of_run = {
         **next(iter(sweep_settings.runs().values())),
         **{"train": sample, "dev": sample, "batch_size": batch_size, "steps_per_execution": 1},
     }
-    run = finetune_settings(sweep_settings.task).of(values)
+    run = finetune_settings(sweep_settings.task).of(of_run)
     with scope_of(settings.strategy, lambda line: None):
         finetuning = Finetuning(run, lambda line: None, given={})
         run = finetuning.resolved(run)
@@ -196,8 +196,8 @@ def _expected_seconds(settings, examined):
 
 def _report_expected(settings, folder, expected, report):
     """Reports the expected time of the tasks that are not finished."""
-    kept = {name: _model_of(name, settings, folder) for name in settings.tasks}
-    left = [name for name, path in kept.items() if not (path / "metrics.json").is_file()]
+    models = {name: _model_of(name, settings, folder) for name in settings.tasks}
+    left = [name for name, path in models.items() if not (path / "metrics.json").is_file()]
     total = sum(expected[name] for name in left)
     report(
         f"Expected time: about {duration(total)} for {counted(len(left), 'task')} with "
@@ -215,17 +215,17 @@ def _model_of(name, settings, folder):
 
 def _train(name, settings, given, folder, report):
     """Trains a task, or reads the results; returns (the folder of the model, its results)."""
-    own = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
-    own |= {**glue_settings(name, settings.data), "report": report}
-    chosen, seconds = {setting: values[0] for setting, values in settings.grid.items()}, 0.0
+    of_runs = {n: value for n, value in given.items() if n not in (*_OWN, *_GRID)}
+    of_runs |= {**glue_settings(name, settings.data), "report": report}
+    chosen, seconds = {setting: tried[0] for setting, tried in settings.grid.items()}, 0.0
     if settings.is_sweep:
-        metrics = _once(sweep, folder.runs / name, **own, **settings.grid)
+        metrics = _once(sweep, folder.runs / name, **of_runs, **settings.grid)
         best = metrics["runs"][metrics["kept"]["run"]]
         chosen = {setting: best[setting] for setting in _GRID}
         seconds += sum(run["seconds"] for run in metrics["runs"].values())
     model = _model_of(name, settings, folder)
     if settings.num_seeds > 1 or not settings.is_sweep:
-        metrics = _once(finetune, model, **own, **chosen, num_seeds=settings.num_seeds)
+        metrics = _once(finetune, model, **of_runs, **chosen, num_seeds=settings.num_seeds)
         seconds += metrics["seconds"]
     results = {**_of_glue(glue_metrics(name, _measures(metrics))), **chosen}
     results |= {"runs": settings.runs_per_task, "seconds": round(seconds, 3)}
@@ -256,11 +256,11 @@ def _of_glue(metrics):
 
 def _predict(name, model, settings, folder, report):
     """Writes the submission files of a task that are not there yet."""
-    for each, which in glue_files(name):
-        path = folder.path / "submission" / GLUE[each].submission_file
+    for task, which in glue_files(name):
+        path = folder.path / "submission" / GLUE[task].submission_file
         if which == "test" and not path.exists():
-            predictions = predict(model=model, glue=each, data=settings.data)
-            write_submission(each, predictions, path.parent)
+            predictions = predict(model=model, glue=task, data=settings.data)
+            write_submission(task, predictions, path.parent)
             report(f"Wrote {path}.")
 
 
@@ -272,9 +272,9 @@ def _summary(settings, folder, results):
             _averages({name: of["seeds"][k] for name, of in results.items() if "seeds" in of})
             for k in range(settings.num_seeds)
         ]
-        for what, combine in (("mean", fmean), ("std", stdev)):
-            summary[what] = {
-                which: None if value is None else combine([each[which] for each in seeds])
+        for statistic, combine in (("mean", fmean), ("std", stdev)):
+            summary[statistic] = {
+                which: None if value is None else combine([averages[which] for averages in seeds])
                 for which, value in seeds[0].items()
             }
     summary["missing"] = []

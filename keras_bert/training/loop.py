@@ -84,7 +84,7 @@ def train(
         evaluate_first: evaluate before the first step, too.
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
-        callbacks: further callbacks, of the chief alone, which write into the run's logs.
+        callbacks: further callbacks, of the chief alone, which write into the run's folder.
         report: called with a line where a checkpoint is damaged.
 
     Returns:
@@ -125,7 +125,6 @@ def train(
     devices.renew_steps(model)
     if evaluate_first and not records:
         _evaluate_first(model, source, history, devices)
-    evaluated = [n + 1 for n in range(plan.records) if plan.evaluates(plan.step_of(n))]
     saved = _batch_is_saved(run, source) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as stop_request, saved:
         checkpoints = _Checkpoints(checkpoint, history, plan, stop_request, devices)
@@ -145,7 +144,7 @@ def train(
                 epochs=plan.record_at(end),
                 validation_data=devices.distributed(evaluation),
                 validation_steps=devices.batches_in(evaluation),
-                validation_freq=evaluated,
+                validation_freq=_EvaluatedRecords(plan),
                 callbacks=steps,
                 shuffle=False,
                 verbose=0,
@@ -155,6 +154,17 @@ def train(
         steps.end()
     stop_request.raise_if_requested()
     return records
+
+
+class _EvaluatedRecords(list):
+    """The numbers, from 1, of the log steps that end with an evaluation: a list for Keras."""
+
+    def __init__(self, plan):
+        super().__init__()
+        self._plan = plan
+
+    def __contains__(self, number):
+        return self._plan.evaluates(self._plan.step_of(number - 1))
 
 
 def _evaluate_first(model, source, history, devices):

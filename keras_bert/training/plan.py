@@ -11,6 +11,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
+
 _LONGEST_RECORD = 50  # steps
 
 
@@ -37,14 +40,21 @@ class Plan:
     phase_ends: tuple = ()
 
     @cached_property
-    def _ends(self):
-        """The step at the end of each log step."""
-        fixed, begin = {0}, 0
-        for end in self.phase_ends or (self.steps,):
-            for every in (self.evaluate_every, self.checkpoint_every):
-                fixed.update(range(begin + every, end, every))
-            fixed.add(end)
-            begin = end
+    def _phases(self):
+        """The log steps of each phase, a list of `_PhaseRecords`."""
+        phases, first_record = [], 0
+        for begin, end in itertools.pairwise((0, *(self.phase_ends or (self.steps,)))):
+            ends = self._pattern(end - begin)
+            phases.append(_PhaseRecords(begin, end, first_record, ends))
+            first_record += phases[-1].count
+        return phases
+
+    def _pattern(self, steps):
+        """The ends of a phase's log steps up to where they begin to repeat, or to its end."""
+        period = min(math.lcm(self.evaluate_every, self.checkpoint_every), steps)
+        fixed = {0, period}
+        for every in (self.evaluate_every, self.checkpoint_every):
+            fixed.update(range(every, period, every))
         ends = []
         for begin, end in itertools.pairwise(sorted(fixed)):
             ends += [*range(begin + self.record, end, self.record), end]
@@ -53,19 +63,19 @@ class Plan:
     @property
     def records(self):
         """The number of log steps."""
-        return len(self._ends)
+        return self._phases[-1].first_record + self._phases[-1].count
 
     def step_of(self, record):
         """The step at the end of a log step, counted from 0."""
-        return self._ends[record]
-
-    def first_step_of(self, record):
-        """The step at the beginning of a log step."""
-        return self._ends[record - 1] if record else 0
+        phases = self._phases
+        number = bisect.bisect_right(phases, record, key=lambda phase: phase.first_record)
+        return phases[number - 1].step_of(record)
 
     def record_at(self, step):
         """The log step that begins at a step, which is the number of those before it."""
-        return bisect.bisect_right(self._ends, step)
+        phases = self._phases
+        number = bisect.bisect_right(phases, step, key=lambda phase: phase.begin)
+        return phases[number - 1].record_at(step)
 
     def phases_from(self, step):
         """(first step, last step) of what remains of each phase from a step on."""
@@ -89,6 +99,39 @@ class Plan:
         phase = bisect.bisect_left(ends, step)
         begin = ends[phase - 1] if phase else 0
         return step == ends[phase] or (step - begin) % every == 0
+
+
+class _PhaseRecords(NamedTuple):
+    """The log steps of a phase, computed when asked for: a run may have millions of epochs.
+
+    `begin` and `end` are steps of the run, `first_record` is the number of log steps before, and
+    `pattern` has the ends of the first log steps, after which they repeat, as steps of the phase.
+    """
+
+    begin: int
+    end: int
+    first_record: int
+    pattern: list
+
+    @property
+    def count(self):
+        """The number of log steps; the last one may be cut short."""
+        repeated, rest = divmod(self.end - self.begin - 1, self.pattern[-1])
+        return repeated * len(self.pattern) + bisect.bisect_right(self.pattern, rest) + 1
+
+    def step_of(self, record):
+        """As `Plan.step_of`, for a log step of the phase."""
+        repeated, number = divmod(record - self.first_record, len(self.pattern))
+        step = self.begin + repeated * self.pattern[-1] + self.pattern[number]
+        return min(step, self.end)
+
+    def record_at(self, step):
+        """As `Plan.record_at`, for a step of the phase or its end."""
+        if step >= self.end:
+            return self.first_record + self.count
+        repeated, rest = divmod(step - self.begin, self.pattern[-1])
+        number = bisect.bisect_right(self.pattern, rest)
+        return self.first_record + repeated * len(self.pattern) + number
 
 
 def plan_steps(steps, *, evaluate_every, checkpoint_every, steps_per_execution=1):
@@ -149,6 +192,7 @@ def _longest(wanted, multiple_of):
 # The time for measuring: a fraction of the time of the run, within bounds in seconds.
 _FRACTION_MEASURED = 0.02
 _MEASURED = (2.0, 20.0)
+_FEWEST_STEPS = 50
 _RESERVE = 0.03  # the fraction of the time for checkpoints, and for what varies on a quiet machine
 
 
@@ -158,6 +202,8 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
     The model is trained and evaluated on the first batches of each phase for a short time, and
     then restored to the last bit. The plan has room for tracing the step once more, for all
     evaluations with one before the first step, and for a reserve.
+
+    Raises InputError where a phase has time for fewer than 50 steps, which train nothing.
 
     Args:
         minutes: of each phase; the time so far counts toward the first one.
@@ -178,10 +224,22 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
         variable.assign(value)
     plan, so_far = [], spent()
     for of_phase, cost in zip(minutes, costs, strict=True):
-        left = (1 - _RESERVE) * 60 * of_phase - so_far - cost.start
-        left -= cost.evaluation * (1 if plan else 2)  # at the end, and at the start of the run
-        steps = left / (cost.step + cost.evaluation / evaluate_every)
-        plan.append(max(1, math.floor(steps / multiple_of)) * multiple_of)
+        evaluations = cost.evaluation * (
+            1 if plan else 2
+        )  # at the end, and at the start of the run
+        overhead = so_far + cost.start + evaluations
+        seconds_per_step = cost.step + cost.evaluation / evaluate_every
+        steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step
+        if steps < _FEWEST_STEPS:
+            needed = (overhead + _FEWEST_STEPS * seconds_per_step) / (1 - _RESERVE)
+            raise InputError(
+                f"`minutes` is {of_phase:g}, and a step takes {cost.step:.3g} seconds on this "
+                f"machine, after {overhead:.0f} seconds for the start and evaluations: there is "
+                f"time for {counted(max(0, int(steps)), 'step')}. Expected at least "
+                f"{_FEWEST_STEPS}, which take about {counted(math.ceil(needed / 60), 'minute')}. "
+                "Use more minutes, a smaller model or a smaller batch."
+            )
+        plan.append(math.floor(steps / multiple_of) * multiple_of)
         so_far = 0.0
     return plan
 

@@ -14,13 +14,13 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.records import DataFolder
-from keras_bert.records.examples import damage_is_named, readable_examples, reject_lost_records
+from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.loop import train
 from keras_bert.training.monitoring.health import health
-from keras_bert.training.monitoring.tensorboard import EmbeddingProjector, WeightHistograms
-from keras_bert.training.optimizers import depths, make_optimizer
+from keras_bert.training.optimizers.layer_depths import depths
+from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
@@ -34,8 +34,9 @@ from keras_bert.training.starting_point import (
     new_pretraining_task,
     pretraining_task_class,
 )
-from keras_bert.training.strategies import run_of, scope_of
 from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.scope import scope_of
+from keras_bert.training.strategies.shared_run import run_of
 
 
 @contextlib.contextmanager
@@ -114,8 +115,7 @@ def _pretrain(settings, report, *, began):
     vocabulary = load_vocabulary(settings.vocab)  # its case is that of the data
     for folder, phase in zip(folders, settings.phases, strict=True):
         folder.check_vocabulary(vocabulary)
-        if settings.bad_records == "error":
-            reject_lost_records(folder)
+        reject_lost_records(folder)
         size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
         Devices().check_batch_size(examples, setting=next(iter(size)))
     card = folders[0].card
@@ -134,8 +134,6 @@ def _pretrain(settings, report, *, began):
         if run.damage is not None:
             report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")
             run.reopen()
-        if settings.bad_records == "skip":
-            folders = _readable(folders, run, report)
         with contextlib.ExitStack() as damage:
             for folder in folders:
                 damage.enter_context(damage_is_named(folder))
@@ -145,23 +143,6 @@ def _pretrain(settings, report, *, began):
             return run.finish()
         save_folder(model, model.tokenizer, run.model, overwrite=True)
         return run.finish(_summary(records, model, folders[-1], settings, steps=steps))
-
-
-def _readable(folders, run, report):
-    """The phases' data folders without unreadable records, which are counted at the first start."""
-    if Devices().workers > 1:
-        raise InputError(
-            '`bad_records` is "skip", which needs a single process. Make the data again to train '
-            "with several workers."
-        )
-    readable = [
-        readable_examples(folder, run.readable_examples / str(n))
-        for n, folder in enumerate(folders)
-    ]
-    for folder in readable:
-        for shard, count in folder.left_out.items():
-            report(f"{folder.path}/{shard}: left out {counted(count, 'unreadable record')}.")
-    return readable
 
 
 def _steps(model, run, folders, settings, *, began, report):
@@ -204,8 +185,7 @@ def _steps_of_epochs(folder, model, phase, settings):
     if phase.batch_tokens is not None:  # about: batches are of sequences of similar length
         source = ExamplesOfFolder(folder, model, phase=phase, settings=settings)
         steps = phase.epochs * split.tokens / source.tokens_per_step
-    together = settings.steps_per_execution
-    return max(1, math.ceil(steps / together)) * together
+    return max(1, math.ceil(steps / settings.steps_per_execution)) * settings.steps_per_execution
 
 
 def _train(model, run, folders, settings, *, steps, report):
@@ -222,13 +202,8 @@ def _train(model, run, folders, settings, *, steps, report):
         folders, model, steps=steps, settings=settings, window_batches=counts
     )
     callbacks = []
-    if Devices().is_chief:
-        if model.encoder.token_embedding is not None:
-            callbacks.append(EmbeddingProjector(run.logs, model, folders[0].card.unigram_counts))
-        if source.window_batches is not None:
-            callbacks.append(StoreWindowBatches(run, source, plan))
-        if settings.histograms:
-            callbacks.append(WeightHistograms(run.logs, plan))
+    if Devices().is_chief and source.window_batches is not None:
+        callbacks.append(StoreWindowBatches(run, source, plan))
     token_outputs = [name for name in model.TOKEN_OUTPUTS if name != "span_boundary"]
     entropy = {f"{name}/loss": folders[-1].card.unigram_entropy for name in token_outputs}
     return train(
@@ -275,11 +250,11 @@ def _check_same_kind(folders):
     first, *others = folders
     for other in others:
         for name in ("objective", "lowercase", "template"):
-            values = [getattr(folder.card, name) for folder in (first, other)]
-            if values[0] != values[1]:
+            expected, received = (getattr(folder.card, name) for folder in (first, other))
+            if received != expected:
                 raise InputError(
-                    f"The data of all phases must have the same {name}. Received: {values[0]!r} in "
-                    f"{first.path}, and {values[1]!r} in {other.path}."
+                    f"The data of all phases must have the same {name}. Received: {expected!r} in "
+                    f"{first.path}, and {received!r} in {other.path}."
                 )
 
 

@@ -15,6 +15,7 @@ from keras_bert.inputs.batches import resolved, tokens_per_batch
 from keras_bert.tasks.pretraining.features import (
     WindowBatches,
     evaluation_dataset,
+    parts_of_steps,
     training_dataset,
 )
 from keras_bert.training.loop import BatchSource
@@ -185,6 +186,7 @@ class ExamplesOfFolder(BatchSource):
             **self._size,
             **self._options,
         )
+        dataset = parts_of_steps(dataset, self.batches_per_step)
         return dataset if self._timer is None else self._timer.of(dataset)
 
     def evaluation(self):
@@ -236,13 +238,13 @@ class ExamplesOfPhases(BatchSource):
         `window_batches` is the property's value in an earlier session, or None.
         """
         firsts = [0, *itertools.accumulate(steps)]
-        known = window_batches or [()] * len(folders)
-        phases = zip(folders, settings.phases, firsts, known, strict=False)
+        counts = window_batches or [()] * len(folders)
+        phases = zip(folders, settings.phases, firsts, counts, strict=False)
         sources = [
             ExamplesOfFolder(
-                folder, task, phase=phase, settings=settings, first_step=first, counts=each
+                folder, task, phase=phase, settings=settings, first_step=first, counts=of_phase
             )
-            for folder, phase, first, each in phases
+            for folder, phase, first, of_phase in phases
         ]
         return cls(sources, firsts[1:])
 

@@ -1,6 +1,7 @@
 """The output folder of a training run: its files, and whether a command may resume there.
 
-OUTPUT/run.json       every setting, written first: it marks the folder of a command
+OUTPUT/run.json       every setting, written first: it marks the folder of a command; at the end
+                      also hashes of the results and of the model's files
 OUTPUT/checkpoints/   for resuming
 OUTPUT/logs/          TensorBoard
 OUTPUT/bad_batch.npz  the batch with an infinite or NaN loss, until a run succeeds
@@ -14,6 +15,7 @@ OUTPUT/submission/    the files to submit to GLUE, and submission.zip
 """
 
 import contextlib
+import hashlib
 import json
 import math
 import tomllib
@@ -46,7 +48,6 @@ _RECORDS = (
     "submission.zip",
     "submission",
     "bad_batch.npz",
-    "readable_rows",
     "run.json",
 )  # in the order of deletion: metrics.json promises the model
 _VERSIONS_OF = ("keras", "tensorflow", "tensorflow-text", "numpy")
@@ -67,7 +68,7 @@ class RunFolder:
             without the output folder and `force`.
         inputs: maps the name of an input to a fingerprint of its content, so that a run does not
             resume with other data under the same name.
-        defaults: those of settings that an earlier version may not have recorded.
+        defaults: those of settings that this or an earlier version does not have.
         locations: settings that only locate inputs; they may change where fingerprints do not.
         has_model: whether the run writes OUTPUT/model; only those of a series may, in OUTPUT/runs.
 
@@ -94,7 +95,6 @@ class RunFolder:
         self.best = self.checkpoints / "best.safetensors"  # weights, until there is `model`
         self.logs = self.path / "logs"
         self.bad_batch = self.path / "bad_batch.npz"
-        self.readable_examples = self.path / "readable_rows"
         self.model = self.path / "model"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
@@ -145,7 +145,7 @@ class RunFolder:
                 settings=settings.recorded(),
                 inputs=inputs,
                 force=settings.force,
-                defaults=settings.defaults(),
+                defaults=settings.defaults() | settings.removed_defaults(),
                 locations=settings.path_names() | {"architecture"},  # which may be a config.json
                 has_model=has_model,
             )
@@ -154,13 +154,25 @@ class RunFolder:
                     f"The run in {path} is finished, but {run.damage}. Restore it from a copy, or "
                     "use `force=True` to train again."
                 )
-            with says(run.how_far):
-                yield run
+            try:
+                with says(run.how_far):
+                    yield run
+            except InputError:
+                run.discard_unless_begun()
+                raise
 
     @property
     def finished(self):
         """Whether the run ended, with its results and its model undamaged."""
         return self._metrics.is_file() and self.damage is None
+
+    def discard_unless_begun(self):
+        """Deletes the run.json of a new run that has written nothing else.
+
+        Then the command may be given with other settings.
+        """
+        if not self.resumed and held_names(self.path) == [self._run.name]:
+            delete(self._run)
 
     def reopen(self):
         """Deletes the results and the model of a run that ended, so that it resumes."""
@@ -210,12 +222,16 @@ class RunFolder:
         if not self._metrics.is_file():
             return None
         try:
-            read_metrics(self._metrics)
+            metrics = read_metrics(self._metrics)
         except InputError as error:
             return str(error).rstrip(".")
-        return self._model_damage()
+        published = _parse_run(self._run).get("published", {})  # an earlier version has none
+        if published.get("metrics", _hash(metrics)) != _hash(metrics):
+            return f"{self._metrics} was changed after the run"
+        return self._model_damage(published.get("model", {}))
 
-    def _model_damage(self):
+    def _model_damage(self, published=None):
+        """What is wrong with the model, whose files had the hashes `published`, by name."""
         if not self._has_model:
             return None
         if not self.model.is_dir():
@@ -228,6 +244,13 @@ class RunFolder:
             PretrainedCheckpoint(self.model)
         except InputError as error:
             return f"the model is damaged: {str(error).rstrip('.')}"
+        from keras_bert.checkpoints.model_folder import file_hashes
+
+        hashes = file_hashes(self.model) if published else {}
+        for name, value in (published or {}).items():
+            if hashes.get(name) != value:
+                state = "changed" if name in hashes else "deleted"
+                return f"the model is damaged: {self.model / name} was {state} after the run"
         return None
 
     def finish(self, metrics):
@@ -240,6 +263,12 @@ class RunFolder:
             from keras_bert.training.monitoring.model_card import write_card
 
             write_card(self.model, settings=_parse_run(self._run)["settings"], metrics=metrics)
+        published = {"metrics": _hash(metrics)}
+        if self.model.is_dir():
+            from keras_bert.checkpoints.model_folder import file_hashes
+
+            published["model"] = file_hashes(self.model)
+        write_json(self._run, {**_parse_run(self._run), "published": published})
         write_json(self._metrics, metrics)
         self._tidy()
         return metrics
@@ -249,12 +278,12 @@ class RunFolder:
         from keras_bert.training.checkpoint import checkpoints_in  # which loads numpy
 
         older = checkpoints_in(self.checkpoints)[:-1]
-        for leftover in (self.best, self.bad_batch, self.readable_examples, *older):
+        for leftover in (self.best, self.bad_batch, *older):
             delete(leftover)
 
     def _reject_other_settings(self, before, now):
         contents = _different(before["inputs"], now["inputs"])
-        before, now = {**self._defaults, **before["settings"]}, now["settings"]
+        before, now = ({**self._defaults, **run["settings"]} for run in (before, now))
         differences = [
             f"{name} {before.get(name)!r}, now {now.get(name)!r}"
             for name in _different(before, now)
@@ -307,6 +336,12 @@ def _finite(value):
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _hash(metrics):
+    """A hash of the results, as JSON holds them."""
+    text = json.dumps(json.loads(json.dumps(metrics)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _different(before, now):

@@ -9,10 +9,8 @@ from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import listed
-from keras_bert.base.settings import Settings, about, setting, together, without
+from keras_bert.base.settings import Settings, about, merged, setting, without
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
-from keras_bert.inference.settings import FEATURE_TASKS
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
@@ -24,7 +22,6 @@ OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
-BAD_RECORDS = ("error", "skip")
 INITIALIZATIONS = ("neighbours", "bert")
 # The default learning rates of fine-tuning: of all weights, and of a head alone.
 LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
@@ -44,6 +41,11 @@ _ARCHITECTURES = (
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
     """What pre-training and fine-tuning have in common."""
+
+    REMOVED = {
+        "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
+        "among the `callbacks`."
+    }
 
     output: str = setting(
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
@@ -114,12 +116,6 @@ class RunSettings(Settings):
         help="bit-identical weights in every run on this machine (slower; applies to the whole "
         "process)",
     )
-    histograms: bool = setting(
-        False,
-        help="write histograms of all trained variables into logs/ at each evaluation, for "
-        "TensorBoard",
-        recorded=False,
-    )
     force: bool = setting(
         False,
         help="start over: delete what this command left in the output before",
@@ -155,6 +151,12 @@ class PretrainSettings(RunSettings):
 
     Lists of `data`, `steps` (or `epochs` or `minutes`), and `batch_size` make `phases`.
     """
+
+    REMOVED = {
+        "bad_records": "A damaged shard is an error that names it; make its data again with "
+        "`keras-bert pretraining-data --force`."
+    }
+    REMOVED_DEFAULTS = {"bad_records": "error"}
 
     data: str = setting(
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
@@ -276,13 +278,6 @@ class PretrainSettings(RunSettings):
         default_help="on all of it",
         at_least=1,
     )
-    bad_records: str = setting(
-        "error",
-        help="what to do with unreadable records: stop with an error that names file and record "
-        "(error), or read all records once at the start, leave the damaged ones out and count them "
-        "(skip)",
-        choices=BAD_RECORDS,
-    )
     objective: str | None = setting(
         None,
         help="the objective of the data folder; or on the sequences of any folder causal-lm, which "
@@ -339,13 +334,13 @@ class PretrainSettings(RunSettings):
     )
 
     @classmethod
-    def of(cls, values):
+    def of(cls, given):
         """As `Settings.of`; only here is it known whether `batch_size` is given."""
-        if values.get("batch_tokens") is not None and values.get("batch_size") is not None:
+        if given.get("batch_tokens") is not None and given.get("batch_size") is not None:
             raise InputError(
                 "Give either `batch_size` (examples per step) or `batch_tokens` (tokens per step)."
             )
-        return super().of(values)
+        return super().of(given)
 
     def check(self):
         super().check()
@@ -358,7 +353,7 @@ class PretrainSettings(RunSettings):
             )
         if self.model is not None and self.initialization is not None:
             raise InputError("`initialization` is for random weights. Leave it out with `model`.")
-        if sum(each is not None for each in (self.steps, self.epochs, self.minutes)) != 1:
+        if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) != 1:
             raise InputError("Give one of `steps`, `epochs` and `minutes`.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
@@ -393,8 +388,8 @@ class PretrainSettings(RunSettings):
 
         Raises `InputError` where lists differ in length.
         """
-        values = {name: getattr(self, name) for name in Phase._fields}
-        lists = {name: value for name, value in values.items() if isinstance(value, list)}
+        of_run = {name: getattr(self, name) for name in Phase._fields}
+        lists = {name: value for name, value in of_run.items() if isinstance(value, list)}
         count = max(map(len, lists.values()), default=1)
         for name, of_phases in lists.items():
             if len(of_phases) != count:
@@ -403,7 +398,7 @@ class PretrainSettings(RunSettings):
                     f"`{name}` has {len(of_phases)} values and `{longest}` {count}. Give one value "
                     "for all phases, or one per phase."
                 )
-        columns = (lists.get(name, [value] * count) for name, value in values.items())
+        columns = (lists.get(name, [value] * count) for name, value in of_run.items())
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
 
 
@@ -411,11 +406,15 @@ class PretrainSettings(RunSettings):
 class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
+    REMOVED = {
+        "features": "Use `freeze_encoder`, which computes the encoder's outputs once, for all "
+        "epochs and runs."
+    }
+
     task: str = setting("classifier", help="the task", unit="TASK")
     model: str | None = setting(
         None,
-        help="the model to start from: a folder, the output of a run, hf://owner/name[@revision], "
-        "kaggle://owner/model/framework/variation, or an archive (.zip, .tar.gz)",
+        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,
@@ -458,14 +457,6 @@ class LabelledRunSettings(RunSettings):
     freeze_encoder: bool = setting(
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
-    )
-    features: str | None = setting(
-        None,
-        help="train the head alone, on the vectors of the training examples that `embed` wrote to "
-        "this file with the same `task`, model and `layers`; the dev examples are computed",
-        unit="FILE",
-        default_help="compute them",
-        is_path=True,
     )
     layers: str = setting(
         LAST,
@@ -528,8 +519,6 @@ class LabelledRunSettings(RunSettings):
     def __post_init__(self):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", kind_named(self.task))
-        if self.features is not None:
-            object.__setattr__(self, "freeze_encoder", True)
         super().__post_init__()
 
     def check(self):
@@ -541,7 +530,6 @@ class LabelledRunSettings(RunSettings):
                 "them as a file."
             )
         _check_layers(self)
-        self._check_features()
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError("`freeze_static_vectors` needs `static_vectors`.")
         _check_seeds(self)
@@ -552,31 +540,14 @@ class LabelledRunSettings(RunSettings):
             ("lm_loss_weight", 0.0),
         ):
             if self.freeze_encoder and getattr(self, name, default) != default:
-                frozen = "freeze_encoder" if self.features is None else "features"
                 raise InputError(
-                    f"`{name}` trains layers of the encoder, and `{frozen}` none. Leave one "
+                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
                     "of them out."
                 )
         if self.gradual_unfreezing and self.epochs < 2:
             raise InputError(
                 "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
                 f"of 2 or more. Received: {self.epochs}."
-            )
-
-    def _check_features(self):
-        if self.features is None:
-            return
-        if self.task not in FEATURE_TASKS:
-            raise InputError(
-                f"`features` train the tasks {listed(FEATURE_TASKS)}. Received: {self.task}. Use "
-                "`freeze_encoder` instead."
-            )
-        if self.model is None:
-            raise InputError("`features` are those of a `model`, which is missing.")
-        if mixes := {*_as_list(self.layers)} & {*MIXES}:
-            raise InputError(
-                f"`features` are of fixed `layers`, and {mixes.pop()} learns a mix of them. Use "
-                "`freeze_encoder` instead of `features`."
             )
 
     @property
@@ -652,8 +623,6 @@ class FinetuneSettings(LabelledRunSettings):
                 )
         if len({*self.fractions}) < len(self.fractions):
             raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
-        if self.baseline is not None and self.features is not None:
-            raise InputError("`features` are those of `model`, and not of the `baseline`.")
         if self.baseline == RANDOM and self.model is None:
             raise InputError(
                 "`baseline` random is for runs that start from a model. This one starts from "
@@ -705,15 +674,14 @@ class SweepSettings(LabelledRunSettings):
     )
 
     @classmethod
-    def of(cls, values):
+    def of(cls, given):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
-        layers = values.get("layers")
+        layers = given.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            frozen = values.get("freeze_encoder") or values.get("features")
-            rate = HEAD_LEARNING_RATE if frozen else LEARNING_RATE
+            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else LEARNING_RATE
             one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
-            values = {"learning_rate": rate, **one, **values}
-        return super().of(values)
+            given = {"learning_rate": rate, **one, **given}
+        return super().of(given)
 
     @property
     def varied(self):
@@ -728,12 +696,8 @@ class SweepSettings(LabelledRunSettings):
                 raise InputError(f"`{name}` is empty. Give at least one value to try.")
         _check_layers(self)
         _check_seeds(self)
-        if self.features is not None and len(self.layers) > 1:
-            raise InputError(
-                f"`features` are of one choice of `layers`. Received: {listed(self.layers)}."
-            )
-        for values in self.runs().values():
-            finetune_settings(self.task).of(values)
+        for settings in self.runs().values():
+            finetune_settings(self.task).of(settings)
 
     def runs(self):
         """The settings of `finetune` for each run, by name."""
@@ -747,8 +711,8 @@ class SweepSettings(LabelledRunSettings):
             name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
             name = f"{layers}-{name}" if "layers" in self.varied else name
             name = f"{name}-seed-{seed}" if "seed" in self.varied else name
-            values = {"layers": layers, "learning_rate": rate, "batch_size": size}
-            runs[name] = {**common, **values, "epochs": epochs, "seed": seed}
+            tried = {"layers": layers, "learning_rate": rate, "batch_size": size, "epochs": epochs}
+            runs[name] = {**common, **tried, "seed": seed}
             if layers not in MIXES:  # which alone has these
                 runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
         return runs
@@ -762,18 +726,16 @@ def _shortest(rate):
 
 def finetune_settings(task):
     """The class of all settings of `finetune` for a task."""
-    return together(settings_class(task), FinetuneSettings)
+    return merged(settings_class(task), FinetuneSettings)
 
 
 def sweep_settings(task):
     """The class of all settings of `sweep` for a task."""
-    return together(settings_class(task), SweepSettings)
+    return merged(settings_class(task), SweepSettings)
 
 
 # Without what GLUE itself determines.
-_SweepOfGlueSettings = without(
-    together(PoolingSettings, SweepSettings), "task", "train", "dev", "features"
-)
+_SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -854,7 +816,7 @@ class GlueSettings(_SweepOfGlueSettings):
     @property
     def is_sweep(self):
         """Whether the grid has several combinations."""
-        return any(len(values) > 1 for values in self.grid.values())
+        return any(len(tried) > 1 for tried in self.grid.values())
 
     @property
     def runs_per_task(self):
@@ -867,7 +829,7 @@ class GlueSettings(_SweepOfGlueSettings):
     def of_task(self, name):
         """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
         task = GLUE[name]
-        values = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
+        of_glue = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
         return sweep_settings(task.kind).of(
-            {**self.part(_SweepOfGlueSettings), **self.grid, **values}
+            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
         )

@@ -9,13 +9,14 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.checkpoints.loading import is_name, with_task_tokens
+from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
     build_task,
     fingerprint_of_folder,
     head_scale,
     holds_head,
+    unused_heads,
 )
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
@@ -146,7 +147,7 @@ class StartingPoint:
             raise InputError("An architecture needs a vocabulary: a vocab.txt or a folder.")
         if model is not None:
             self._folder = find_model_folder(model)
-            name = model if is_name(model) else self._folder
+            self._name = name = model if is_name(model) else name_of(self._folder)
             self.description = f"Starting from the weights in {name}."
             self.appended = ()  # the special tokens that `build` has appended
             self.fingerprint = fingerprint_of_folder(self._folder)
@@ -193,7 +194,7 @@ class StartingPoint:
             return None, str(error)
         return (
             None,
-            f"{self._folder} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
+            f"{self._name} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
         )
 
     def build(self):
@@ -203,7 +204,7 @@ class StartingPoint:
         encoder, tokenizer = load(self._folder, dtype=self._dtype)
         if tokenizer is None:
             raise InputError(
-                f"{self._folder} has no tokenizer. Add the files of the model's tokenizer to "
+                f"{self._name} has no tokenizer. Add the files of the model's tokenizer to "
                 "fine-tune it on text."
             )
         if self.is_random:
@@ -256,20 +257,23 @@ class EarlierTask:
     def continue_in(self, task):
         """Puts the heads into a task that reads the same of the encoder.
 
-        Returns (heads of the task that are new, heads of this one that are not used). After a new
-        head all are new: they would read something else than they were trained on.
+        Returns (heads of the task that continue, those that are new, heads of this one that are not
+        used). After a new head all are new: they would read something else than they were trained
+        on.
         """
         (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
-        new = []
+        continued, new = [], []
         for head in _own_heads(task):
             layer, weights = getattr(task, head), self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
             same = mix == own_mix and (rest == own_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
                 layer.set_weights([weight / head_scale(task, head) for weight in weights])
+                continued.append(head)
             else:
                 new.append(head)
-        return new, [head for head in self._heads if head in new or head not in task.heads]
+        lost = [head for head in self._heads if head in new or head not in task.heads]
+        return continued, new, lost
 
 
 def _own_heads(task):
@@ -376,7 +380,8 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
     if own_tokenizer is None:
         raise InputError(
-            f"{path} has no tokenizer, so no data can be made for it. Add the tokenizer's files."
+            f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
+            "files."
         )
     if (
         own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
@@ -385,11 +390,11 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     ):
         raise InputError(
             f"The data in {folders[0].path} has another vocabulary, case or template than the "
-            f"model in {path}. Make the data with the model's own."
+            f"model in {source.name}. Make the data with the model's own."
         )
     _check_objective(encoder.config, task_class)
     for folder in folders:
-        check_sequences_fit(folder, encoder.config, task_class, source=path)
+        check_sequences_fit(folder, encoder.config, task_class, source=source.name)
     lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
     config = encoder.config.for_pretraining(task_class.KIND, new=False)
     if config != encoder.config:
@@ -401,7 +406,10 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
         source.check_copies()
     assign_heads(task, source, class_names, heads=heads)
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
+    left_out = unused_heads(source, task, class_names, heads=heads)
     report(f"Starting from the weights in {settings.model}.")
+    if left_out:
+        report(f"Left out, since this run does not train them: {listed(left_out)}.")
     if lacking:
         report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
     return task, {"model": fingerprint_of_folder(path)}

@@ -8,11 +8,12 @@ import pytest
 
 from keras_bert.base.settings import (
     Settings,
+    about,
     checked,
-    reading,
+    merged,
+    reader_settings,
     setting,
     takes,
-    together,
     value_type,
 )
 from keras_bert.cli import flags
@@ -37,7 +38,7 @@ class ColumnSettings(Settings):
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "given, message",
     [
         ({}, "Missing required arguments: `name`."),
         ({"name": "x", "colour": 1}, "Unknown setting `colour`"),
@@ -56,9 +57,9 @@ class ColumnSettings(Settings):
         ({"name": "x", "path": 4}, "`path` is 4. It should be a text"),
     ],
 )
-def test_what_cannot_be_is_said(values, message):
+def test_what_cannot_be_is_said(given, message):
     with says(message):
-        RowSettings.of(values)
+        RowSettings.of(given)
 
 
 def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
@@ -72,14 +73,14 @@ def test_a_run_records_what_its_result_depends_on(tmp_path, monkeypatch):
 
 
 def test_classes_are_put_together_and_taken_apart():
-    both = together(ColumnSettings, RowSettings)
+    both = merged(ColumnSettings, RowSettings)
     settings = both.of({"name": "x", "column": 2, "rate": 0.25})
     assert settings.part(ColumnSettings) == {"column": 2, "header": None, "words": None}
-    assert [field.name for field in dataclasses.fields(reading(ColumnSettings))] == [
+    assert [field.name for field in dataclasses.fields(reader_settings(ColumnSettings))] == [
         "column",
         "header",
     ]
-    assert together(ColumnSettings, RowSettings) is both
+    assert merged(ColumnSettings, RowSettings) is both
 
 
 def test_a_call_shows_its_settings():
@@ -133,7 +134,7 @@ def test_the_words_of_the_library_become_flags():
 
 def test_the_help_has_every_setting_with_its_default(capsys):
     with pytest.raises(SystemExit):
-        parse(together(ColumnSettings, RowSettings), "--help")
+        parse(merged(ColumnSettings, RowSettings), "--help")
     shown = capsys.readouterr().out
     for text in (
         "--name NAME",
@@ -185,6 +186,22 @@ def test_every_number_of_every_command_is_finite_and_every_seed_one_that_librari
                     checked(field, value)
     assert {"learning_rate", "warmup", "weight_decay", "eval_fraction"} <= numbers
     assert {"FinetuneSettings", "PretrainSettings", "QuickstartSettings", "DataSettings"} <= seeds
+
+
+def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
+    """4,294,967,297 would be 1 as an int32, and 1e-46 would be 0 as a float32."""
+    for _, field in every_field():
+        if value_type(field)[0] is int:
+            most = about(field).at_most
+            most = 2**31 - 1 if most is None else most
+            for value in (most + 1, 2**64 + 1):
+                with says(f"`{field.name}` must be at most {most}. Received: {value}."):
+                    checked(field, value)
+        elif value_type(field)[0] is float and about(field).at_most is None:
+            with says(f"`{field.name}` must be ..."):
+                checked(field, 1e39)
+            with says(f"`{field.name}` is too small for a float32. Expected 0, or 1.2e-38"):
+                checked(field, 1e-40)
 
 
 def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():

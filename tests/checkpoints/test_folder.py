@@ -13,6 +13,7 @@ from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 from tests.messages import says
+from tests.peers import torch, transformers
 from tests.small_model import encode
 
 RNG = np.random.default_rng(21)
@@ -32,16 +33,6 @@ TEXTS = [
     ("Yes.", ""),
     ("Naïve façade – “quotes”, 东京 and so on…", "a second segment"),
 ]
-
-
-@pytest.fixture(scope="module")
-def transformers():
-    return pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-
-
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
 
 
 @pytest.fixture
@@ -65,7 +56,7 @@ def shake(model):
     return model
 
 
-def theirs(torch, model, inputs, **options):
+def theirs(model, inputs, **options):
     """Calls a transformers model on our inputs."""
     names = {"input_ids": "input_ids", "attention_mask": "input_mask"}
     names["token_type_ids"] = "segment_ids"
@@ -78,9 +69,8 @@ def at_tokens(difference, inputs):
     return np.abs(difference * inputs["input_mask"][..., None]).max()
 
 
-def test_every_hidden_state_equals_transformers_on_real_weights(
-    minilm_folder, transformers, torch, shared_data
-):
+@pytest.mark.peers
+def test_every_hidden_state_equals_transformers_on_real_weights(minilm_folder, shared_data):
     reference = transformers.AutoModel.from_pretrained(minilm_folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm_folder)
     lines = (shared_data / "sst2" / "dev.tsv").read_text(encoding="utf-8").splitlines()[:12]
@@ -93,7 +83,7 @@ def test_every_hidden_state_equals_transformers_on_real_weights(
     }
     assert inputs["segment_ids"].max() == 1 and inputs["input_mask"].min() == 0
     encoder, ours = load(minilm_folder)
-    expected = theirs(torch, reference, inputs, output_hidden_states=True)
+    expected = theirs(reference, inputs, output_hidden_states=True)
     y = encode(encoder, inputs, "hidden_states")
     assert len(y["hidden_states"]) == len(expected.hidden_states) == 7
     for state, other in zip(y["hidden_states"], expected.hidden_states, strict=True):
@@ -103,6 +93,7 @@ def test_every_hidden_state_equals_transformers_on_real_weights(
     assert first == encoded["input_ids"][0][1 : 1 + len(first)]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     "changes",
     [
@@ -114,9 +105,7 @@ def test_every_hidden_state_equals_transformers_on_real_weights(
         {"add_pooling_layer": False},
     ],
 )
-def test_encoders_open_in_transformers_with_the_same_outputs(
-    changes, transformers, torch, tokenizer, tmp_path
-):
+def test_encoders_open_in_transformers_with_the_same_outputs(changes, tokenizer, tmp_path):
     encoder = shake(BertEncoder(BertConfig(**{**SIZES, **changes})))
     save_folder(encoder, tokenizer, tmp_path / "model")
     reference, info = transformers.AutoModel.from_pretrained(
@@ -127,7 +116,7 @@ def test_encoders_open_in_transformers_with_the_same_outputs(
     assert not info["unexpected_keys"] and not info["mismatched_keys"]
     inputs = batch(segments=encoder.config.type_vocab_size)
     y = encode(encoder, inputs, "hidden_states", "attention_probabilities")
-    expected = theirs(torch, reference, inputs, output_hidden_states=True, output_attentions=True)
+    expected = theirs(reference, inputs, output_hidden_states=True, output_attentions=True)
     for state, other in zip(y["hidden_states"], expected.hidden_states, strict=True):
         assert at_tokens(np.asarray(state) - other.numpy(), inputs) < 1e-5
     for ours, other in zip(y["attention_probabilities"], expected.attentions, strict=True):
@@ -142,7 +131,8 @@ def test_encoders_open_in_transformers_with_the_same_outputs(
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
-def test_roberta_folders_load_and_save_as_such(transformers, torch, tmp_path):
+@pytest.mark.peers
+def test_roberta_folders_load_and_save_as_such(tmp_path):
     config = transformers.RobertaConfig(
         **{**SIZES, "max_position_embeddings": 10, "type_vocab_size": 1}, layer_norm_eps=1e-5
     )
@@ -156,7 +146,7 @@ def test_roberta_folders_load_and_save_as_such(transformers, torch, tmp_path):
     assert tokenizer is None and encoder.config.max_length == 8
     inputs = batch(segments=1, width=8)
     inputs["input_ids"] = np.where(inputs["input_mask"], inputs["input_ids"], 1)
-    expected = theirs(torch, reference, inputs)
+    expected = theirs(reference, inputs)
     y = encode(encoder, inputs)
     assert at_tokens(y["sequence_output"] - expected.last_hidden_state.numpy(), inputs) < 1e-5
     assert np.abs(y["pooled_output"] - expected.pooler_output.numpy()).max() < 1e-5
@@ -167,14 +157,13 @@ def test_roberta_folders_load_and_save_as_such(transformers, torch, tmp_path):
     assert type(again) is transformers.RobertaModel
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert (
-        at_tokens(
-            theirs(torch, again, inputs).last_hidden_state - expected.last_hidden_state, inputs
-        )
+        at_tokens(theirs(again, inputs).last_hidden_state - expected.last_hidden_state, inputs)
         < 1e-6
     )
 
 
-def test_a_pretrainer_opens_in_transformers_and_here(transformers, torch, tokenizer, tmp_path):
+@pytest.mark.peers
+def test_a_pretrainer_opens_in_transformers_and_here(tokenizer, tmp_path):
     task = shake(Pretrainer(BertEncoder(BertConfig(**SIZES)), tokenizer))
     save_folder(task, tokenizer, tmp_path / "model")
     reference, info = transformers.BertForPreTraining.from_pretrained(
@@ -182,7 +171,7 @@ def test_a_pretrainer_opens_in_transformers_and_here(transformers, torch, tokeni
     )
     assert not any(info.values()), info
     inputs = {**batch(), "masked_lm_positions": np.array([[1, 0], [0, 1], [1, 1]], "int32")}
-    expected = theirs(torch, reference, inputs)
+    expected = theirs(reference, inputs)
     logits = np.take_along_axis(
         expected.prediction_logits.numpy(), inputs["masked_lm_positions"][..., None], axis=1
     )
@@ -193,7 +182,7 @@ def test_a_pretrainer_opens_in_transformers_and_here(transformers, torch, tokeni
         tmp_path / "model", output_loading_info=True
     )
     assert not info["missing_keys"]
-    difference = theirs(torch, masked_lm, inputs).logits - expected.prediction_logits
+    difference = theirs(masked_lm, inputs).logits - expected.prediction_logits
     assert np.abs(difference.numpy()).max() < 1e-6
     _, info = transformers.AutoModel.from_pretrained(tmp_path / "model", output_loading_info=True)
     assert not info["missing_keys"]
@@ -206,7 +195,8 @@ def test_a_pretrainer_opens_in_transformers_and_here(transformers, torch, tokeni
     assert theirs_tokenizer("A b [MASK]")["input_ids"] == [2, 5, 6, 4, 3]
 
 
-def test_a_pooler_is_kept_for_us_where_the_class_has_none(transformers, tokenizer, tmp_path):
+@pytest.mark.peers
+def test_a_pooler_is_kept_for_us_where_the_class_has_none(tokenizer, tmp_path):
     encoder = shake(BertEncoder(BertConfig(**SIZES)))
     save_folder(FillMask(encoder, tokenizer), tokenizer, tmp_path / "model")
     _, info = transformers.AutoModelForMaskedLM.from_pretrained(
@@ -232,7 +222,8 @@ def test_a_transposed_square_kernel_survives(tokenizer, tmp_path):
     assert all(tensor.flags["C_CONTIGUOUS"] for tensor in tensors.values())
 
 
-def test_a_classifier_opens_in_transformers_and_here(transformers, torch, tokenizer, tmp_path):
+@pytest.mark.peers
+def test_a_classifier_opens_in_transformers_and_here(tokenizer, tmp_path):
     task = shake(
         Classifier(
             BertEncoder(BertConfig(**SIZES, classifier_dropout=0.3)),
@@ -248,7 +239,7 @@ def test_a_classifier_opens_in_transformers_and_here(transformers, torch, tokeni
     assert not any(info.values()), info
     assert reference.config.id2label == {0: "ham", 1: "spam", 2: "I don't know"}
     inputs = batch()
-    expected = theirs(torch, reference, inputs).logits.numpy()
+    expected = theirs(reference, inputs).logits.numpy()
     assert np.abs(task(inputs)["logits"] - expected).max() < 1e-5
     again = load_task(tmp_path / "model")
     assert type(again) is Classifier and again.labels == task.labels and again.max_length == 7

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from keras_bert import Classifier, Pretrainer, QuestionAnswerer, Tagger
 from keras_bert.checkpoints.google import load_google, save_google
+from keras_bert.checkpoints.keras_nlp import save_keras_nlp
+from keras_bert.encoders import new_encoder, presets
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests import small_model
 from tests.messages import says
@@ -211,6 +213,19 @@ def test_unsupported_models_are_rejected(change, make_encoder, tokenizer, tmp_pa
     with says("google-research/bert computes only bidirectional BERT"):
         save_google(make_encoder(**change), tokenizer, tmp_path / "google")
     assert not (tmp_path / "google").exists()
+
+
+@pytest.mark.parametrize("save", [save_google, save_keras_nlp])
+def test_another_encoder_than_bert_is_one_sentence(save, tokenizer, tmp_path):
+    """Their configs lack the fields of BERT's."""
+    if save is save_keras_nlp:
+        pytest.importorskip("keras_nlp")
+    sizes = {"vocab_size": len(tokenizer)}
+    for name, cls in presets().items():
+        if name in ("gpt-tiny", "gpt2-tiny", "elmo-tiny", "awd-lstm-tiny", "static"):
+            encoder = new_encoder(cls.preset(name, **sizes))
+            with says(f"Received: model_type {encoder.config.model_type!r}"):
+                save(encoder, tokenizer, tmp_path / "out")
 
 
 def test_a_question_answerers_head_has_run_squads_names(make_encoder, tokenizer, tmp_path):

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import keras_bert as kb
+from keras_bert.encoders import new_encoder, read_config
 from keras_bert.inputs.framing import frame
-from tests.text.test_gpt_vocabularies import trained
-
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+from tests.peers import torch, transformers
+from tests.text.test_gpt_vocabularies import built, trained, write
 
 NAMES = {"openai-gpt": "OpenAIGPT", "gpt2": "GPT2"}
 SIZES = {"n_positions": 64, "n_embd": 24, "n_layer": 2, "n_head": 4}
@@ -43,6 +42,7 @@ def theirs(request, tmp_path_factory):
     return *written(request.param, "LMHeadModel", folder), folder
 
 
+@pytest.mark.peers
 def test_hidden_states_of_texts(theirs):
     model, tokenizer, folder = theirs
     encoder, ours = kb.load(folder)
@@ -59,6 +59,7 @@ def test_hidden_states_of_texts(theirs):
             np.testing.assert_allclose(mine, other.numpy(), atol=2e-5)
 
 
+@pytest.mark.peers
 def test_greedy_tokens(theirs):
     model, tokenizer, folder = theirs
     prompts = ["the lower", "it's the bank", "they say so"]
@@ -78,6 +79,7 @@ def test_greedy_tokens(theirs):
             assert (begun + each.text).replace(" ", "") == expected.replace(" ", "")
 
 
+@pytest.mark.peers
 def test_back(theirs, tmp_path):
     model, tokenizer, folder = theirs
     kb.load_task(folder).save(tmp_path / "ours")
@@ -103,6 +105,7 @@ def of_texts(task, columns):
     return np.asarray(task(inputs)["logits"])
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("kind", ["Classifier", "PairClassifier"])
 def test_a_classifier_of_ours(theirs, tmp_path, kind):
     _, tokenizer, folder = theirs
@@ -130,6 +133,7 @@ def test_a_classifier_of_ours(theirs, tmp_path, kind):
         np.testing.assert_allclose(found, model.eval()(**batch).logits.numpy(), atol=2e-5)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", NAMES)
 def test_a_classifier_of_theirs(name, tmp_path):
     head = "ForSequenceClassification"
@@ -143,8 +147,13 @@ def test_a_classifier_of_theirs(name, tmp_path):
         np.testing.assert_allclose(of_texts(task, [[text]]), expected, atol=2e-5)
 
 
-def test_a_run_from_a_folder_without_special_tokens(theirs, tmp_path):
-    _, tokenizer, folder = theirs
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_from_a_folder_without_special_tokens(name, tmp_path):
+    vocab, merges = trained(name)
+    config = {"model_type": name, "vocab_size": len(vocab), **SIZES}
+    kb.CausalLM(new_encoder(read_config(config, source="config")), None).save(tmp_path / "model")
+    write(name, built(name, vocab, merges), tmp_path / "model")
+    folder = tmp_path / "model"
     rows = [f"{label}\t{text}" for text, label in zip(TEXTS * 4, LABELS * 4, strict=True)]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     lines = []
@@ -161,9 +170,10 @@ def test_a_run_from_a_folder_without_special_tokens(theirs, tmp_path):
     said = "Appended special tokens that the model lacks: <pad>, <start>, <delimiter>"
     assert any(line.startswith(said) for line in lines), lines
     task = kb.load_task(tmp_path / "run")
-    assert len(task.tokenizer) == len(tokenizer) + 4
+    assert len(task.tokenizer) == len(vocab) + 4
 
 
+@pytest.mark.peers
 def test_a_roberta_folder(tmp_path):
     vocab, merges = trained("roberta")
     tokenizer = transformers.RobertaTokenizer(vocab=vocab, merges=merges)

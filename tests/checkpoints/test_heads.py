@@ -12,10 +12,8 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.convert import convert
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import SIZES
+from tests.peers import torch, transformers
 from tests.small_model import encode
-
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
 
 # RoBERTa's byte-level tokenizer is said to be missing, each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*byte-level tokenizer")
@@ -110,6 +108,7 @@ def check_equal(model, reference, inputs):
         assert np.abs(ours[where] - expected[where]).max() < 1e-5, name
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", CLASSES)
 def test_opens_in_the_class_that_it_names_with_the_same_outputs(name, folders, inputs):
     model, folder = folders[name]
@@ -132,6 +131,7 @@ def test_comes_back_as_it_went(name, folders):
         np.testing.assert_array_equal(one.numpy(), other.numpy(), err_msg=one.path)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", CLASSES)
 def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizer, tmp_path, inputs):
     kind = transformers.RobertaConfig if name.startswith("Roberta") else transformers.BertConfig
@@ -159,6 +159,7 @@ def test_what_transformers_writes_loads_with_the_same_outputs(name, tokenizer, t
         assert torch.equal(tensor, again.state_dict()[key]), key
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("target", CLASSES)
 def test_another_class_misses_only_its_own_head_or_a_pooler(target, folders):
     for name, (_, folder) in folders.items():
@@ -173,6 +174,7 @@ def test_another_class_misses_only_its_own_head_or_a_pooler(target, folders):
             assert name != target
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("auto", ["", *(kind for kind in KINDS if kind != "Model")])
 def test_the_automatic_classes_find_their_way(auto, folders):
     for model_type in ("Bert", "Roberta"):

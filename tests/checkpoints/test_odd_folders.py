@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import sys
 
@@ -17,6 +18,7 @@ from keras_bert.cli.main import main
 from keras_bert.encoders.bert.encoder import BertEncoder
 from tests.checkpoints.conftest import change_config
 from tests.messages import says
+from tests.peers import transformers
 
 
 def change_tensors(folder, change):
@@ -83,6 +85,29 @@ def test_quirks_of_names(folder, change):
     after, _ = load(folder)
     for one, other in zip(before.trainable_weights, after.trainable_weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("prefix", ["module.", "model.", "0.auto_model.", "_orig_mod.module."])
+def test_the_prefix_of_a_wrapper_is_ignored_and_reported(prefix, folder, classifier_folder):
+    for path, open_it in ((folder, load), (classifier_folder, load_task)):
+        before = open_it(path)
+        change_tensors(path, renamed(lambda name: prefix + name))
+        note = f"the names of the tensors begin with '{prefix}', which was ignored."
+        with pytest.warns(InputWarning, match=re.escape(note)):
+            after = open_it(path)
+        models = (found[0] if open_it is load else found for found in (before, after))
+        for one, other in zip(*(model.get_weights() for model in models), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_tensors_of_two_encoders_are_not_guessed_at(folder):
+    def twice(tensors):
+        names = (f"{side}.{name}" for name in tensors for side in ("query", "passage"))
+        return {name: tensors[name.partition(".")[2]] for name in names}
+
+    change_tensors(folder, twice)
+    with says("lacks the tensor embeddings.word_embeddings.weight"):
+        load(folder)
 
 
 def test_a_config_without_epsilon_means_berts(folder):
@@ -153,10 +178,19 @@ def test_unknown_keys_of_a_config_survive_and_are_reported(folder, tmp_path, to)
     assert {key: values[key] for key in EXTRA} == EXTRA
 
 
+def test_the_ids_that_begin_and_end_a_text_are_kept_without_a_word(folder, tmp_path, recwarn):
+    ends = {"bos_token_id": 7, "eos_token_id": [3, 9]}
+    change_config(folder, lambda values: {**values, **ends})
+    save_folder(*load(folder), tmp_path / "again")
+    values = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert {name: values[name] for name in ends} == ends
+    assert not [warning for warning in recwarn if issubclass(warning.category, InputWarning)]
+
+
 def test_a_command_says_in_one_line_which_keys_it_does_not_use(folder, tmp_path, capsys):
     change_config(folder, lambda values: {**values, **EXTRA})
     (tmp_path / "texts.txt").write_text("a b\n")
-    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.npz")
+    data, output = str(tmp_path / "texts.txt"), str(tmp_path / "vectors.parquet")
     command = ["embed", "--model", str(folder), "--data", data, "--output", output]
     assert main(command) == 0
     said = capsys.readouterr().err
@@ -232,7 +266,7 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         ),
         (
             lambda folder: (folder / "config.json").rename(folder / "bert_config.json"),
-            "Convert this Google checkpoint with keras-bert convert",
+            "should contain one TensorFlow checkpoint (bert_model.ckpt.index). Found: none.",
         ),
     ],
 )
@@ -316,7 +350,10 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
         ({"id2label": {"zero": "a"}}, "has an invalid key"),
         ({"id2label": None, "num_labels": 10**12}, "num_labels is 1000000000000"),
         ({"id2label": None, "num_labels": "three"}, "num_labels is 'three'"),
-        ({"keras_bert": {"max_length": 10**12}}, "under keras_bert: `max_length` is 1000000000000"),
+        (
+            {"keras_bert": {"max_length": 10**12}},
+            "under keras_bert: `max_length` must be at most 2147483647",
+        ),
         ({"keras_bert": {"max_length": "long"}}, "under keras_bert: `max_length` is 'long'"),
         ({"keras_bert": []}, "keras_bert should be an object"),
         ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),
@@ -363,8 +400,8 @@ def test_a_heads_gamma_and_beta(pretrainer_folder):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.peers
 def test_a_t5_is_named_as_what_it_is(tmp_path, capsys):
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
     config = transformers.T5Config(
         d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, vocab_size=15
     )
@@ -450,5 +487,5 @@ def test_a_pipe_in_another_format_is_not_waited_for(folder, tmp_path, to, file):
 def test_something_else_than_a_path_is_one_sentence(given):
     """An encoder without its tokenizer, say, given to `embed`."""
     for opened in (load, load_task):
-        with says("must be a folder, a name or an archive. Received: an"):
+        with says("must be a folder, a name (hf://owner/name) or a file of...Received: an"):
             opened(given)

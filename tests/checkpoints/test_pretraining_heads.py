@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from keras_bert import FillMask, Pretrainer, SentenceOrderPretrainer, SpanPretrainer
+from keras_bert.base.files import read_json
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.checkpoints.google import load_google, save_google
+from tests.peers import torch, transformers
 
 KINDS = {
     SpanPretrainer: ("BertForMaskedLM", {"masked_lm": "logits"}),
@@ -31,19 +33,23 @@ def inputs(task, inputs):
     return {name: {**inputs, **spans}[name] for name in task.input}
 
 
-def test_a_folder_gives_the_same_outputs_here_and_what_others_know_of_it_there(
-    task, inputs, tmp_path
-):
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+def test_a_folder_gives_the_same_outputs(task, inputs, tmp_path):
     save_folder(task, task.tokenizer, tmp_path / "model")
-    outputs = {name: np.array(y) for name, y in task(inputs).items()}
+    outputs = task(inputs)
     again = load_task(tmp_path / "model")
     assert type(again) is type(task) and again.stored_settings().keys() == {
         name for name in ("max_span_length", "span_boundary_weight") if hasattr(task, name)
     }
     for name, y in again(inputs).items():
         np.testing.assert_array_equal(y, outputs[name])
+    (architecture,) = read_json(tmp_path / "model" / "config.json")["architectures"]
+    assert architecture == KINDS[type(task)][0]
+
+
+@pytest.mark.peers
+def test_a_folder_gives_transformers_what_it_knows_of_it(task, inputs, tmp_path):
+    save_folder(task, task.tokenizer, tmp_path / "model")
+    outputs = {name: np.array(y) for name, y in task(inputs).items()}
     architecture, names = KINDS[type(task)]
     reference, info = getattr(transformers, architecture).from_pretrained(
         tmp_path / "model", output_loading_info=True

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import keras_bert as kb
 from keras_bert.base.errors import InputWarning
 from keras_bert.checkpoints import load, save_folder
 from keras_bert.checkpoints.convert import convert
@@ -19,6 +20,7 @@ from keras_bert.checkpoints.word_vectors import (
     save_word_vectors,
 )
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.training.starting_point import StartingPoint
 from tests import small_model
 from tests.messages import says
 
@@ -271,3 +273,16 @@ def test_empty_last_lines_are_none(name, end, vectors, tmp_path):
     path.write_bytes(b"".join([*lines[:3], b"\n", *lines[3:]]))
     with says("line 4 has 0 numbers"):
         load_word_vectors(path)
+
+
+def test_messages_name_the_file_and_not_its_folder_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "words.vec"
+    path.write_text("a 1 2\nb 3 4\n")
+    with says("words.vec describes a StaticEncoder: an encoder without"):
+        kb.load_task(path)
+    start = StartingPoint(model=str(path))
+    assert start.description == f"Starting from the weights in {path}."
+    encoder, tokenizer = kb.load(path)
+    with says("`static_vectors` are concatenated with contextual vectors. Received: a static"):
+        kb.Classifier(encoder, tokenizer, labels=["x", "y"], static_vectors=encoder)

@@ -3,11 +3,14 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
+import warnings
 
 import pytest
 
+from keras_bert.base.errors import InputWarning
 from keras_bert.base.terminal import EscapingStream, drawn_on
 from keras_bert.cli import main as cli
 from keras_bert.cli.command import console
@@ -181,6 +184,15 @@ def test_output_that_cannot_be_written_is_one_sentence():
     assert result.stderr == said
 
 
+@pytest.mark.parametrize("words", [["--help"], ["predict", "--help"], ["--version"]])
+def test_help_that_cannot_be_written_is_one_sentence(words):
+    with open("/dev/full", "w") as full:
+        result = run(*words, stdout=full)
+    assert result.returncode == 2
+    said = "keras-bert: Cannot write to standard output: No space left on device.\n"
+    assert result.stderr == said
+
+
 def test_a_closed_output_is_an_error_and_not_the_next_file():
     result = run(preexec_fn=lambda: os.close(1), stdout=None)
     assert result.returncode == 2
@@ -215,6 +227,33 @@ def test_an_environment_that_libraries_cannot_use_is_one_sentence(variable, valu
     result = run("predict", "--model", "m", "--text", "a", env={**os.environ, variable: value})
     assert result.returncode == 2
     assert message in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["push", "--model", "m", "--to", "a/b"], ["inspect", "folder"]])
+def test_a_backend_that_keras_does_not_have_is_one_sentence(words):
+    result = run(*words, env={**os.environ, "KERAS_BACKEND": "nonsense"})
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert "Keras has no backend 'nonsense', which KERAS_BACKEND names" in result.stderr
+
+
+@pytest.mark.parametrize("verbose", [[], ["--verbose"]])
+def test_an_unusual_input_is_a_note_of_one_line(verbose, monkeypatch, capsys):
+    def warn(settings, arguments):
+        warnings.warn("m/config.json: unusual.", InputWarning, stacklevel=2)
+
+    monkeypatch.setattr(cli.COMMANDS["init"], "function", warn)
+    assert cli.main(["init", "--output", "a.toml", *verbose]) == 0
+    assert capsys.readouterr().err == "Note: m/config.json: unusual.\n"
+
+
+def test_the_next_step_of_init_reads_the_file(tmp_path, capsys):
+    path = tmp_path / "settings.toml"
+    assert cli.main(["init", "--output", str(path.with_suffix(".txt"))]) == 2
+    assert "Expected a name that ends in .toml" in capsys.readouterr().err
+    assert cli.main(["init", "--output", str(path)]) == 0
+    next_step = capsys.readouterr().out.splitlines()[-1].removeprefix("Next: keras-bert ")
+    assert cli.main(shlex.split(next_step)) == 2
+    assert "There is no model folder FOLDER" in capsys.readouterr().err
 
 
 def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """`keras-bert` alone, `doctor` and `completion`."""
 
 import configparser
+import importlib.util
 import json
 import os
 import shlex
@@ -93,20 +94,30 @@ def test_files_that_cannot_be_read_are_skipped(tmp_path, monkeypatch, capsys):
 def test_the_doctor_lists_every_extra_and_how_to_install_it(monkeypatch, capsys):
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
-    extras = set(setup["options.extras_require"]) - {"test", "benchmarks"}
+    extras = set(setup["options.extras_require"]) - {"test", "peers", "benchmarks"}
     assert set(doctor.EXTRAS) == extras
-    needed = [("tensorflow>=2.21,<2.22", None), ("huggingface_hub>=2.4", "hub")]
+    needed = [("tensorflow>=2.21,<2.22", None), ("matplotlib>=3.10", "pictures")]
     needed = [(Requirement(text), extra) for text, extra in needed]
     monkeypatch.setattr(doctor, "_requirements", lambda: needed)
-    monkeypatch.setattr(doctor, "_version", lambda name: None if "hub" in name else "1.0")
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "matplotlib" else "1.0")
     monkeypatch.setattr(doctor, "_devices", lambda problems: [("tensorflow", "a device")])
     with pytest.raises(SystemExit) as stopped:  # TensorFlow 1.0 is not supported
         main(["doctor"])
     printed = capsys.readouterr().out
     assert stopped.value.code == 1
-    assert "(pip install 'keras-bert-toolkit[hub]')" in printed
+    assert "(pip install 'keras-bert-toolkit[pictures]', 74 MB)" in printed
     assert "tensorflow is 1.0, and <2.22,>=2.21 is needed: pip install 'tensorflow" in printed
     assert "has the same import name: pip uninstall keras-bert" in printed
+
+
+def test_the_doctor_says_that_triton_comes_before_tensorflow(monkeypatch):
+    find_spec = importlib.util.find_spec
+    for spec, notes in ((None, 0), (object(), 1)):
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda n, s=spec: s if n == "triton" else find_spec(n)
+        )
+        lines = [line for line in doctor.diagnose()["notes"] if "import triton" in line]
+        assert len(lines) == notes
 
 
 def test_the_doctor_reports_the_backend_of_keras_and_what_cannot_be_loaded(monkeypatch):

@@ -73,6 +73,12 @@ def test_help_and_wrong_flags_load_nothing():
     "flags, sentence",
     [
         (["--max-lenght=64"], "Unknown option --max-lenght"),
+        (["--runner=NoRunner"], "Invalid --runner 'NoRunner'. Expected FnApiRunner (the "),
+        (["--runner=os.NoRunner"], "Invalid --runner 'os.NoRunner'. Expected "),
+        (
+            ["--runner=no_such.Runner"],
+            "Invalid --runner 'no_such.Runner'. Apache Beam cannot load ",
+        ),
         (["--max-length=4"], "--max-length must be at least 8. Received: 4."),
         (["--pad", "--masking=dynamic"], "--pad needs static masks"),
         (["--objective=clm"], "--objective is 'clm'. It should be mlm-nsp, mlm-sop, mlm or span."),

@@ -26,19 +26,19 @@ OURS = ("InputError", "ValueError")
 # What a sentence may begin with besides a capital, a quotation mark, a digit and a placeholder.
 BEGINNING = re.compile(r"[A-Z0-9`'\"“{]|--[a-z]|(gRPC|google-research/bert|keras-nlp)\b")
 # Its answers have TensorFlow Serving's own words, which clients may look for.
-TENSORFLOW_SERVING = ("grpc_services.py", "model_server.py", "model_version.py")
+TENSORFLOW_SERVING = ("model_version.py",)
 # Python's own words, for a name that a module does not have.
 PYTHON = ("keras_bert/base/__init__.py",)
 
 
 class Messages(ast.NodeVisitor):
-    """`found`: (line, text, whether the file is before it) of each message in a module.
+    """`messages`: (line, text, whether the file is before it) of each message in a module.
 
     A placeholder is its expression in braces.
     """
 
     def __init__(self):
-        self.found = []
+        self.messages = []
         self._errors = []
 
     def visit_ExceptHandler(self, node):
@@ -62,9 +62,9 @@ class Messages(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _add(self, node, *, is_located):
-        for each in (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,):
-            if text := self._text(each):
-                self.found.append((each.lineno, text, is_located))
+        for branch in (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,):
+            if text := self._text(branch):
+                self.messages.append((branch.lineno, text, is_located))
 
     def _text(self, node):
         """A literal, an f-string or a sum of them; None for anything else."""
@@ -86,11 +86,11 @@ class Messages(ast.NodeVisitor):
 
 def wrong(source):
     """[(line, message)] of a module's source."""
-    messages = Messages()
-    messages.visit(ast.parse(source))
+    visitor = Messages()
+    visitor.visit(ast.parse(source))
     return [
         (line, text)
-        for line, text, is_located in messages.found
+        for line, text, is_located in visitor.messages
         if not (is_located or BEGINNING.match(text)) or not ends(text)
     ]
 
@@ -131,10 +131,11 @@ except InputError as error:
 
 
 def test_messages():
-    found = []
+    incomplete = []
     for root in ("keras_bert", "data_gen"):
         for path in sorted((REPOSITORY / root).rglob("*.py")):
             place = path.relative_to(REPOSITORY)
             if path.name not in TENSORFLOW_SERVING and str(place) not in PYTHON:
-                found += [(f"{place}:{n}", text) for n, text in wrong(path.read_text("utf-8"))]
-    assert found == []
+                lines = wrong(path.read_text("utf-8"))
+                incomplete += [(f"{place}:{n}", text) for n, text in lines]
+    assert incomplete == []

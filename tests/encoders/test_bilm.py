@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 
 import h5py
 import keras
@@ -196,6 +198,10 @@ BAD = {
         {"options": set_option("char_cnn", "filters", [])},
         "`character_filters` must be a list",
     ),
+    "null filters": (
+        {"options": set_option("char_cnn", "filters", None)},
+        "lacks char_cnn.filters. Expected the options of an ELMo",
+    ),
     "not filters": (
         {"options": set_option("char_cnn", "filters", [[1, "4"]])},
         "`character_filters` must be a list",
@@ -251,6 +257,23 @@ def test_what_the_format_cannot_express_is_one_sentence(tmp_path):
     save_folder(make(max_characters=20), tokenizer, tmp_path / "short")
     with pytest.raises(InputError, match="reads 50 characters of a token"):
         convert(tmp_path / "short", tmp_path / "elmo", to="allennlp")
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_left(tmp_path, monkeypatch):
+    """HDF5 itself would end the process with a segmentation fault."""
+    save_folder(make(), Tokenizer.from_vocab(VOCABULARY), tmp_path / "model")
+    output = tmp_path / "out" / "elmo"
+    program = (
+        "import resource, signal; from keras_bert.cli.main import main; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        f"raise SystemExit(main(['convert', '--input', {str(tmp_path / 'model')!r}, "
+        f"'--output', {str(output)!r}, '--to', 'allennlp']))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr == f"keras-bert: {output} cannot be written: File too large.\n"
+    assert not list(output.parent.iterdir())
 
 
 # The encoder.

@@ -11,9 +11,7 @@ import keras_bert as kb
 from keras_bert.checkpoints import load, load_task
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
-
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
+from tests.peers import torch, transformers
 
 SIZES = {"vocab_size": 41, "n_positions": 16, "n_embd": 24, "n_layer": 3, "n_head": 4}
 NAMES = {"openai-gpt": "OpenAIGPT", "gpt2": "GPT2"}
@@ -37,6 +35,14 @@ def theirs(request, tmp_path_factory):
     return model, folder
 
 
+@pytest.fixture(scope="module", params=NAMES)
+def encoder(request):
+    encoder = new_encoder(read_config({"model_type": request.param, **SIZES}, source="x"))
+    for weight in encoder.trainable_weights:  # so that no weight is 0 or 1
+        weight.assign_add(RNG.normal(size=weight.shape) * 0.1)
+    return encoder
+
+
 @pytest.fixture(scope="module")
 def batch():
     ids = RNG.integers(0, 41, (3, 9)).astype("int32")
@@ -44,6 +50,7 @@ def batch():
     return {"input_ids": ids, "input_mask": mask}
 
 
+@pytest.mark.peers
 def test_hidden_states_and_attention(theirs, batch):
     model, folder = theirs
     encoder, _ = load(folder)
@@ -62,6 +69,7 @@ def test_hidden_states_and_attention(theirs, batch):
         np.testing.assert_allclose(mine, other, atol=1e-5)
 
 
+@pytest.mark.peers
 def test_next_token_logits_and_back(theirs, batch, tmp_path):
     model, folder = theirs
     task = load_task(folder)
@@ -78,9 +86,7 @@ def test_next_token_logits_and_back(theirs, batch, tmp_path):
         assert torch.equal(weight, again.state_dict()[name]), name
 
 
-def test_a_step_at_a_time_is_the_whole_sequence(theirs, batch):
-    _, folder = theirs
-    encoder, _ = load(folder)
+def test_a_step_at_a_time_is_the_whole_sequence(encoder, batch):
     full = {**batch, "input_mask": np.ones_like(batch["input_mask"])}
     expected = np.asarray(encoder(full)["sequence_output"])
     cache = encoder.initial_cache(3, 12)
@@ -99,9 +105,7 @@ def test_a_step_at_a_time_is_the_whole_sequence(theirs, batch):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_prefill_is_as_many_steps(theirs, batch):
-    _, folder = theirs
-    encoder, _ = load(folder)
+def test_prefill_is_as_many_steps(encoder, batch):
     states, cache = encoder.prefill(batch, 12)
     by_steps, cache_by_steps = Encoder.prefill(encoder, batch, 12)
     last = batch["input_mask"].sum(axis=1)
@@ -112,6 +116,7 @@ def test_prefill_is_as_many_steps(theirs, batch):
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.peers
 def test_gradients(theirs, batch):
     """Of the sum of squares of all logits, by each weight."""
     import tensorflow as tf

@@ -29,6 +29,7 @@ from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
+from tests.peers import torch
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
@@ -88,8 +89,8 @@ def test_hidden_states_are_those_of_the_formula_in_float64(encoder):
             np.testing.assert_allclose(mine[row, :length], other, atol=2e-6)
 
 
+@pytest.mark.peers
 def test_values_and_gradients_of_the_language_model_are_those_of_pytorch(tmp_path):
-    torch = pytest.importorskip("torch", reason="NOT TESTED against torch")
     task = CausalLM(make(**NO_DROPOUT))
     task.lm_head.bias.assign(RNG.normal(size=30))
     save_folder(task, None, tmp_path / "model")

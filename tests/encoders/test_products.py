@@ -28,6 +28,7 @@ from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
 POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
@@ -171,6 +172,12 @@ def parameters():
         yield pytest.param(row, id=described(row), marks=marks)
 
 
+def is_standard(row):
+    """Whether a class of `transformers` computes what the row does."""
+    plain = row["mix"] == "no mix" and row["bilstm"] == "no bilstm"
+    return plain and STANDARD.get(row["kind"]) == row["pooling"]
+
+
 def described(row):
     return "-".join(str(value) for value in row.values())
 
@@ -286,12 +293,10 @@ def measured(folder, examples, **settings):
 # The test.
 
 
-@pytest.mark.parametrize("row", parameters())
-def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examples, tmp_path):
-    data, begun, output = examples(row), start(row), tmp_path / "run"
-    said = []
+def trained(row, begun, data, output):
+    """The metrics of a short run of a row, from the folder of an encoder."""
     with eagerly():
-        metrics = finetune(
+        return finetune(
             task=row["kind"],
             train=data,
             dev=data,
@@ -301,9 +306,14 @@ def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examp
             batch_size=7,
             learning_rate=0.02,
             deterministic=True,
-            report=said.append,
             **settings_of(row),
         )
+
+
+@pytest.mark.parametrize("row", parameters())
+def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examples, tmp_path):
+    data, begun, output = examples(row), start(row), tmp_path / "run"
+    metrics = trained(row, begun, data, output)
     model = output / "model"
     assert_near(measured(output, data), metrics["dev"])
     check_weights(row, begun, model)
@@ -313,8 +323,31 @@ def test_a_run_its_folder_its_conversions_and_its_export_agree(row, start, examp
     assert_same_folder(tmp_path / "converted", model)
     check_architecture(row, model)
     through_google(row, model, data, metrics["dev"], tmp_path)
-    through_transformers(row, model, data, metrics["dev"], tmp_path)
     check_export(row, output, data, tmp_path)
+    keep_from_collector()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("row", filter(is_standard, rows()), ids=described)
+def test_a_class_of_transformers_computes_the_same(row, start, examples, tmp_path):
+    """What it writes is the same task, too."""
+    data = examples(row)
+    metrics = trained(row, start(row), data, tmp_path / "run")["dev"]
+    model = tmp_path / "run" / "model"
+    theirs = getattr(transformers, class_of(model))
+    theirs, loading = theirs.from_pretrained(model, output_loading_info=True)
+    assert not loading["missing_keys"], loading
+    assert all(key.startswith("keras_bert.") for key in loading["unexpected_keys"]), loading
+    assert_same_outputs(load_task(model), theirs.eval(), data)
+    theirs.save_pretrained(tmp_path / "theirs")
+    for path in model.iterdir():
+        if not (tmp_path / "theirs" / path.name).exists():
+            shutil.copy(path, tmp_path / "theirs")
+    if row["crf"] == "crf":  # which that class does not have
+        with pytest.raises(InputError, match="lacks the tensor keras_bert.crf.between"):
+            load_task(tmp_path / "theirs")
+    else:
+        assert_near(measured(tmp_path / "theirs", data), metrics)
     keep_from_collector()
 
 
@@ -334,11 +367,9 @@ def check_weights(row, begun, model):
 
 
 def check_architecture(row, model):
-    standard = row["mix"] == "no mix" and row["bilstm"] == "no bilstm"
-    standard = standard and STANDARD.get(row["kind"]) == row["pooling"]
     name = class_of(model)
     assert name.startswith({"bert": "Bert", "roberta": "Roberta"}[row["type"]])
-    assert name.endswith("Model") != standard
+    assert name.endswith("Model") != is_standard(row)
 
 
 def class_of(model):
@@ -359,31 +390,8 @@ def through_google(row, model, data, metrics, folder):
         assert_near(measured(folder / "back", data, max_length=length), metrics)
 
 
-def through_transformers(row, model, data, metrics, folder):
-    """A class of `transformers` computes the same, and what it writes is the same task."""
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-    if class_of(model).endswith("Model"):
-        return
-    theirs = getattr(transformers, class_of(model))
-    theirs, found = theirs.from_pretrained(model, output_loading_info=True)
-    assert not found["missing_keys"], found
-    assert all(key.startswith("keras_bert.") for key in found["unexpected_keys"]), found
-    assert_same_outputs(load_task(model), theirs.eval(), data)
-    theirs.save_pretrained(folder / "theirs")
-    for path in model.iterdir():
-        if not (folder / "theirs" / path.name).exists():
-            shutil.copy(path, folder / "theirs")
-    if row["crf"] == "crf":  # which that class does not have
-        with pytest.raises(InputError, match="lacks the tensor keras_bert.crf.between"):
-            load_task(folder / "theirs")
-    else:
-        assert_near(measured(folder / "theirs", data), metrics)
-
-
 def assert_same_outputs(task, theirs, data):
     """On all examples the logits of a task at its tokens are those of a model of PyTorch's."""
-    import torch
-
     rows = task.features(list(task.read(data, inferred_arguments=task.inferred_arguments)))
     inputs = rows.inputs(*rows.take(tf.range(len(rows))))
     ours = task({name: inputs[name] for name in task.input})

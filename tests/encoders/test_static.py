@@ -11,6 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.word_vectors import save_word_vectors
 from keras_bert.cli.main import main
+from keras_bert.encoders.static.encoder import normalized
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
@@ -186,6 +187,7 @@ def test_evaluate_repeats_the_held_out_loss(pretrained, data):
     assert found[name] == pytest.approx(metrics["eval"][name], rel=1e-4)
 
 
+@pytest.mark.filterwarnings("error:.*shuffle")
 def test_fit_trains_from_python(data):
     encoder = kb.StaticEncoder(kb.StaticConfig(vocab_size=len(VOCABULARY), hidden_size=8))
     tokenizer = kb.Tokenizer.from_vocab(data / "vocab.txt")
@@ -371,3 +373,10 @@ def test_the_commands(data, tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert main(["fill-mask", "--model", str(run), "--text", "w1 [MASK]"]) == 2
     assert "has no masked-LM head" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_vectors_of_any_norm_are_normalized(scale):
+    vectors = np.array([[3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]], np.float32)
+    units = np.asarray(normalized(tf.constant(np.float32(scale) * vectors)))
+    np.testing.assert_allclose(units, [[0.6, 0.8], [0, 0], [-1, 0]], rtol=1e-6)

@@ -12,6 +12,7 @@ from keras_bert.inference.fill_mask import fill_mask
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.messages import says
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "mask the cat dog sat on mat red paris is capital of france bank river money"
@@ -48,9 +49,8 @@ def folder(task, tmp_path_factory):
     return folder
 
 
+@pytest.mark.peers
 def test_equals_transformers(task, folder, tokenizer):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     model, loading = transformers.BertForMaskedLM.from_pretrained(folder, output_loading_info=True)
     unexpected = loading.pop("unexpected_keys")
     assert all(name.startswith("keras_bert.") for name in unexpected)

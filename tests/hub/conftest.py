@@ -20,7 +20,8 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def cache(monkeypatch, tmp_path):
     """An empty cache of the hub's client, without a token; its network is on."""
-    constants = pytest.importorskip("huggingface_hub.constants")
+    from huggingface_hub import constants
+
     # The client reads its environment when it is imported, which it long is.
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))

@@ -12,6 +12,7 @@ import pytest
 import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import find_model_folder
+from tests.peers import torch
 
 NAME = "hf://somebody/small"
 
@@ -73,8 +74,7 @@ def test_a_revision_is_a_branch_or_a_commit(published, folder, tmp_path):
         name: (find_model_folder(name) / "vocab.txt").read_text()
         for name in (NAME, f"{NAME}@v2", f"{NAME}@{find_model_folder(f'{NAME}@v2').name}")
     }
-    found = ["bus" in text for text in vocabularies.values()]
-    assert found == [False, True, True]
+    assert ["bus" in text for text in vocabularies.values()] == [False, True, True]
 
 
 def test_the_same_checks_as_for_a_folder(published, folder, tmp_path):
@@ -134,15 +134,8 @@ def test_a_full_disk_and_one_that_cannot_be_written(published, cache, monkeypatc
     assert "cannot be written (Permission denied). Set HF_HOME" in fails(errno.EACCES)
 
 
-def test_a_missing_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "pip install 'keras-bert-toolkit[hub]'" in refusal(NAME)
-    monkeypatch.setitem(sys.modules, "kagglehub", None)
-    assert "pip install 'keras-bert-toolkit[kaggle]'" in refusal("kaggle://a/b/c/d")
-
-
+@pytest.mark.peers
 def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
-    torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
 
     old = shutil.copytree(folder, tmp_path / "old")
@@ -182,12 +175,13 @@ def test_weights_of_torch_without_a_pickle_that_runs(hub, folder, tmp_path):
     assert "(its device is meta)" in refusal(saved(lambda tensor: tensor.to("meta")))
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("version", ["2.5.1+cu121", "1.13.1", None])
 def test_a_torch_whose_loader_is_not_safe_opens_nothing(
     hub, folder, tmp_path, monkeypatch, version
 ):
     """Up to 2.5.1 `torch.load(weights_only=True)` can run code (CVE-2025-32434)."""
-    torch = pytest.importorskip("torch")
+    TorchVersion = torch.torch_version.TorchVersion
     from safetensors.torch import load_file
 
     old = shutil.copytree(folder, tmp_path / "old")
@@ -195,17 +189,25 @@ def test_a_torch_whose_loader_is_not_safe_opens_nothing(
     (old / "model.safetensors").unlink()
     hub.add("somebody/old", old)
     for current in ("2.6.0+cpu", "2.10.0"):
-        monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(current))
+        monkeypatch.setattr("torch.__version__", TorchVersion(current))
         assert same(kb.load(old)[0], folder)
     if version is None:
         monkeypatch.setitem(sys.modules, "torch", None)
     else:
-        monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion(version))
-        monkeypatch.setattr(torch, "load", None)
+        monkeypatch.setattr("torch.__version__", TorchVersion(version))
+        monkeypatch.setattr("torch.load", None)
     for name in (old, "hf://somebody/old"):
         said = refusal(name)
         assert "torch>=2.6" in said and (version or "pip install") in said
     assert "pytorch_model.bin" not in hub.fetched()
+
+
+def test_weights_of_torch_without_torch(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    old = shutil.copytree(folder, tmp_path / "old")
+    (old / "model.safetensors").unlink()
+    (old / "pytorch_model.bin").write_bytes(b"PK")
+    assert "pip install 'torch>=2.6'" in refusal(old)
 
 
 def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
@@ -219,31 +221,14 @@ def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
 
 
 @pytest.mark.slow
-def test_a_model_of_kaggle_lies_in_its_own_cache(cache, folder, monkeypatch, tmp_path):
-    pytest.importorskip("kagglehub")
-    monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
-    monkeypatch.setenv("KAGGLE_API_ENDPOINT", "http://127.0.0.1:9")
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    model = tmp_path / "kaggle" / "models" / "somebody" / "small" / "keras" / "tiny"
-    model.mkdir(parents=True)
-    shutil.copytree(folder, model / "1")
-    (model / "1.complete").touch()
-    assert same(kb.load("kaggle://somebody/small/keras/tiny/1")[0], folder)
-    assert "Kaggle cannot be reached" in refusal("kaggle://somebody/small/keras/tiny")
-    assert "Expected kaggle://owner/model/framework/variation" in refusal("kaggle://somebody/small")
-
-
-@pytest.mark.slow
 def test_a_preset_of_keras_hub_is_converted_once(hub, folder, tmp_path):
     pytest.importorskip("keras_nlp")
     from keras_bert.checkpoints.convert import convert
 
     convert(str(folder), str(tmp_path / "preset"), to="keras-nlp")
     hub.add("somebody/preset", tmp_path / "preset")
-    found = find_model_folder("hf://somebody/preset")
+    converted = find_model_folder("hf://somebody/preset")
     assert same(kb.load("hf://somebody/preset")[0], folder)
-    written = (found / "model.safetensors").stat().st_mtime_ns
-    assert find_model_folder("hf://somebody/preset") == found
-    assert (found / "model.safetensors").stat().st_mtime_ns == written
+    written = (converted / "model.safetensors").stat().st_mtime_ns
+    assert find_model_folder("hf://somebody/preset") == converted
+    assert (converted / "model.safetensors").stat().st_mtime_ns == written

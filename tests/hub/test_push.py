@@ -19,6 +19,7 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.tasks import task_class
 from keras_bert.training.monitoring.model_card import model_card, write_card
 from tests.messages import says
+from tests.peers import torch
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {
@@ -58,7 +59,8 @@ def test_the_card_has_the_hubs_metadata_and_no_path_of_this_machine(model):
         assert shown in card.text
 
 
-def test_a_folder_with_its_card_opens_in_all_three_libraries(model, tmp_path):
+@pytest.mark.peers
+def test_a_folder_with_its_card_opens_in_all_three_libraries(model):
     """As the card's own blocks do it, from the folder."""
     text = (model / "README.md").read_text()
     blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
@@ -71,6 +73,10 @@ def test_a_folder_with_its_card_opens_in_all_three_libraries(model, tmp_path):
     ours = found["encoder"].embeddings.token_embedding.embeddings.numpy()
     theirs = found["model"].get_input_embeddings().weight.detach().numpy()
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_export_of_a_card_runs(model, tmp_path):
+    text = (model / "README.md").read_text()
     export, _ = text.partition("```bash\n")[2].split("\n", 1)
     export = export.replace("hf://owner/name", str(model))
     output = f"savedmodels/{model.parent.name}"
@@ -178,15 +184,22 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
 
 
 @pytest.mark.slow
-def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypatch):
+def test_a_push_that_is_rejected_says_what_to_do(hub, model, monkeypatch):
     with says("denied the upload to me/spam. Log in with `hf auth"):
         kb.push(model=str(model), to="me/spam")
     with says("Invalid name of a hub model"):
         kb.push(model=str(model), to="spam")
     with says("no model folder"):
         kb.push(model=str(model / "none"), to="me/spam")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with says("cannot be reached. Run the same command again"):
+        kb.push(model=str(model), to="me/spam")
+    assert not hub.repos
+
+
+@pytest.mark.peers
+def test_a_push_of_weights_of_torch_is_rejected(hub, model, tmp_path):
     other = shutil.copytree(find_model_folder(model), tmp_path / "other")
-    torch = pytest.importorskip("torch")
     tensors = load_file(other / "model.safetensors")
     (other / "model.safetensors").unlink()
     torch.save(
@@ -195,9 +208,6 @@ def test_a_push_that_is_rejected_says_what_to_do(hub, model, tmp_path, monkeypat
     )
     with says("another form than model.safetensors, which is the only"):
         kb.push(model=str(other), to="me/spam")  # its config and tokenizer went alone
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with says("cannot be reached. Run the same command again"):
-        kb.push(model=str(model), to="me/spam")
     assert not hub.repos
 
 

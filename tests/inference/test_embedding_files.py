@@ -13,8 +13,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.inference import embed_to_file as module
 from keras_bert.inference.embed import TextEmbedding
-from keras_bert.inference.embed_to_file import NpzFile, ParquetFile, embed_to_file
+from keras_bert.inference.embed_to_file import ParquetFile, embed_to_file
 from tests.kill_points import kill_at_every_call
+from tests.messages import says
 
 WIDTH = 3
 SETTINGS = {"layers": "last", "width": WIDTH}
@@ -47,17 +48,13 @@ def embedding(line, text):
 EXPECTED = [embedding(2 * number, text) for number, text in enumerate(TEXTS)]
 
 
-def write(make, path):
-    with make(path, width=WIDTH, settings=SETTINGS) as file:
-        for one in EXPECTED:
-            file.write(one)
-
-
 @pytest.mark.parametrize("numbers", [1, 20, 10_000])
 def test_parquet(numbers, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.inference.embed_to_file._NUMBERS_PER_GROUP", numbers)
     path = tmp_path / "vectors.parquet"
-    write(ParquetFile, path)
+    with ParquetFile(path, width=WIDTH, settings=SETTINGS) as file:
+        for one in EXPECTED:
+            file.write(one)
     file = parquet.ParquetFile(path)
     groups = {1: len(TEXTS), 20: 3, 10_000: 1}
     assert file.num_row_groups == groups[numbers]
@@ -73,34 +70,10 @@ def test_parquet(numbers, tmp_path, monkeypatch):
         np.testing.assert_array_equal(np.array(row["mean"], np.float32), one.mean)
 
 
-def test_npz(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.inference.embed_to_file._TOKENS_TOGETHER", 3)
-    path = tmp_path / "vectors.npz"
-    write(NpzFile, path)
-    assert os.listdir(tmp_path) == ["vectors.npz"]
-    arrays = np.load(path)
-    assert json.loads(str(arrays["settings"])) == SETTINGS
-    splits = arrays["row_splits"]
-    assert len(splits) == len(TEXTS) + 1
-    for number, one in enumerate(EXPECTED):
-        own = slice(splits[number], splits[number + 1])
-        assert arrays["lines"][number] == one.line
-        tokens = [token[:64].replace("\ud800", "?") for token in one.tokens]
-        assert arrays["tokens"][own].tolist() == tokens
-        for name in ("starts", "ends", "vectors"):
-            np.testing.assert_array_equal(arrays[name][own], getattr(one, name))
-        for name in ("cls", "mean"):
-            np.testing.assert_array_equal(arrays[name][number], getattr(one, name))
-
-
-@pytest.mark.parametrize("make, ending", [(NpzFile, "npz"), (ParquetFile, "parquet")])
-def test_texts_without_any_token(make, ending, tmp_path):
-    with make(tmp_path / f"vectors.{ending}", width=WIDTH, settings=SETTINGS) as file:
+def test_texts_without_any_token(tmp_path):
+    with ParquetFile(tmp_path / "vectors.parquet", width=WIDTH, settings=SETTINGS) as file:
         file.write(embedding(1, ""))
-    if ending == "npz":
-        assert np.load(tmp_path / "vectors.npz")["vectors"].shape == (0, WIDTH)
-    else:
-        assert parquet.read_table(tmp_path / "vectors.parquet")["tokens"].to_pylist() == [[]]
+    assert parquet.read_table(tmp_path / "vectors.parquet")["tokens"].to_pylist() == [[]]
 
 
 @pytest.fixture
@@ -108,7 +81,7 @@ def embedded(monkeypatch):
     """`embed_to_file` with the vectors at hand instead of a model: what is left is the file."""
 
     class Embedded:
-        width, max_length, weights = WIDTH, 8, "a hash"
+        width, max_length = WIDTH, 8
         tokens = unknown = 0
 
         def __call__(self, texts):
@@ -118,14 +91,9 @@ def embedded(monkeypatch):
     return functools.partial(embed_to_file, model=None, data=TEXTS)
 
 
-@pytest.fixture(params=["npz", "parquet"])
-def ending(request):
-    return request.param
-
-
 @pytest.mark.usefixtures("eager")
-def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, tokenizer, tmp_path):
-    path = tmp_path / f"vectors.{ending}"
+def test_writes_replaces_its_own_file_when_told_and_no_other(encoder, tokenizer, tmp_path):
+    path = tmp_path / "vectors.parquet"
 
     def run(**options):
         return embed_to_file(
@@ -142,17 +110,12 @@ def test_writes_replaces_its_own_file_when_told_and_no_other(ending, encoder, to
     with pytest.raises(InputError, match="is there already"):
         run()
     assert os.listdir(tmp_path) == [path.name]
-    if ending == "npz":
-        assert np.load(path)["tokens"].tolist() == ["a", "bank", "b"]
-    else:
-        assert parquet.read_table(path)["tokens"].to_pylist() == [["a", "bank"], ["b"]]
+    assert parquet.read_table(path)["tokens"].to_pylist() == [["a", "bank"], ["b"]]
 
 
 @pytest.mark.usefixtures("eager")
-def test_the_same_command_again_is_finished_and_another_is_rejected(
-    ending, model_folder, tmp_path, capsys
-):
-    data, output = tmp_path / "texts.txt", tmp_path / f"v.{ending}"
+def test_the_same_command_again_is_finished_and_another_is_rejected(model_folder, tmp_path, capsys):
+    data, output = tmp_path / "texts.txt", tmp_path / "v.parquet"
     data.write_text("a bank\n\nb\n", encoding="utf-8")
     command = ["embed", f"--model={model_folder}", f"--data={data}", f"--output={output}"]
     assert main(command) == 0
@@ -176,15 +139,17 @@ def test_a_broken_run_leaves_nothing(model_folder, tmp_path):
     output.parent.mkdir()
     with pytest.raises(InputError, match="line 2: byte 5 is not UTF-8"):
         embed_to_file(model=model_folder, data=data, output=output)
-    with pytest.raises(InputError, match="should end in .npz or .parquet"):
+    with pytest.raises(InputError, match=r"vectors\.csv should end in \.parquet\."):
         embed_to_file(model=model_folder, data=data, output=output.with_suffix(".csv"))
+    with says("NumPy archives (.npz) were removed: give `output` a name that ends in .parquet."):
+        embed_to_file(model=model_folder, data=data, output=output.with_suffix(".npz"))
     assert list(output.parent.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_path):
-    path = tmp_path / f"v.{ending}"
-    foreign = [f"v.{ending}.part", f".v.{ending}.part"]
+def test_a_killed_run_leaves_the_old_file_or_the_new_one(embedded, tmp_path):
+    path = tmp_path / "v.parquet"
+    foreign = ["v.parquet.part", ".v.parquet.part"]
     for name in foreign:
         (tmp_path / name).write_text("mine")
     embedded(output=path, layers="first")
@@ -210,13 +175,13 @@ def test_a_killed_run_leaves_the_old_file_or_the_new_one(ending, embedded, tmp_p
 
 
 @pytest.mark.parametrize("room", [0, 50, 600])
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(ending, embedded, tmp_path, room):
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(embedded, tmp_path, room):
     """A limit on the size of files stands in for it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
-        with pytest.raises(InputError, match=rf"v\.{ending} cannot be written: [A-Z][a-z ]+\.$"):
-            embedded(output=tmp_path / f"v.{ending}")
+        with pytest.raises(InputError, match=r"v\.parquet cannot be written: [A-Z][a-z ]+\.$"):
+            embedded(output=tmp_path / "v.parquet")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert os.listdir(tmp_path) == []
@@ -228,10 +193,10 @@ def test_the_bar_counts_every_line(text, lines, tmp_path):
     assert module._count_lines(str(tmp_path / "texts")) == lines
 
 
-def test_what_was_called_text_says_what_it_is_called_now(tmp_path, capsys):
-    with pytest.raises(InputError, match="`text` is called `data` now"):
-        embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.npz")
-    arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.npz")]
+def test_what_was_called_text_is_called_data(tmp_path, capsys):
+    with says("`text` was removed. Use `data`: it takes a file, and in Python also a list"):
+        embed_to_file(model="folder", text="texts.txt", output=tmp_path / "v.parquet")
+    arguments = ["embed", "--model", "folder", "--output", str(tmp_path / "v.parquet")]
     assert main(arguments) == 2
     assert "Missing required arguments: --data." in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ from scipy.special import erf, softmax
 import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.exports.saved_model import export
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "the cat sat on mat dog bank of river mask".split()
@@ -36,9 +37,8 @@ def folder(task, tmp_path_factory):
     return folder
 
 
+@pytest.mark.peers
 def test_the_next_sentence_head_is_that_of_transformers(task, folder):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     model = transformers.BertForPreTraining.from_pretrained(folder).eval()
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     found = kb.follows(model=folder, **PAIRS)

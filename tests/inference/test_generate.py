@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import log_softmax
 
 import keras_bert as kb
 from keras_bert import encoders
@@ -14,6 +15,7 @@ from keras_bert.tasks.pretraining.generation import Generator, Sampling
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.encoders.toy_encoder import HOME, ToyConfig
+from tests.peers import torch, transformers
 
 WORDS = ["let", "'", "s", "stick", "to", "the", "plan", "un", "##happi", "##ly", "##ing", "."]
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
@@ -57,6 +59,7 @@ def make(model_type):
     return task
 
 
+MAX_TOKENS = 12
 # A RoBERTa from left to right is a BERT with other numbers of positions.
 PARAMS = [*CLASSES][:-1] + [pytest.param("roberta", marks=pytest.mark.slow)]
 
@@ -85,45 +88,69 @@ def ids_of(prompt):
     return [VOCABULARY.cls_id, *ids]
 
 
-def expected_texts(task, folder, prompts, *, max_tokens):
-    """The greedy ids of `transformers` after each prompt, and their log-probability."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+def by_task(task, folder):
+    """A function of ids to the logits after each, (S, V), by a plain call of the task."""
+
+    def logits_of(ids):
+        row = np.array([[*ids, 0]], "int32")  # nothing is predicted after the last one
+        inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
+        logits = task({name: inputs[name] for name in task.input}, training=False)["causal_lm"]
+        return np.asarray(logits)[0, :, : len(VOCABULARY)]
+
+    return logits_of
+
+
+def by_transformers(task, folder):
+    """The same by the class of `transformers`, whose own `generate` must be greedy likewise."""
     task.save(folder)
     model = getattr(transformers, CLASSES[task.config.model_type]).from_pretrained(folder).eval()
-    found = []
-    for prompt in prompts:
-        ids = torch.tensor([ids_of(prompt)])
-        output = ids
-        while output.shape[1] < ids.shape[1] + max_tokens and output[0, -1] != VOCABULARY.sep_id:
-            with torch.no_grad():
-                logits = model(output).logits[:, -1, : len(VOCABULARY)]
-            output = torch.cat([output, logits.argmax(dim=-1, keepdim=True)], dim=1)
-        if task.config.model_type != "roberta":  # with a cache its positions begin elsewhere
+
+    def logits_of(ids):
+        with torch.no_grad():
+            return model(torch.tensor([ids])).logits[0, :, : len(VOCABULARY)].numpy()
+
+    if task.config.model_type != "roberta":  # with a cache its positions begin elsewhere
+        for prompt in PROMPTS:
+            ids = torch.tensor([ids_of(prompt)])
             generated = model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=max_tokens,
+                max_new_tokens=MAX_TOKENS,
                 do_sample=False,
                 eos_token_id=VOCABULARY.sep_id,
                 pad_token_id=0,
                 bad_words_ids=[[number] for number in range(len(VOCABULARY), ROWS)],
             )
-            assert torch.equal(generated, output)
-        with torch.no_grad():
-            logits = model(output).logits[0, :, : len(VOCABULARY)].double()
-        nats = torch.log_softmax(logits, dim=-1).numpy()
-        output = output[0].tolist()
-        chosen = [nats[n, output[n + 1]] for n in range(len(output) - 1)]
-        begin = ids.shape[1]
-        found.append((output[begin:], sum(chosen[begin - 1 :]), sum(chosen[: begin - 1]), nats))
-    return found
+            assert generated[0].tolist() == greedy(logits_of, ids_of(prompt))
+    return logits_of
 
 
-def test_greedy_tokens_and_probabilities_are_those_of_transformers(task, tmp_path):
-    found = generate(model=task, prompt=PROMPTS, max_tokens=12)
+def greedy(logits_of, ids):
+    """The ids of a prompt and those that follow."""
+    longest = len(ids) + MAX_TOKENS
+    while len(ids) < longest and ids[-1] != VOCABULARY.sep_id:
+        ids = [*ids, int(logits_of(ids)[-1].argmax())]
+    return ids
+
+
+def expected_texts(logits_of, prompts):
+    """The greedy ids after each prompt, and log-probabilities."""
+    expected = []
+    for prompt in prompts:
+        ids = greedy(logits_of, ids_of(prompt))
+        nats = log_softmax(logits_of(ids).astype("float64"), axis=-1)
+        chosen = [nats[n, ids[n + 1]] for n in range(len(ids) - 1)]
+        begin = len(ids_of(prompt))
+        sums = sum(chosen[begin - 1 :]), sum(chosen[: begin - 1])
+        expected.append((ids[begin:], *sums, nats))
+    return expected
+
+
+@pytest.mark.parametrize("by", [by_task, pytest.param(by_transformers, marks=pytest.mark.peers)])
+def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_path):
+    found = generate(model=task, prompt=PROMPTS, max_tokens=MAX_TOKENS)
     probabilities = log_probability(model=task, text=PROMPTS)
-    expected = expected_texts(task, tmp_path / "model", PROMPTS, max_tokens=12)
+    expected = expected_texts(by(task, tmp_path / "model"), PROMPTS)
     for prompt, one, whole, (ids, nats, of_prompt, logits) in zip(
         PROMPTS, found, probabilities, expected, strict=True
     ):
@@ -201,13 +228,13 @@ def some_inputs():
     return {"input_ids": ids, "input_mask": tf.ones_like(ids)}
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     "options",
     [{}, {"temperature": 0.5}, {"top_k": 3}, {"top_p": 0.7}, {"top_k": 6, "top_p": 0.8}],
     ids=str,
 )
 def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
-    torch = pytest.importorskip("torch")
     process = pytest.importorskip("transformers").generation.logits_process
     draws = 20000
     logits = gpt.generator.logits(gpt.generator.read(some_inputs(), 24).last) * 3
@@ -230,6 +257,17 @@ def test_tokens_are_drawn_with_the_probabilities_of_transformers(gpt, options):
     assert not found[expected == 0].any()
     of_all = torch.log_softmax(torch.tensor(logits.numpy()[0]), dim=-1).numpy()
     np.testing.assert_allclose(nats, of_all[tokens.numpy()], atol=1e-5)
+
+
+def test_the_lowest_temperature_is_greedy_and_the_largest_seed_draws(gpt):
+    greedy = generate(model=gpt, prompt=PROMPTS, max_tokens=6)
+    coldest = generate(model=gpt, prompt=PROMPTS, max_tokens=6, temperature=2e-38)
+    assert [each.text for each in coldest] == [each.text for each in greedy]
+    drawn = generate(model=gpt, prompt=PROMPTS, max_tokens=6, top_p=0.9, seed=2**32 - 1)
+    alone = generate(model=gpt, prompt=PROMPTS[0], max_tokens=6, top_p=0.9, seed=2**32 - 1)
+    assert drawn[0].text == alone[0].text
+    after = generate(model=gpt, prompt=PROMPTS[1], max_tokens=6, top_p=0.9, seed=0)
+    assert drawn[1].text == after[0].text
 
 
 def test_a_text_appears_as_it_is_generated(gpt):
@@ -291,6 +329,11 @@ def export_of(task, tmp_path):
         ({"temperature": -1.0}, "`temperature` must be above 0. Received: -1.0."),
         ({"top_k": 0}, "`top_k` must be at least 1. Received: 0."),
         ({"top_p": 1.5}, "`top_p` must be at most 1. Received: 1.5."),
+        (
+            {"temperature": 1e-38},
+            "`temperature` is too small for a float32. Expected 0, or 1.2e-38",
+        ),
+        ({"top_k": 2**32 + 1}, "`top_k` must be at most 2147483647. Received: 4294967297."),
         ({"max_tokens": 0}, "`max_tokens` must be at least 1. Received: 0."),
         (
             {"prompt": "the " * 23},

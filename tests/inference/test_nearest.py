@@ -111,11 +111,34 @@ def test_columns_between_words_and_rating_are_passed_over(vectors, tmp_path):
     assert vectors.evaluate_similarity(path)["pairs"] == 2
 
 
+@pytest.mark.parametrize("ratings", [("9e-1", "1E-1"), ("+.9", "-1."), ("1e0", "0")])
+def test_a_rating_is_a_number_in_any_form(ratings, vectors, tmp_path):
+    """Not skipped for the next number of the line, which has the opposite order."""
+    path = tmp_path / "rated.tsv"
+    lines = ("king\tqueen\t{}\t1", "man\tqueen\t{}\t9")
+    path.write_text("".join(f"{line.format(x)}\n" for line, x in zip(lines, ratings, strict=True)))
+    assert vectors.evaluate_similarity(path)["spearman"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e18, 1e30])
+def test_the_cosine_does_not_depend_on_the_norm(scale, vectors):
+    table = scale * np.concatenate([np.ones((5, 3)), list(VECTORS.values())])
+    scaled = WordVectors(table, vectors.tokenizer)
+    for word in VECTORS:
+        assert float(scaled.vector(word) @ vectors.vector(word)) == pytest.approx(1.0, abs=1e-6)
+    assert dict(scaled.nearest("king")) == pytest.approx(dict(vectors.nearest("king")), abs=2e-6)
+
+
 BAD = [
     ("analogies", "a b c\n", "line 1 has 3 words. Expected four, or"),
     ("analogies", ": empty\n", "has no analogies. Expected lines of four words"),
     ("analogies", b"\xff a b c\n", "line 1 is not UTF-8"),
     ("pairs", "king queen 3\nman boy\n", "line 2 has no number after two words"),
+    (
+        "pairs",
+        "king\tqueen\t3\nman\tboy\t0,9\t2\n",
+        "line 2 has '0,9' in column 3, where the lines before it have the rating",
+    ),
     ("pairs", "king queen 3\nx y 3\n", "has 1 rated pairs of words that the vocabulary has"),
 ]
 
@@ -153,8 +176,11 @@ def test_the_command(folder, tmp_path, capsys):
     path = tmp_path / "questions.txt"
     path.write_text("man woman king queen\n")
     assert main(["nearest", "--model", str(folder), "--analogies", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert json.loads(out[: out.rindex("}") + 1])["accuracy"] == 1.0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["accuracy"] == 1.0 and "Next: keras-bert finetune" in err
+    path.write_text("man woman 3\nking boy 1\n")
+    assert main(["nearest", "--model", str(folder), "--pairs", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"] == 2
     assert main(["nearest", "--model", str(folder), "--word", "xyz"]) == 2
 
 

@@ -10,6 +10,7 @@ import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.readers.marked_words import read_rated_pairs
 from keras_bert.samples import SENSES
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
 
 WORDS = "the bank of river money lends is steep mouse runs click and".split()
@@ -43,25 +44,52 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def vectors_of(folder):
-    """A function of a text with marks to {layer: the mean over its marked tokens} by PyTorch."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    model = transformers.BertModel.from_pretrained(folder).eval()
-    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+@pytest.fixture(
+    scope="module", params=["encoder", pytest.param("transformers", marks=pytest.mark.peers)]
+)
+def vectors_of(request, folder):
+    """A function of a text with marks to [the mean over its marked tokens, for each layer].
+
+    By a plain call of the encoder, and by the class of `transformers`.
+    """
+    states_of = by_encoder(folder) if request.param == "encoder" else by_transformers(folder)
 
     def vectors(text):
         before, word, _ = text.split("**")
         start, end = len(before), len(before) + len(word)
-        inputs = theirs(text.replace("**", ""), return_tensors="pt", return_offsets_mapping=True)
-        offsets = inputs.pop("offset_mapping")[0].tolist()
+        offsets, states = states_of(text.replace("**", ""))
         inside = [n for n, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
-        with torch.no_grad():
-            states = model(**inputs, output_hidden_states=True).hidden_states
-        return [state[0, inside].double().mean(dim=0).numpy() for state in states]
+        return [np.asarray(x)[0, inside].astype("float64").mean(axis=0) for x in states]
 
     return vectors
+
+
+def by_encoder(folder):
+    encoder, tokenizer = kb.load(folder)
+
+    def states_of(text):
+        tokens = tokenizer.tokenize_with_offsets([text])
+        vocabulary = tokenizer.vocabulary
+        ids = np.array([[vocabulary.cls_id, *tokens.ids.to_list()[0], vocabulary.sep_id]], "int32")
+        inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+        offsets = zip(tokens.starts.to_list()[0], tokens.ends.to_list()[0], strict=True)
+        states = encoder(inputs, outputs=["hidden_states"])["hidden_states"]
+        return [(0, 0), *offsets, (0, 0)], states
+
+    return states_of
+
+
+def by_transformers(folder):
+    model = transformers.BertModel.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+
+    def states_of(text):
+        inputs = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        offsets = inputs.pop("offset_mapping")[0].tolist()
+        with torch.no_grad():
+            return offsets, model(**inputs, output_hidden_states=True).hidden_states
+
+    return states_of
 
 
 def cosine(a, b):
@@ -92,7 +120,7 @@ def form_of(text):
 
 
 @pytest.mark.parametrize("dev", [None, DEV])
-def test_accuracies_are_those_of_plain_loops_over_vectors_of_transformers(folder, vectors_of, dev):
+def test_accuracies_are_those_of_plain_loops_over_vectors(folder, vectors_of, dev):
     found = kb.senses(model=folder, train=TRAIN, dev=dev)
     layers = ["first", "layer-1", "layer-2"]
     assert list(found.metrics["accuracy"]) == layers
@@ -143,8 +171,10 @@ def test_saved_vectors_predict_as_the_command_does(folder, vectors_of, tmp_path,
         own = np.mean([each for each, name in examples if name == one.sense], axis=0)
         assert one.similarity == pytest.approx(cosine(own, vector), abs=1e-5)
         assert one.text == text.replace("**", "") and one.word == text.split("**")[1]
-    assert main([*command, "--predict", str(output), "--data", str(data), "--quiet"]) == 0
-    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main([*command, "--predict", str(output), "--data", str(data)]) == 0
+    out, err = capsys.readouterr()
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert "Next: keras-bert embed" in err
     assert shown == [one._asdict() for one in found]
     again = kb.senses(model=folder, train=train, layers=["layer-2"], output=output)
     np.testing.assert_array_equal(again.vectors, loaded.vectors)

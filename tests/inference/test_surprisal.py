@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import log_softmax
 
 import keras_bert as kb
 from keras_bert.cli.main import main
@@ -13,6 +14,7 @@ from keras_bert.exports.saved_model import export
 from keras_bert.text.gpt_vocabularies import LETTERS, ByteLevelVocabulary
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "un", "##happi", "##ly", "##ing", ".", ","]
@@ -44,19 +46,29 @@ def folder(task, tmp_path_factory):
     return tmp_path_factory.getbasetemp() / "surprisal0" / "model"
 
 
-@pytest.fixture(scope="module")
-def theirs(folder):
-    """A function of ids with special tokens to float64 log-probabilities, (S, V)."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
+@pytest.fixture(
+    scope="module", params=["task", pytest.param("transformers", marks=pytest.mark.peers)]
+)
+def log_probabilities(request, task, folder):
+    """A function of ids with special tokens to float64 log-probabilities, (S, V).
 
-    def log_probabilities(ids):
-        with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0].double()
-        return torch.log_softmax(logits, dim=-1).numpy()
+    By a plain call of the task, and by the class of `transformers`.
+    """
+    if request.param == "task":
 
-    return log_probabilities
+        def logits_of(ids):
+            inputs = {"input_ids": [ids], "input_mask": [[1] * len(ids)]}
+            inputs |= {"segment_ids": [[0] * len(ids)], "masked_lm_positions": [[*range(len(ids))]]}
+            return task({name: np.array(inputs[name], "int32") for name in task.input})["masked_lm"]
+
+    else:
+        model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
+
+        def logits_of(ids):
+            with torch.no_grad():
+                return model(torch.tensor([ids])).logits
+
+    return lambda ids: log_softmax(np.asarray(logits_of(ids))[0].astype("float64"), axis=-1)
 
 
 def ids_of(text):
@@ -75,12 +87,12 @@ def loop(log_probabilities, ids, *, masked=None):
     return found
 
 
-def test_each_token_is_masked_alone_as_in_a_plain_loop(task, theirs):
+def test_each_token_is_masked_alone_as_in_a_plain_loop(task, log_probabilities):
     found = list(kb.surprisal(model=task, text=TEXTS))
     assert [each.line for each in found] == [1, 2, 3, 4]
     for text, each in zip(TEXTS, found, strict=True):
         ids = ids_of(text)
-        expected = loop(theirs, ids)
+        expected = loop(log_probabilities, ids)
         np.testing.assert_allclose(each.surprisals, expected, atol=1e-4)
         assert each.tokens == [VOCABULARY.tokens[id] for id in ids]
         assert each.log_probability == pytest.approx(-sum(expected), abs=1e-3)
@@ -92,23 +104,23 @@ def test_each_token_is_masked_alone_as_in_a_plain_loop(task, theirs):
     assert np.isnan(found[1].perplexity)
 
 
-def test_the_rest_of_a_word_is_masked_too(task, theirs):
+def test_the_rest_of_a_word_is_masked_too(task, log_probabilities):
     (found,) = kb.surprisal(model=task, text=TEXTS[0], mask_rest_of_word=True)
     ids = ids_of(TEXTS[0])
     masked = [n + 1 for n in range(len(ids))]
     masked[4:6] = [7, 7]  # un ##happi ##ly
-    expected = loop(theirs, ids, masked=masked)
+    expected = loop(log_probabilities, ids, masked=masked)
     np.testing.assert_allclose(found.surprisals, expected, atol=1e-4)
     (alone,) = kb.surprisal(model=task, text=TEXTS[0])
     is_same = np.isclose(found.surprisals, alone.surprisals, atol=1e-5)
     assert np.flatnonzero(~is_same).tolist() == [4, 5]
 
 
-def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, theirs):
+def test_a_token_of_a_long_text_is_read_where_it_has_most_context(task, log_probabilities):
     (found,) = kb.surprisal(model=task, text=LONG)
     ids, room = ids_of(LONG), POSITIONS - 2
     starts = [*range(0, len(ids) - room, room // 2), len(ids) - room]
-    of_window = {start: loop(theirs, ids[start : start + room]) for start in starts}
+    of_window = {start: loop(log_probabilities, ids[start : start + room]) for start in starts}
     for n, nats in enumerate(found.surprisals):
         inside = [start for start in starts if start <= n < start + room]
         context = [
@@ -144,9 +156,8 @@ def causal_lm(model_type):
     return kb.CausalLM(new_encoder(read_config({**sizes, **more}, source="x")), tokenizer)
 
 
+@pytest.mark.peers
 def test_left_to_right_as_in_transformers(causal, tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     is_bert = causal.config.model_type == "bert"
     kind = transformers.BertLMHeadModel if is_bert else transformers.GPT2LMHeadModel
     causal.save(tmp_path / "model")
@@ -215,9 +226,11 @@ def test_an_export_answers_as_python_does(kind, tmp_path):
 def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, capsys):
     data = tmp_path / "texts.txt"
     data.write_text("".join(f"{text}\n" for text in TEXTS))
-    command = ["surprisal", "--model", str(folder), "--quiet"]
+    command = ["surprisal", "--model", str(folder)]
     assert main([*command, "--data", str(data)]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    out, err = capsys.readouterr()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert "Next: keras-bert export" in err
     expected = list(kb.surprisal(model=task, data=data))
     assert [line["tokens"] for line in lines] == [each.tokens for each in expected]
     for line, each in zip(lines, expected, strict=True):
@@ -227,7 +240,7 @@ def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, caps
     number = json.loads(capsys.readouterr().out)["pseudo_perplexity"]
     assert number == pytest.approx(kb.pseudo_perplexity(model=task, data=data), abs=1e-4)
     picture = tmp_path / "cat.png"
-    assert main([*command, "--text", TEXTS[0], "--picture", str(picture)]) == 0
+    assert main([*command, "--text", TEXTS[0], "--picture", str(picture), "--quiet"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == TEXTS[0] and shown[1].split()[1] == "the"
     assert shown[-1] == f"Wrote {picture}" and picture.read_bytes().startswith(b"\x89PNG")

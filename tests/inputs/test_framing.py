@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.inputs.framing import fingerprints, frame
+from keras_bert.inputs.framing import frame
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
 from keras_bert.text.vocabulary import WordPieceVocabulary
 
@@ -185,13 +185,3 @@ def test_a_length_that_leaves_no_room_is_rejected():
         frame([ragged([[5]])], **OPTIONS, max_length=2)
     with pytest.raises(ValueError, match="3 segments"):
         frame([ragged([[5]])] * 3, **OPTIONS, max_length=20)
-
-
-def test_fingerprints_are_equal_where_the_sequences_are():
-    first = ragged([[5, 6], [5, 6], [5], [5, 6], [5, 6], [5, 6, 7]])
-    second = ragged([[7], [8], [6, 7], [7, 8, 9, 10], [7, 8, 9], [7]])
-    hashes = fingerprints([first, second], 5).tolist()
-    inputs = frame([first, second], **OPTIONS, max_length=8)["input_ids"].numpy().tolist()
-    assert [hashes.index(each) for each in hashes] == [inputs.index(each) for each in inputs]
-    assert hashes[3] == hashes[4]  # cut to the same length
-    assert len({*hashes, *fingerprints([first], 5).tolist()}) == 8

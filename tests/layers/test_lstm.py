@@ -4,8 +4,7 @@ import pytest
 
 from keras_bert.layers.lstm import Lstm
 from tests.layer_checks import check_layer
-
-torch = pytest.importorskip("torch", reason="NOT TESTED against PyTorch: not installed")
+from tests.peers import torch
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(3, 6, 5)).astype("float32")
@@ -87,6 +86,7 @@ def test_is_the_formula_in_both_directions(options, backward, training):
         np.testing.assert_allclose(y[:length], expected, atol=2e-6)
 
 
+@pytest.mark.peers
 @pytest.mark.only_tensorflow
 @pytest.mark.parametrize("projection_size", [SIZE, None])
 def test_values_and_gradients_are_those_of_pytorch(projection_size):

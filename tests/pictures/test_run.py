@@ -77,7 +77,7 @@ def test_the_history_has_the_loss_and_the_metric_that_selects_the_model(drawn):
     assert "the best is step 4, 0.750 on dev" in figure.get_xlabel()
 
 
-def test_labels_are_counted_and_coloured_by_their_fraction_of_what_was_expected(drawn):
+def test_labels_are_counted_and_coloured_by_their_fraction_of_the_true_ones(drawn):
     (axis,) = drawn["confusion"].axes
     np.testing.assert_array_equal(axis.images[0].get_array(), [[0.75, 0.25], [0, 0]])
     assert [text.get_text() for text in axis.texts] == ["3", "1", "0", "0"]
@@ -208,7 +208,7 @@ def test_of_several_labels_each_has_a_table_of_no_and_yes(draw, monkeypatch):
     figure = draw({**METRICS, "dev": {"confusion": counts, "labels": names}})["confusion"]
     shown = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in shown] == names[2:]
-    assert figure.get_suptitle() == "Expected and predicted labels; 2 rarer ones are left out"
+    assert figure.get_suptitle() == "True and predicted labels; 2 rarer ones are left out"
     assert [text.get_text() for text in shown[1].texts] == ["9", "1", "3", "2"]
     np.testing.assert_allclose(shown[1].images[0].get_array(), [[0.9, 0.1], [0.6, 0.4]])
 

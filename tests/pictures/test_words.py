@@ -5,7 +5,6 @@ import pytest
 
 from keras_bert.inference.embed import embed
 from keras_bert.pictures.words import (
-    cosines,
     draw_contexts,
     draw_similarity,
     project,
@@ -30,11 +29,11 @@ def model():
 
 @pytest.mark.usefixtures("eager")
 def test_words_have_the_vectors_of_embed_and_labels_of_their_surroundings(model):
-    found = words_in_context(model, PAIRS, layers="last")
+    words = words_in_context(model, PAIRS, layers="last")
     texts = list(embed(model=model, text=[text for text, _ in PAIRS]))
-    for one, text, place in zip(found, texts, (1, 8, 2), strict=True):
+    for one, text, place in zip(words, texts, (1, 8, 2), strict=True):
         np.testing.assert_array_equal(one.vector, text.vectors[place])
-    assert [one.label for one in found] == [
+    assert [one.label for one in words] == [
         "The BANK of the river.",
         "…straight to the BANK to pay her…",
         "rivers and MONEY",
@@ -61,15 +60,6 @@ def test_the_picture_is_the_same_whatever_signs_the_solver_takes():
     farthest = np.abs(points).argmax(axis=0)
     assert (points[farthest, [0, 1]] > 0).all()
     np.testing.assert_allclose(project(vectors[:, ::-1])[0], points, atol=1e-9)
-
-
-def test_cosines_by_their_definition():
-    vectors = RNG.normal(size=(5, 7)).astype("float32")
-    found = cosines(vectors)
-    for i, a in enumerate(vectors.astype("float64")):
-        for j, b in enumerate(vectors.astype("float64")):
-            assert found[i, j] == pytest.approx(a @ b / np.sqrt((a @ a) * (b @ b)), abs=1e-9)
-    np.testing.assert_allclose(cosines(vectors * RNG.uniform(1, 9, (5, 1))), found, atol=1e-6)
 
 
 @pytest.mark.usefixtures("eager")

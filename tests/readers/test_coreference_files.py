@@ -124,6 +124,8 @@ def of_2012(*cells, end="#end document\n"):
         (of_2012("-", "1)"), "line 3: a mention of 1 ends that has not begun"),
         (of_2012("1"), 'line 2: "1" cannot be read as mentions'),
         (of_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
+        # Not the last one, which would disappear.
+        (2 * of_2012("(1)", end=""), 'line 1: the document has no "#end document"'),
         (of_2012("(1)") + "d 0 0 w -\n", "line 4: the word is not between"),
         (of_2012("(1)").replace(" w0", ""), "line 2: 4 columns. Expected at least 5"),
         (row(1, "a", "Entity=(e1-x"), "line 1: a mention of e1 begins that does not end"),

@@ -1,6 +1,7 @@
 """A data folder opens only when it is whole and made with the vocabulary at hand."""
 
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -79,6 +80,19 @@ def test_a_missing_shard_is_named(folder):
     (folder / "pretraining_data-train.tfrecord-00001-of-00002").unlink()
     with says("00001-of-00002 is missing"):
         DataFolder.open(folder).shards("train")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pretraining_data-train.tfrecord-00001-of-00002", "dataset_card.json", "vocab.txt"],
+)
+def test_a_pipe_is_not_waited_for(folder, name):
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with says(f"{name} is a pipe or a device. A file was expected"):
+        data = DataFolder.open(folder)
+        data.shards("train")
+        data.vocabulary()
 
 
 class Vocabulary(SimpleNamespace):

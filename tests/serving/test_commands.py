@@ -1,6 +1,5 @@
 """`keras-bert serve` and `keras-bert ask` as a person types them."""
 
-import concurrent.futures
 import http.server
 import json
 import os
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import threading
 
-import grpc
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
@@ -22,12 +20,15 @@ from tensorflow_serving.apis import (
 from keras_bert.cli import main as cli
 from keras_bert.serving.model_version import model_folders, version_folders
 from keras_bert.serving.settings import given_names
+from tests.serving.grpc_service import serving, serving_models
 from tests.serving.running import running
 
 
 @pytest.fixture(scope="module")
 def server(echo_folder):
-    with running(models=[echo_folder / "echo"]) as server:
+    """A development server, and the tests' gRPC service of the same model as `grpc`."""
+    with running(models=[echo_folder / "echo"]) as server, serving_models(echo_folder) as address:
+        server.grpc = address
         yield server
 
 
@@ -39,8 +40,8 @@ def ask(capsys, *arguments):
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
 def test_texts_and_files_are_sent_in_order(server, protocol, tmp_path, capsys):
     url = getattr(server, protocol)
-    found = ask(capsys, url, "--model", "echo", "--text", "one", "--text", "zwölf")
-    assert [answer["label"] for answer in found] == ["1:one", "1:zwölf"]
+    answers = ask(capsys, url, "--model", "echo", "--text", "one", "--text", "zwölf")
+    assert [answer["label"] for answer in answers] == ["1:one", "1:zwölf"]
     lines = [{"text": f"line {number}"} for number in range(7)]
     file = tmp_path / "examples.jsonl"
     file.write_text("\n\n".join(map(json.dumps, lines)), encoding="utf-8")
@@ -52,18 +53,18 @@ def test_texts_and_files_are_sent_in_order(server, protocol, tmp_path, capsys):
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
 def test_a_time_out_may_be_of_any_length(server, protocol, capsys):
     url = getattr(server, protocol)
-    (found,) = ask(capsys, url, "--model", "echo", "--text", "one", "--timeout", "1e12")
-    assert found["label"] == "1:one"
+    (answer,) = ask(capsys, url, "--model", "echo", "--text", "one", "--timeout", "1e12")
+    assert answer["label"] == "1:one"
 
 
 def test_metadata_has_the_inputs_and_outputs_of_a_model(server, capsys):
-    (found,) = ask(capsys, server.rest, "--model", "echo", "--metadata", "--signature", "two")
-    assert found["versions"] == {"1": "AVAILABLE"}
-    assert found["inputs"] == {
+    (metadata,) = ask(capsys, server.rest, "--model", "echo", "--metadata", "--signature", "two")
+    assert metadata["versions"] == {"1": "AVAILABLE"}
+    assert metadata["inputs"] == {
         "numbers": {"dtype": "DT_INT32", "shape": [-1, -1]},
         "text_a": {"dtype": "DT_STRING", "shape": [-1]},
     }
-    assert set(found["outputs"]) == {"numbers", "text_bytes", "total"}
+    assert set(metadata["outputs"]) == {"numbers", "text_bytes", "total"}
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,8 @@ def test_metadata_has_the_inputs_and_outputs_of_a_model(server, capsys):
 )
 def test_errors_are_one_sentence(server, arguments, message, tmp_path, capsys):
     (tmp_path / "bad").write_text('{"text": "a"}\n{"text"\n')
-    known = {"REST": server.rest, "GRPC": server.grpc, "FILE": str(tmp_path / "bad")}
-    arguments = [known.get(argument, argument) for argument in arguments]
+    places = {"REST": server.rest, "GRPC": server.grpc, "FILE": str(tmp_path / "bad")}
+    arguments = [places.get(argument, argument) for argument in arguments]
     assert cli.main(["ask", *arguments, "--model", "echo", "--timeout", "5"]) == 2
     output = capsys.readouterr().err
     assert output.startswith("keras-bert: ") and message in output and output.count("\n") == 1
@@ -200,6 +201,14 @@ def test_unusual_predictions_are_printed(answering, capsys):
     assert status in (0, 2) and "Traceback" not in capsys.readouterr().err
 
 
+def shaped(*sizes, dtype=tf.int32, number=1):
+    """A proto of a few bytes, with one number, that says that it has a shape."""
+    proto = TensorProto(dtype=dtype.as_datatype_enum, int_val=[number])
+    for size in sizes:
+        proto.tensor_shape.dim.add(size=size)
+    return proto
+
+
 class _OddService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers with the outputs `{name: TensorProto}`, and knows no signature but the default."""
 
@@ -230,20 +239,17 @@ class _OddService(prediction_service_pb2_grpc.PredictionServiceServicer):
         ({"a": tf.make_tensor_proto(1)}, {}),
         ({"a": tf.make_tensor_proto([1]), "b": tf.make_tensor_proto([], tf.int32)}, {}),
         ({"a": tf.make_tensor_proto([1]), "b": TensorProto(dtype=999)}, {}),
+        ({"a": shaped(1, 10**12)}, {}),
+        ({"a": shaped(1, -1)}, {}),
+        ({"a": shaped(10**9, 10**9)}, {}),
+        ({"a": shaped(1, dtype=tf.uint8, number=300)}, {}),
+        ({"a": shaped(1, dtype=tf.resource)}, {}),
         ({"a": tf.make_tensor_proto([1])}, {"has_metadata": False}),
     ],
 )
 def test_an_unexpected_response_over_grpc_is_one_sentence(outputs, options, capsys):
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
-    service = _OddService(outputs, **options)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(service, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        url = f"grpc://127.0.0.1:{port}"
+    with serving(_OddService(outputs, **options)) as url:
         assert cli.main(["ask", url, "--model", "echo", "--text", "a"]) == 2
-    finally:
-        server.stop(0)
     output = capsys.readouterr()
     assert "does not respond like TensorFlow Serving" in output.err and output.out == ""
 
@@ -333,15 +339,25 @@ def test_a_missing_extra_is_reported(arguments, missing, module, monkeypatch, ca
     assert f"needs {missing}, which" in output and "keras-bert-toolkit[serve]" in output
 
 
+def test_the_flag_of_grpc_names_its_replacement(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["serve", "--models", "models", "--grpc-port", "8500"])
+    assert stopped.value.code == 2
+    message = (
+        "--grpc-port was removed. Use --rest-port, or TensorFlow Serving, which also speaks gRPC."
+    )
+    assert message in capsys.readouterr().err
+
+
 def test_it_serves_until_it_is_stopped(echo_folder):
     """As a process, since signals are handled in its main thread."""
     command = [sys.executable, "-m", "keras_bert", "serve"]
-    command += ["--models", str(echo_folder), "--rest-port", "0", "--grpc-port", "0"]
+    command += ["--models", str(echo_folder), "--rest-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watch = threading.Timer(120, process.kill)
     watch.start()
     try:
-        lines = [process.stdout.readline() for _ in range(5)]
+        lines = [process.stdout.readline() for _ in range(4)]
         assert "for development" in lines[1] and "http://127.0.0.1:" in lines[2]
         os.kill(process.pid, signal.SIGINT)
         _, output = process.communicate(timeout=60)

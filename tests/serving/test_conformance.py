@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST and gRPC, tested on a running server: ours, or any other.
+"""TensorFlow Serving's REST, tested on a running server: ours, or any other; and the clients.
 
 See conftest.py for how to name another server.
 """
@@ -8,13 +8,10 @@ import concurrent.futures
 import json
 import re
 
-import grpc
 import numpy as np
-import prometheus_client.parser
 import pytest
 import requests
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_bert.serving.ask import connect
 from keras_bert.serving.errors import ServerError
@@ -38,7 +35,7 @@ def local(served):
     def answer(model, signature="serving_default", **inputs):
         if model not in loaded:
             loaded[model] = tf.saved_model.load(str(served.models / model / "1"))
-        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        tensors = {name: tf.constant(given) for name, given in inputs.items()}
         outputs = loaded[model].signatures[signature](**tensors)
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
@@ -67,14 +64,14 @@ def test_strings_are_answered_as_by_the_model_itself(client, local):
     answers = client.predict("classifier", [{"text": text} for text in TEXTS])
     for row, answer in enumerate(answers):
         for name, array in expected.items():
-            values = json.loads(json.dumps(array.tolist()[row], default=bytes.decode))
-            assert answer[name] == pytest.approx(values, abs=1e-5), name
+            written = json.loads(json.dumps(array.tolist()[row], default=bytes.decode))
+            assert answer[name] == pytest.approx(written, abs=1e-5), name
 
 
 def test_token_ids_and_serialized_examples_are_other_inputs(client, local):
     row = {"input_ids": [2, 7, 3], "input_mask": [1, 1, 1], "segment_ids": [0, 0, 0]}
     (answer,) = client.predict("classifier", [row], signature="ids")
-    inputs = {name: np.array([values], np.int32) for name, values in row.items()}
+    inputs = {name: np.array([ids], np.int32) for name, ids in row.items()}
     expected = local("classifier", "ids", **inputs)
     assert answer["probabilities"] == pytest.approx(expected["probabilities"][0].tolist(), abs=1e-5)
 
@@ -118,9 +115,9 @@ def test_the_status_in_json(served):
 
 
 def test_metadata_is_that_of_the_saved_model(client, served):
-    found = client.signature("classifier", "serving_default")
-    assert found["inputs"] == {"text": {"dtype": "DT_STRING", "shape": [-1]}}
-    assert found["outputs"]["probabilities"] == {"dtype": "DT_FLOAT", "shape": [-1, 2]}
+    signature = client.signature("classifier", "serving_default")
+    assert signature["inputs"] == {"text": {"dtype": "DT_STRING", "shape": [-1]}}
+    assert signature["outputs"]["probabilities"] == {"dtype": "DT_FLOAT", "shape": [-1, 2]}
     ids = client.signature("classifier", "ids")["inputs"]
     assert ids["input_ids"] == {"dtype": "DT_INT32", "shape": [-1, -1]}
     whole = rest(served, "/v1/models/classifier/metadata").json()
@@ -197,56 +194,22 @@ def test_other_methods_require_other_signatures(served):
     for method in ("classify", "regress"):
         answer = rest(served, f"/v1/models/echo:{method}", body)
         assert answer.status_code == 400 and "method_name" in answer.json()["error"]
-
-
-def test_a_filter_leaves_outputs_out(served):
-    with grpc.insecure_channel(served.grpc.removeprefix("grpc://")) as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        request = predict_pb2.PredictRequest(output_filter=["score"])
-        request.model_spec.name = "echo"
-        request.inputs["text"].CopyFrom(tf.make_tensor_proto(["abc"]))
-        answer = stub.Predict(request, timeout=60)
-        assert list(answer.outputs) == ["score"]
-        assert tf.make_ndarray(answer.outputs["score"]) == [0.25]
-        assert answer.model_spec.version.value == 1
-        request.output_filter.append("nothing")
-        with pytest.raises(grpc.RpcError) as rejected:
-            stub.Predict(request, timeout=60)
-        assert rejected.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        answer = rest(served, f"/v1/models/echo:{method}", {"signature_name": []})
+        assert answer.status_code == 400 and answer.json()["error"]
 
 
 def test_each_client_gets_its_own_response(served):
     def ask(number):
-        url = served.grpc if number % 2 else served.rest
         texts = [f"{number} {place}" for place in range(number % 4 + 1)]
         texts += ["boom"] * (number % 9 == 0)
-        with connect(url, timeout=60) as client:
+        with connect(served.rest, timeout=60) as client:
             try:
-                found = client.predict("echo", [{"text": text} for text in texts])
+                answers = client.predict("echo", [{"text": text} for text in texts])
             except ServerError as error:
                 assert number % 9 == 0 and error.code == "INVALID_ARGUMENT"
                 return
         assert number % 9
-        assert [row["label"] for row in found] == [f"1:{text}" for text in texts]
+        assert [row["label"] for row in answers] == [f"1:{text}" for text in texts]
 
     with concurrent.futures.ThreadPoolExecutor(16) as threads:
         list(threads.map(ask, range(120)))
-
-
-def test_metrics_have_the_names_and_form_of_prometheus(served):
-    rest(served, "/v1/models/echo:predict", {"instances": ["a"]})
-    text = rest(served, "/monitoring/prometheus/metrics").text
-    found = {
-        sample.name: sample
-        for family in prometheus_client.parser.text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.labels.get("model_name") == "echo" and sample.labels.get("status", "OK") == "OK"
-    }
-    assert "# TYPE :tensorflow:serving:request_count counter\n" in text
-    assert '\n:tensorflow:serving:request_count{model_name="echo",status="OK"} ' in text
-    # That parser gives every counter the name that its own exposition would have given it.
-    assert found[":tensorflow:serving:request_count_total"].value >= 1
-    latency = found[":tensorflow:serving:request_latency_count"]
-    assert {"model_name", "API", "entrypoint"} <= set(latency.labels)
-    assert latency.value >= 1
-    assert found[":tensorflow:serving:request_latency_bucket"].labels["le"] == "+Inf"

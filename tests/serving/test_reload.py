@@ -29,11 +29,10 @@ def put_echo(tmp_path_factory):
 def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
     folder = tmp_path / "echo"
     put_echo(folder, 1)
-    failures, over = [], threading.Event()
+    seen, failures, over = ([], []), [], threading.Event()
 
-    def ask(url):
-        answers = seen[url]
-        with connect(url, timeout=30) as client:
+    def ask(answers):
+        with connect(server.rest, timeout=30) as client:
             while not over.is_set():
                 try:
                     (row,) = client.predict("echo", [{"text": "x"}])
@@ -43,12 +42,11 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
 
     def wait_for(label):
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not all(label in a[-1:] for a in seen.values()):
+        while time.monotonic() < deadline and not all(label in a[-1:] for a in seen):
             time.sleep(0.05)
 
     with running(models=[folder], poll=0.05) as server:
-        seen = {server.rest: [], server.grpc: []}
-        threads = [threading.Thread(target=ask, args=(url,)) for url in seen]
+        threads = [threading.Thread(target=ask, args=(answers,)) for answers in seen]
         for thread in threads:
             thread.start()
         wait_for("1:x")
@@ -61,7 +59,7 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
         states = requests.get(f"{server.rest}/v1/models/echo", timeout=10).json()
         gone = requests.get(f"{server.rest}/v1/models/echo/versions/1/metadata", timeout=10)
     assert failures == []
-    for answers in seen.values():
+    for answers in seen:
         assert sorted(answers) == answers and set(answers) == {"1:x", "2:x", "3:x"}
     states = [(state["version"], state["state"]) for state in states["model_version_status"]]
     assert states == [("3", "AVAILABLE"), ("2", "END"), ("1", "END")]

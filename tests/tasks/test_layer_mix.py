@@ -12,6 +12,7 @@ from keras_bert.checkpoints.convert import convert
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from tests.messages import says
+from tests.peers import transformers
 from tests.small_model import make_encoder, make_tokenizer
 
 IDS = np.random.default_rng(0).integers(5, 30, (6, 7)).astype("int32")
@@ -96,9 +97,9 @@ def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tasks, saved):
     )
 
 
+@pytest.mark.peers
 def test_transformers_takes_it_for_an_encoder_alone(saved):
     """Its class for the task would compute something else: the head over the last layer."""
-    transformers = pytest.importorskip("transformers")
     values = json.loads((saved[FillMask] / "config.json").read_text())
     assert values["architectures"] == ["BertModel"]
     _, loading = transformers.BertModel.from_pretrained(saved[FillMask], output_loading_info=True)

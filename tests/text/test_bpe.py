@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
@@ -21,6 +22,7 @@ from keras_bert.text.vocabulary import (
 )
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
+from tests.peers import transformers
 
 TEXTBOOK = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 LETTERS = 11  # of the textbook's corpus, the end-of-word mark among them
@@ -187,7 +189,6 @@ def test_a_folder_keeps_everything(textbook, tmp_path):
 
 def test_hugging_face_lowers_a_final_sigma_as_we_do(tmp_path):
     """Python's lower case, and so the original BERT's, has ς at the end of a word."""
-    tokenizers = pytest.importorskip("tokenizers")
     letters = [token for letter in "αοδσς.'" for token in (letter, letter + END_OF_WORD)]
     merges = [(letter, END_OF_WORD) for letter in "αοδσς.'"]
     vocabulary = BpeVocabulary([*SPECIAL_TOKENS, END_OF_WORD, *letters], merges)
@@ -205,8 +206,8 @@ def test_the_hash_tells_merges_apart(textbook):
     assert textbook.sha256 != WordPieceVocabulary(textbook.tokens).sha256
 
 
+@pytest.mark.peers
 def test_hugging_face_opens_a_saved_folder_with_the_same_ids(learned, shared_data, tmp_path):
-    transformers = pytest.importorskip("transformers")
     lines = (shared_data / "books" / "moby_dick_or_the_whale.txt").read_text(encoding="utf-8")
     texts = [line for line in lines.split("\n")[:3000] if line]
     texts += ["", "Straße, naïve — “quoted” (50%) don't 東京 ①", "a‗b ‗ $5.00", "zzyzx\u00adq\tx"]

@@ -1,4 +1,7 @@
-"""OpenAI GPT's and GPT-2's tokenizers, equal to those of `transformers`."""
+"""OpenAI GPT's, GPT-2's and RoBERTa's tokenizers, equal to those of `transformers`.
+
+Its classes build a tokenizer of the `tokenizers` library, and here it is built in the same way.
+"""
 
 import json
 import pickle
@@ -7,6 +10,7 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
+import tokenizers
 
 from keras_bert.text import ByteLevelVocabulary, GptVocabulary, Tokenizer
 from keras_bert.text.bpe import byte_level_words
@@ -15,15 +19,26 @@ from keras_bert.text.learners import learn_byte_level_bpe
 from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
 from tests.messages import says
-
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
-tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED against transformers")
+from tests.peers import transformers
 
 NAMES = ("gpt2", "roberta", "openai-gpt")
 CLASSES = {
     "gpt2": "GPT2Tokenizer",
     "roberta": "RobertaTokenizer",
     "openai-gpt": "OpenAIGPTTokenizer",
+}
+ROLES = {
+    "gpt2": dict.fromkeys(["bos_token", "eos_token", "unk_token"], "<|endoftext|>"),
+    "roberta": {
+        "bos_token": "<s>",
+        "cls_token": "<s>",
+        "eos_token": "</s>",
+        "mask_token": "<mask>",
+        "pad_token": "<pad>",
+        "sep_token": "</s>",
+        "unk_token": "<unk>",
+    },
+    "openai-gpt": {"unk_token": "<unk>"},
 }
 VOCABULARIES = {
     "gpt2": ByteLevelVocabulary,
@@ -113,23 +128,61 @@ def learned():
     return {name: trained(name) for name in NAMES}
 
 
+def built(name, vocab, merges, *, add_prefix_space=False):
+    """The tokenizer that the class of `transformers` builds."""
+    pre, processors, models = tokenizers.pre_tokenizers, tokenizers.processors, tokenizers.models
+    if name == "openai-gpt":
+        options = {"unk_token": "<unk>", "end_of_word_suffix": "</w>"}
+        tokenizer = tokenizers.Tokenizer(
+            models.BPE(vocab=vocab, merges=merges, continuing_subword_prefix="", **options)
+        )
+        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre.BertPreTokenizer()
+        tokenizer.decoder = tokenizers.decoders.BPEDecoder(suffix="</w>")
+    else:
+        options = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
+        tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges, **options))
+        tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=add_prefix_space)
+        tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    if name == "roberta":
+        tokenizer.post_processor = processors.RobertaProcessing(
+            ("</s>", vocab["</s>"]), ("<s>", vocab["<s>"]), add_prefix_space=add_prefix_space
+        )
+    else:
+        tokenizer.post_processor = processors.TemplateProcessing(single="$A:0", pair="$A:0 $B:1")
+    special = dict.fromkeys(token for key, token in ROLES[name].items() if key.endswith("_token"))
+    tokenizer.add_special_tokens([tokenizers.AddedToken(t, special=True) for t in special])
+    return tokenizer
+
+
+def write(name, tokenizer, folder, **options):
+    """The folder that `transformers` 5 writes."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {"backend": "tokenizers", "tokenizer_class": CLASSES[name], **ROLES[name], **options}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def theirs(learned):
-    """The tokenizers of `transformers` by name."""
-    return {
-        name: getattr(transformers, CLASSES[name])(vocab=dict(vocab), merges=list(merges))
-        for name, (vocab, merges) in learned.items()
-    }
+    return {name: built(name, *files) for name, files in learned.items()}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", NAMES)
+def test_transformers_builds_the_same(learned, theirs, name, tmp_path):
+    vocab, merges = learned[name]
+    tokenizer = getattr(transformers, CLASSES[name])(vocab=dict(vocab), merges=list(merges))
+    assert json.loads(tokenizer._tokenizer.to_str()) == json.loads(theirs[name].to_str())
+    tokenizer.save_pretrained(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert ROLES[name].items() <= config.items()
 
 
 @pytest.fixture(scope="module")
 def folders(theirs, tmp_path_factory):
-    """Their folders, as `transformers` 5 writes them."""
-    found = {}
-    for name, tokenizer in theirs.items():
-        found[name] = tmp_path_factory.mktemp(name)
-        tokenizer.save_pretrained(found[name])
-    return found
+    return {name: write(name, it, tmp_path_factory.mktemp(name)) for name, it in theirs.items()}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +199,7 @@ def write_pair(folder, vocab, merges):
 
 
 def ids_of(theirs, texts):
-    encoded = theirs._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    encoded = theirs.encode_batch_fast(texts, add_special_tokens=False)
     return [each.ids for each in encoded]
 
 
@@ -219,23 +272,24 @@ def test_texts_come_back(ours, theirs, name):
     for text in texts:
         ids = ids_of(theirs[name], [text])[0]
         for some in (ids, ids[:-1], ids[1:]):  # cut in the middle of a character, too
-            assert ours[name].detokenize(some) == theirs[name].decode(some)
+            expected = theirs[name].decode(some, skip_special_tokens=False)
+            assert ours[name].detokenize(some) == expected
         if name != "openai-gpt":
             assert ours[name].detokenize(ids) == text
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_offsets_are_those_of_transformers(ours, theirs, name):
+def test_offsets_are_those_of_the_tokenizers_library(ours, theirs, name):
     """Where words are one space apart; RoBERTa's, too, leave the space out."""
     texts = ["It's the naïve bank, 東京 😀 zzyzx!", "the lower newer (2024)", "a"]
     tokens = ours[name].tokenize_with_offsets(texts)
     assert tokens.ids.to_list() == ids_of(theirs[name], texts)
-    given = theirs[name](texts, add_special_tokens=False, return_offsets_mapping=True)
-    for text, starts, ends, expected in zip(
-        texts, tokens.starts.to_list(), tokens.ends.to_list(), given["offset_mapping"], strict=True
+    given = theirs[name].encode_batch(texts, add_special_tokens=False)
+    for text, starts, ends, encoding in zip(
+        texts, tokens.starts.to_list(), tokens.ends.to_list(), given, strict=True
     ):
         # GPT-2's include a space in front.
-        expected = [(start + (text[start] == " "), end) for start, end in expected]
+        expected = [(start + (text[start] == " "), end) for start, end in encoding.offsets]
         found = list(zip(starts, ends, strict=True))
         assert len(found) == len(expected)
         for (start, end), (first, last) in zip(found, expected, strict=True):
@@ -272,11 +326,9 @@ def test_words_and_offsets(ours, name):
 
 def test_words_given_one_by_one_have_a_space_before_them(ours, theirs, learned):
     vocab, merges = learned["gpt2"]
-    prefixed = transformers.GPT2Tokenizer(
-        vocab=dict(vocab), merges=list(merges), add_prefix_space=True
-    )
+    prefixed = built("gpt2", vocab, merges, add_prefix_space=True)
     words = ["the", " bank", "\u00a0x", "s"]
-    expected = prefixed(words, is_split_into_words=True)["input_ids"]
+    expected = prefixed.encode(words, is_pretokenized=True).ids
     assert sum(ours["gpt2"].tokenize_words(words).to_list(), []) == expected
     given = ours["openai-gpt"].tokenize_words(words).to_list()
     assert given == ours["openai-gpt"].tokenize(words).to_list()
@@ -284,11 +336,10 @@ def test_words_given_one_by_one_have_a_space_before_them(ours, theirs, learned):
 
 def test_a_space_before_every_text(learned, tmp_path):
     vocab, merges = learned["gpt2"]
-    theirs = transformers.GPT2Tokenizer(
-        vocab=dict(vocab), merges=list(merges), add_prefix_space=True
-    )
-    theirs.save_pretrained(tmp_path / "theirs")
-    ours = Tokenizer.from_folder(tmp_path / "theirs")
+    theirs = built("gpt2", vocab, merges, add_prefix_space=True)
+    (tmp_path / "theirs").mkdir()
+    folder = write("gpt2", theirs, tmp_path / "theirs", add_prefix_space=True)
+    ours = Tokenizer.from_folder(folder)
     assert ours.vocabulary.prefix_space
     assert differing(ours, theirs, HARD + random_texts(500)) == []
     tokens = ours.tokenize_with_offsets(["the bank", "\na", ".", ""])
@@ -301,21 +352,33 @@ def test_a_space_before_every_text(learned, tmp_path):
         == ours.vocabulary
         != Tokenizer.from_folder(write_pair(tmp_path, vocab, merges)).vocabulary
     )
-    opened = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    opened = tokenizers.Tokenizer.from_file(str(tmp_path / "ours" / "tokenizer.json"))
     assert differing(ours, opened, HARD) == []
 
 
+def by_tokenizers(folder):
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def by_transformers(folder):
+    return transformers.AutoTokenizer.from_pretrained(folder)._tokenizer
+
+
+OPENERS = [by_tokenizers, pytest.param(by_transformers, marks=pytest.mark.peers)]
+
+
+@pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_of_ours_opens_in_transformers(ours, theirs, name, tmp_path):
+def test_a_folder_of_ours_opens_elsewhere(ours, theirs, name, opener, tmp_path):
     ours[name].save(tmp_path)
-    opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert len(opened) == len(ours[name])
+    opened = opener(tmp_path)
+    assert opened.get_vocab_size() == len(ours[name])
     assert differing(ours[name], opened, HARD + random_texts(300)) == []
     for text in ("the bank's", " Hello 日本"):
         ids = ids_of(opened, [text])[0]
         assert opened.decode(ids) == theirs[name].decode(ids)
-    pair = opened("the bank", "a newer one")["input_ids"]
-    assert pair == theirs[name]("the bank", "a newer one")["input_ids"]
+    pair = opened.encode("the bank", "a newer one").ids
+    assert pair == theirs[name].encode("the bank", "a newer one").ids
     again = Tokenizer.from_folder(tmp_path)
     assert again.vocabulary == ours[name].vocabulary and again.template == ours[name].template
     assert again.lowercase is (name == "openai-gpt")
@@ -332,6 +395,7 @@ def test_the_two_files_of_older_folders_are_enough(ours, learned, name, tmp_path
     assert tokenizer.lowercase is (name == "openai-gpt")
 
 
+@pytest.mark.peers
 def test_a_pad_token_that_a_folder_adds(learned, tmp_path):
     vocab, merges = learned["gpt2"]
     theirs = transformers.GPT2Tokenizer(vocab=dict(vocab), merges=list(merges), pad_token="<pad>")
@@ -346,7 +410,8 @@ def test_a_pad_token_that_a_folder_adds(learned, tmp_path):
         )
 
 
-def test_a_learned_byte_level_vocabulary(tmp_path):
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_learned_byte_level_vocabulary(opener, tmp_path):
     counts = {}
     for word in byte_level_words(tf.constant(CORPUS)).flat_values.numpy():
         counts[to_letters(word)] = counts.get(to_letters(word), 0) + 1
@@ -359,9 +424,8 @@ def test_a_learned_byte_level_vocabulary(tmp_path):
     assert np.bincount(ids, minlength=330).tolist() == vocabulary.counts.tolist()
     assert vocabulary.counts[5] == vocabulary.counts.max()  # by falling use
     tokenizer.save(tmp_path)
-    opened = transformers.AutoTokenizer.from_pretrained(tmp_path)
     texts = [text for text in HARD if "[MASK]" not in text]
-    assert differing(tokenizer, opened, texts) == []
+    assert differing(tokenizer, opener(tmp_path), texts) == []
     with says("of 200 tokens is too small: ... take 261"):
         learn_byte_level_bpe(counts, size=200)
 
@@ -418,6 +482,7 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
         Tokenizer.from_folder(tmp_path)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

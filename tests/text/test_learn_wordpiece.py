@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tokenizers
 
 from keras_bert.text.learners import learn_merges, learn_wordpiece, learn_words, longest_tokens
 from keras_bert.text.tokenizer import Tokenizer
@@ -152,7 +153,6 @@ def test_bad_counts_are_rejected():
 
 def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data):
     """Mean pieces a word within 1 %; for 30,000 pieces see benchmarks/vocabulary_learning.py."""
-    tokenizers = pytest.importorskip("tokenizers", reason="NOT TESTED: there is no tokenizers")
     left_out = shared_data / "books" / "emma.txt"
     counts = books.counts(*(path for path in books.paths if path != left_out))
     ours = learn_wordpiece(counts, size=8000)

@@ -17,6 +17,7 @@ from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, be
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
+from tests.peers import transformers
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])
 CLS, SEP, MASK = (("[CLS]", 2), ("[SEP]", 3), ("[MASK]", 4))
@@ -118,15 +119,14 @@ def test_a_template_that_is_not_known_is_rejected(processor, message):
         read(processor)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, GPT])
 def test_a_folder_keeps_the_template_and_transformers_has_the_same_ids(tmp_path, template):
-    from transformers import AutoTokenizer
-
     tokenizer = Tokenizer(VOCABULARY, lowercase=True, template=template)
     tokenizer.save(tmp_path)
     assert Tokenizer.from_folder(tmp_path).template == template
     assert Tokenizer.from_vocab(tmp_path).template == template
-    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for texts in (["A b"], ["c", "d E"]):
         own = tokenizer.tokenize(texts).to_list()
         assert theirs(*texts)["input_ids"] == ids_of(template, *own)[0]
@@ -167,10 +167,9 @@ def test_formats_for_bert_alone_reject_other_templates():
             check_wordpiece(tokenizer, needed_by="x")
 
 
+@pytest.mark.peers
 def test_roberta_pairs_are_those_of_transformers(tmp_path):
     """A WordPiece of RoBERTa's special tokens, as MPNet has it."""
-    from transformers import AutoTokenizer
-
     processor = json.loads(RobertaProcessing(("</s>", 2), ("<s>", 0)).__getstate__())
     template = template_of({"post_processor": processor}, OTHER)
     tokenizer = Tokenizer(OTHER, lowercase=True, template=template)
@@ -178,7 +177,7 @@ def test_roberta_pairs_are_those_of_transformers(tmp_path):
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps(content | {"post_processor": processor}))
     assert Tokenizer.from_folder(tmp_path).template == template
-    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert (theirs.pad_token_id, theirs.mask_token) == (1, None)
     texts = ["ab a", "c"], ["b", "a c ab"]
     own = frame(

@@ -12,6 +12,7 @@ from keras_bert.text import Tokenizer, normalization
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
+from tests.peers import transformers
 
 TOKENS = (
     *SPECIAL_TOKENS,
@@ -218,8 +219,8 @@ def test_a_folder_keeps_everything(tokenizer, tmp_path):
     ]
 
 
+@pytest.mark.peers
 def test_hugging_face_opens_a_saved_folder_with_the_same_ids(minilm_folder, tmp_path):
-    transformers = pytest.importorskip("transformers")
     # Where theirs is not the original: a final sigma, words over 100 letters, and special pieces,
     # which written in a text are themselves.
     different = ("\ud83d", "x" * 201, "[MASK]", "Σ")
@@ -234,8 +235,8 @@ def test_hugging_face_opens_a_saved_folder_with_the_same_ids(minilm_folder, tmp_
             assert theirs(text, add_special_tokens=False)["input_ids"] == ids, text
 
 
+@pytest.mark.peers
 def test_a_bert_folder_as_transformers_5_saves_it_is_read(minilm_folder, tmp_path):
-    transformers = pytest.importorskip("transformers")
     transformers.AutoTokenizer.from_pretrained(minilm_folder).save_pretrained(tmp_path)
     assert not (tmp_path / "vocab.txt").exists()
     tokenizer = Tokenizer.from_folder(tmp_path)

@@ -84,6 +84,26 @@ def test_tokens_with_unusual_line_breaks_stay_whole(tmp_path):
     assert load_vocabulary(tmp_path / "vocab.txt").tokens == tuple(tokens)
 
 
+def test_white_space_around_a_token_is_dropped_as_in_google_bert(tmp_path):
+    """Unless nothing, or the token of another line, would be left."""
+    path = tmp_path / "vocab.txt"
+    lines = [
+        *SPECIAL_TOKENS[:-1],
+        f"{SPECIAL_TOKENS[-1]} ",
+        "cat \t",
+        " dog",
+        "a\u00a0",
+        " ",
+        "cow ",
+        "cow",
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    expected = (*SPECIAL_TOKENS, "cat", "dog", "a", " ", "cow ", "cow")
+    assert load_vocabulary(path).tokens == expected
+    load_vocabulary(path).save(tmp_path / "again.txt")
+    assert load_vocabulary(tmp_path / "again.txt").tokens == expected
+
+
 @pytest.mark.parametrize(
     "content, sentence",
     [

@@ -34,10 +34,11 @@ from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers import make_optimizer
+from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.strategies import Workers, scope_of
 from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.scope import scope_of
+from keras_bert.training.strategies.workers import Workers
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
@@ -93,6 +94,15 @@ def data(tmp_path_factory):
 
 def make_data(folder):
     make_data_folder(folder / "rows", rows=44, eval_examples=11, objective="mlm", masking="dynamic")
+    make_data_folder(
+        folder / "varied",  # with 3 or 4 predictions in an example
+        rows=44,
+        eval_examples=11,
+        objective="mlm",
+        masking="dynamic",
+        max_predictions=6,
+        settings={"mask_unit": "token", "masked_rate": 0.3},
+    )
     (folder / "config.json").write_text(json.dumps(CONFIG))
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
     save_folder(make_encoder(tokenizer, hidden_dropout_prob=0.2), tokenizer, folder / "model")
@@ -213,6 +223,18 @@ def test_pre_training_on_four_devices_follows_that_on_one(data, alone):
     child = Child(data / "log", pretrain_on, 4, given)
     assert child.wait() == 0, child.said[-3000:]
     assert_same_histories(metrics_of(data / "four"), alone, to=1e-5)
+
+
+def test_parts_of_a_step_on_two_devices_train_as_the_whole_step_on_one(data):
+    """Each part counts by its predictions, which are on both devices."""
+    given = pretraining(data, None, batch_size=8, strategy="mirrored")
+    given["data"] = data / "varied"
+    for count in (1, 2):
+        of_run = {"output": data / f"parts-{count}", "gradient_accumulation": count}
+        child = Child(data / "log", pretrain_on, count, given | of_run)
+        assert child.wait() == 0, child.said[-3000:]
+    results, expected = (metrics_of(data / f"parts-{count}") for count in (2, 1))
+    assert_same_histories(results, expected, to=1e-5)
 
 
 def test_pre_training_on_two_devices_follows_that_on_one_and_goes_on_bit_by_bit(data, alone):

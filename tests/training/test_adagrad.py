@@ -1,13 +1,13 @@
-"""AdaGrad on the rows of a batch, against PyTorch's."""
+"""AdaGrad on the rows of a batch, against its formula and PyTorch's."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import torch
 
-from keras_bert.training.optimizers import with_gradient_norm
+from keras_bert.training.optimizers.gradients import with_gradient_norm
 from keras_bert.training.optimizers.update_rules import Adagrad
+from tests.peers import torch
 
 V, D, STEPS = 9, 4, 5
 
@@ -20,11 +20,31 @@ def steps():
     ]
 
 
-def test_it_is_pytorchs_and_leaves_other_rows_alone(steps):
-    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
-    sparse, dense = keras.Variable(table), keras.Variable(table)
+def by_formula(table, steps):
+    table, sums = table.astype("float64"), np.zeros((V, D))
+    for ids, values in steps:
+        gradient = np.zeros((V, D))
+        np.add.at(gradient, ids, values)
+        sums += gradient**2
+        table = table - 0.1 * gradient / (np.sqrt(sums) + 1e-10)
+    return table
+
+
+def by_pytorch(table, steps):
     theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
     reference = torch.optim.Adagrad([theirs], lr=0.1)
+    for ids, values in steps:
+        theirs.grad = torch.sparse_coo_tensor(
+            torch.from_numpy(ids)[None], torch.from_numpy(values), (V, D)
+        )
+        reference.step()
+    return theirs.detach().numpy()
+
+
+@pytest.mark.parametrize("by", [by_formula, pytest.param(by_pytorch, marks=pytest.mark.peers)])
+def test_it_is_pytorchs_and_leaves_other_rows_alone(by, steps):
+    table = np.random.default_rng(1).normal(size=(V, D)).astype("float32")
+    sparse, dense = keras.Variable(table), keras.Variable(table)
     optimizers = [Adagrad(0.1), Adagrad(0.1)]
     for optimizer, variable in zip(optimizers, (sparse, dense), strict=True):
         optimizer.build([variable])
@@ -32,11 +52,7 @@ def test_it_is_pytorchs_and_leaves_other_rows_alone(steps):
         slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([V, D]))
         optimizers[0].apply([slices], [sparse])
         optimizers[1].apply([tf.convert_to_tensor(slices)], [dense])
-        theirs.grad = torch.sparse_coo_tensor(
-            torch.from_numpy(ids)[None], torch.from_numpy(values), (V, D)
-        )
-        reference.step()
-    expected = theirs.detach().numpy()
+    expected = by(table, steps)
     np.testing.assert_allclose(sparse.numpy(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(dense.numpy(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(sparse.numpy()[-2:], table[-2:])

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizers import GradientNorm, make_optimizer
+from keras_bert.training.optimizers.gradients import GradientNorm
+from keras_bert.training.optimizers.optimizer import make_optimizer
 
 
 def small_model():

@@ -16,7 +16,7 @@ from keras_bert.training.checkpoint import (
     latest_checkpoint,
 )
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers import depths, layers_to_train, train_last_layers
+from keras_bert.training.optimizers.layer_depths import depths, layers_to_train, train_last_layers
 from keras_bert.training.optimizers.update_rules import AdamW, LayerwiseAdamW
 from keras_bert.training.settings import finetune_settings
 from tests.messages import says
@@ -263,6 +263,24 @@ def test_patience_is_counted_from_the_best_evaluation():
     assert evaluations_since_best(records(None), "f1") == 0
     assert evaluations_since_best(records(0.5, None, 0.5, 0.4), "f1") == 2
     assert evaluations_since_best(records(0.5, 0.4, None, 0.6, None), "f1") == 0
+
+
+def test_of_equal_metrics_the_lower_loss_is_the_best():
+    def records(*pairs):
+        return [{"eval": {"f1": f1, "loss": loss}} for f1, loss in pairs]
+
+    nan = float("nan")
+    for pairs, best in (
+        ([(0.5, 0.9), (0.5, 0.7), (0.5, 0.8)], 1),
+        ([(0.5, 0.7), (0.5, 0.7)], 0),
+        ([(0.5, 0.1), (0.6, 0.9)], 1),
+        ([(0.5, nan), (0.5, 0.9), (0.4, 0.1)], 1),
+        ([(0.5, 0.9), (0.5, nan), (0.5, None)], 0),
+    ):
+        history = records(*pairs)
+        assert best_record(history, "f1") is history[best]
+    # A lower loss alone does not keep a run going.
+    assert evaluations_since_best(records((0.5, 0.9), (0.5, 0.7), (0.5, 0.6)), "f1") == 2
 
 
 def test_nan_is_never_the_best_metric():

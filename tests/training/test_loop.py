@@ -283,21 +283,6 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     )
 
 
-def test_bad_records_are_left_out_and_counted_where_told_so(given, instant, tmp_path, capfd):
-    data = tmp_path / "data"
-    shutil.copytree(given["data"], data)
-    path = Path(DataFolder.open(data).shards("train")[1])
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    values = {**given, "data": data, "output": tmp_path / "run", "bad_records": "skip"}
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
-    assert main(["pretrain", *flags]) == 0
-    assert f"{path}: left out 1 unreadable record." in capfd.readouterr().err
-    assert not (tmp_path / "run" / "readable_rows").exists()  # there is nothing to go on with
-    assert main(["pretrain", *flags]) == 0 and "is finished already" in capfd.readouterr().err
-
-
 def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monkeypatch):
     folder, first, _ = plain
     further = {name: value for name, value in given.items() if name != "architecture"}

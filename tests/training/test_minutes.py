@@ -18,6 +18,7 @@ from keras_bert.training.loop import BatchSource
 from keras_bert.training.plan import steps_in
 from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.settings import PretrainSettings
+from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SECONDS = 0.25  # of a batch; sums of it are exact
@@ -93,6 +94,24 @@ def test_the_time_there_is_is_planned_for_and_the_model_is_as_before(clock):
     each, begin, evaluation = (2 + 5 / 10) * SECONDS, 2 * SECONDS, 5 * SECONDS
     left = (0.97 * 60 - clock.now - begin - 2 * evaluation, 0.97 * 120 - begin - evaluation)
     assert steps == [3 * math.floor(seconds / each / 3) for seconds in left]
+
+
+def test_too_little_time_is_an_error_that_says_how_long_a_step_takes(clock):
+    """A run of one step trains nothing."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    with says(
+        "`minutes` is 0.5, and a step takes 0.5 seconds on this machine, after ... seconds for the "
+        "start and evaluations: there is time for ... steps. Expected at least 50, which take "
+        "about 1 minute. Use more minutes, a smaller model or a smaller batch."
+    ):
+        steps_in(
+            [0.5],
+            model,
+            [Slow(clock)],
+            spent=clock.perf_counter,
+            compile_model=lambda: model.compile("adam", "mse"),
+            evaluate_every=10,
+        )
 
 
 def test_every_phase_is_measured_from_its_own_first_batch_on(tmp_path, monkeypatch):

@@ -45,6 +45,26 @@ def test_evaluations_checkpoints_and_executions_end_records(
     assert ends[-1] == begin and ends == sorted({*ends, *evaluations, *checkpoints})
 
 
+@pytest.mark.parametrize("steps", [1, 5, 19, 20, 21, 100, [7, 40, 33]])
+@pytest.mark.parametrize("every", [(3, 2), (4, 6), (10, 10), (50, 7)])
+def test_log_steps_are_found_by_their_steps_and_back(steps, every):
+    evaluate_every, checkpoint_every = every
+    plan = plan_steps(steps, evaluate_every=evaluate_every, checkpoint_every=checkpoint_every)
+    ends = [plan.step_of(n) for n in range(plan.records)]
+    assert ends == sorted(set(ends)) and ends[-1] == plan.steps
+    for step in range(plan.steps + 1):
+        assert plan.record_at(step) == sum(end <= step for end in ends)
+    assert [plan.first_step_of(n) for n in range(plan.records)] == [0, *ends[:-1]]
+
+
+def test_millions_of_epochs_are_not_counted_out(monkeypatch):
+    """They took a minute and gigabytes before the first step."""
+    plan = plan_epochs(10**9, examples=40, batch_size=32, checkpoint_every=500)
+    assert plan.steps == 2 * 10**9 and plan.records == plan.record_at(plan.steps)
+    assert plan.step_of(plan.records - 1) == plan.steps
+    assert plan.evaluates(2) and not plan.evaluates(3)
+
+
 def test_an_record_is_not_a_step_where_evaluations_and_checkpoints_have_no_common_divisor():
     plan = plan_steps(100_000, evaluate_every=1000, checkpoint_every=997)
     assert plan.record == 50 and plan.records <= 100_000 / 50 + 2 * (100 + 101)

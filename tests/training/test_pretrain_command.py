@@ -106,6 +106,21 @@ def test_settings_come_from_a_file_and_flags_win(called, tmp_path):
         assert {name: called[name] for name in settings} == {**settings, "seed": 0}
 
 
+def test_a_removed_setting_of_an_earlier_file_is_an_error_where_it_changed_something(
+    called, tmp_path, capsys
+):
+    settings = {"data": "d", "vocab": "v", "steps": 70, "bad_records": "error"}
+    RunFolder(tmp_path / "a", command="pretrain", settings=settings, inputs={})
+    file = str(tmp_path / "a" / "run.json")
+    assert main.main(["pretrain", "--settings", file, "--output", "o"]) == 0
+    assert called["steps"] == 70 and "bad_records" not in called
+    settings["bad_records"] = "skip"
+    RunFolder(tmp_path / "b", command="pretrain", settings=settings, inputs={})
+    file = str(tmp_path / "b" / "run.json")
+    assert main.main(["pretrain", "--settings", file, "--output", "o"]) == 2
+    assert "`bad_records` was removed. A damaged shard is an error" in capsys.readouterr().err
+
+
 def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_path, capsys):
     settings = {"data": "d", "vocab": "v", "minutes": 5.0, "batch_tokens": 512, "model": "m"}
     # A run also records what stands in place of none of them.

@@ -30,6 +30,7 @@ from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training.checkpoint import Checkpoint
 from keras_bert.training.pretrain import pretrain
 from tests.messages import says
+from tests.peers import torch, transformers
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
 SHORT = {"steps": 12, "batch_size": 8, "checkpoint_every": 5, "eval_every": 10, "seed": 4}
@@ -311,6 +312,8 @@ def test_a_run_starts_with_new_heads_only_where_a_folder_lacks_them(begun, unint
     assert lines == [
         f"New, from random weights, since {folder} lacks them: pooler, next sentence head."
     ]
+    left_out = "Left out, since this run does not train them: keras_bert.span_boundary."
+    assert said.count(left_out) == 2  # for mlm, too
 
     def without_head(found):
         return {name: x for name, x in found.items() if not name.startswith(("cls.", "keras_"))}
@@ -396,8 +399,14 @@ def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(
     again = load_task(tmp_path / "causal")
     assert type(again) is CausalLM
     np.testing.assert_array_equal(again(x, training=False)["causal_lm"], logits)
-    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
+
+
+@pytest.mark.peers
+def test_a_causal_lm_opens_in_transformers(begun, hybrid, folders, tmp_path):
+    task = begun("mlm", model=hybrid[0], objective="causal-lm")
+    [(x, _, _)] = task.dataset(DataFolder.open(folders["mlm"]), split="eval", batch_size=30)
+    logits = task(x, training=False)["causal_lm"]
+    task.save(tmp_path / "causal")
     its = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "causal").eval()
     assert type(its).__name__ == "BertLMHeadModel"
     batch = {"input_ids": x["input_ids"], "attention_mask": x["input_mask"]}

@@ -6,7 +6,10 @@ import shutil
 
 import pytest
 
+from keras_bert.base.errors import InputError
+from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import save_folder
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.run_folder import RunFolder, read_settings
 from keras_bert.training.settings import LabelledRunSettings, PretrainSettings, RunSettings
 from tests.messages import says
@@ -86,6 +89,86 @@ def test_a_finished_run_whose_results_are_damaged_is_not_said_to_be_finished(
         run.reopen()
         finish(run, {"loss": 1.5})
         assert run.finished
+
+
+def change_weight(folder):
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def change_text(name, old, new):
+    def change(folder):
+        path = folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return change
+
+
+CHANGES = {
+    "a weight": (change_weight, "model.safetensors was changed after the run"),
+    "a word": (change_text("vocab.txt", "\nthe\n", "\nTHE\n"), "vocab.txt was changed after"),
+    "a word's case": (
+        change_text("tokenizer_config.json", '"do_lower_case": true', '"do_lower_case": false'),
+        "tokenizer_config.json was changed after the run",
+    ),
+    "a label": (change_text("config.json", '"0": "good"', '"0": "fine"'), "config.json was"),
+    "a setting": (change_text("config.json", '"threshold": 0.5', '"threshold": 0.4'), "config.jso"),
+    "no tokenizer": (lambda folder: (folder / "tokenizer_config.json").unlink(), "was deleted aft"),
+    "a result": (change_text("../metrics.json", "1.5", "2.5"), "metrics.json was changed after"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_finished_run_does_not_repeat_results_of_what_was_changed_since(tmp_path, change):
+    output = tmp_path / "run"
+    tokenizer = make_tokenizer(["the"])
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["good", "bad"])
+    run = open_folder(output)
+    save_folder(task, tokenizer, run.model)
+    run.finish({"loss": 1.5, "epochs": (1, 2)})
+    (output / "model" / "README.md").write_text("Edited by a person.")
+    assert open_folder(output).finished
+    changed, message = CHANGES[change]
+    changed(output / "model")
+    run = open_folder(output)
+    assert not run.finished and message in run.damage
+
+
+def test_the_results_of_an_earlier_version_are_repeated(tmp_path):
+    """Which did not write down what it had published."""
+    output = tmp_path / "run"
+    finish(open_folder(output), {"loss": 1.5})
+    run = json.loads((output / "run.json").read_text())
+    assert run.pop("published").keys() == {"metrics", "model"}
+    (output / "run.json").write_text(json.dumps(run))
+    assert open_folder(output).finished
+
+
+def test_a_run_that_an_error_ends_before_its_first_step_may_be_given_other_settings(tmp_path):
+    settings = PretrainSettings(data="d", vocab="v", output=str(tmp_path / "run"), steps=3)
+
+    def run_with(settings):
+        with RunFolder.of(settings, command="pretrain", inputs=INPUTS) as run:
+            assert not run.resumed
+            raise InputError("`minutes` is 3.")
+
+    for each in (settings, dataclasses.replace(settings, steps=4)):
+        with says("`minutes` is 3."):
+            run_with(each)
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_results_with_control_characters_are_read_back_and_do_not_control_a_terminal(tmp_path):
+    output = tmp_path / "run"
+    metrics = {"labels": ["a\x9b31mb", "c\u202ed", "\x1b]0;e\x07", "é中"]}
+    finish(open_folder(output), metrics)
+    text = (output / "metrics.json").read_text()
+    assert escaped(text) == text and "é中" in text
+    assert open_folder(output).read_metrics() == metrics
 
 
 def test_a_finished_run_leaves_a_card_beside_its_model(tmp_path):
@@ -189,6 +272,25 @@ def test_what_a_run_reads_is_not_deleted(tmp_path):
         with RunFolder.of(forced, command="pretrain", inputs={}):
             pass
     assert (tmp_path / "run" / "data").exists()
+
+
+def test_a_run_of_an_earlier_version_resumes_where_its_removed_settings_changed_nothing(tmp_path):
+    given = {"steps": 1, "data": "d", "vocab": "v.txt", "output": str(tmp_path / "run")}
+    settings = PretrainSettings.of(given)
+    with RunFolder.of(settings, command="pretrain", inputs={}):
+        pass
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text())
+    for bad_records in ("error", "skip"):
+        recorded = {**run["settings"], "bad_records": bad_records}
+        path.write_text(json.dumps({**run, "settings": recorded}))
+        resumed = RunFolder.of(settings, command="pretrain", inputs={})
+        if bad_records == "error":
+            with resumed as folder:
+                assert folder.resumed
+            continue
+        with says("different settings: bad_records 'skip', now 'error'."), resumed:
+            pass
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"command": "pretrain", "settings": 3}'])

@@ -5,13 +5,9 @@ import json
 import math
 import shutil
 import signal
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import plugin_data_pb2
-from tensorboard.util.tensor_util import make_ndarray
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
@@ -19,7 +15,6 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.training import finetuning_run
 from keras_bert.training.finetune import finetune, mean_and_std, run_series
 from keras_bert.training.finetuning_run import Finetuning
-from keras_bert.training.monitoring.tensorboard import write_hparams
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import finetune_settings, sweep_settings
 from tests.messages import says
@@ -146,20 +141,9 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
     assert measures["macro_f1"] == pytest.approx(max(scores), abs=1e-6)
     (best,) = [line for line in told.splitlines() if " best " in line and "rate" not in line]
     assert "0.05" in best and f"{max(scores):.4f}" in best
+    assert f"TensorBoard: tensorboard --logdir {output}/runs\n" in told
     assert told.splitlines()[-1] == f"Next: keras-bert predict --model {output} --data FILE"
 
-    experiment, of_runs = hparams(output / "logs")
-    assert {
-        info.name: [v.number_value for v in info.domain_discrete.values]
-        for info in experiment.hparam_infos
-    } == {"learning_rate": [1e-9, 0.05], "batch_size": [16], "epochs": [6]}
-    for name, (session, scalars) in of_runs.items():
-        run = metrics["runs"][name]
-        for key, value in session.hparams.items():
-            assert value.number_value == run[key]
-        assert scalars["kept/macro_f1"] == pytest.approx([run["metric"]])
-        assert len(scalars["dev/macro_f1"]) == run["epochs"]
-    assert list(of_runs) == sorted(names)
     assert main(command) == 0
     assert "finished already" in capsys.readouterr().err
 
@@ -169,33 +153,27 @@ class Measured:
 
     inputs = {}
 
-    def __init__(self, values):
-        self._values = values
+    def __init__(self, scores):
+        self._scores = scores
 
     def run(self, settings, report):
         with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
             tokenizer = make_tokenizer()
             save_folder(make_encoder(tokenizer), tokenizer, run.model)
-            record = {"step": 1, "eval": {"accuracy": self._values[settings.seed]}}
-            kept = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
-            return run.finish({**kept, "dev": {}, "steps": 1, "seconds": 1.0})
+            record = {"step": 1, "eval": {"accuracy": self._scores[settings.seed]}}
+            best = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
+            return run.finish({**best, "dev": {}, "steps": 1, "seconds": 1.0})
 
 
-def series_of(values, given, output, **options):
+def series_of(scores, given, output, *, report=print):
     settings = finetune_settings("classifier").of({**given, "output": str(output)})
-    runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(values))}
-    return run_series(
-        Measured(values), settings, runs, varied=("seed",), command="finetune", report=print,
-        **options,
-    )  # fmt: skip
+    runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(scores))}
+    options = {"varied": ("seed",), "command": "finetune", "report": report}
+    return run_series(Measured(scores), settings, runs, **options)
 
 
 def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
-    def log(folder, found):
-        settings = {name: SimpleNamespace(seed=int(name[-1])) for name in found}
-        write_hparams(folder, found, settings, names=["seed"])
-
-    metrics = series_of([math.nan, 0.25, 0.5, math.nan], given, tmp_path / "run", on_run=log)
+    metrics = series_of([math.nan, 0.25, 0.5, math.nan], given, tmp_path / "run")
     assert metrics["kept"]["run"] == "seed-2"
     assert [run["metric"] for run in metrics["runs"].values()] == [None, 0.25, 0.5, None]
     assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text())
@@ -203,9 +181,13 @@ def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):
 
 @pytest.mark.usefixtures("interrupts")
 def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
+    def interrupt(line):
+        if line.startswith("Run 2"):
+            signal.raise_signal(signal.SIGINT)
+
     output = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        series_of([0.5, 0.25], given, output, on_run=lambda *_: signal.raise_signal(signal.SIGINT))
+        series_of([0.5, 0.25], given, output, report=interrupt)
     shutil.rmtree(output / "runs" / "seed-0" / "model")
     with says(f"is missing. To repair it, delete {output}/runs"):
         series_of([0.5, 0.25], given, output)
@@ -216,24 +198,6 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
         series_of([0.5, 0.25], given, output)
 
 
-def hparams(logs):
-    """The experiment, and for each run its session and its scalars, as the plugin reads them."""
-    found = {}
-    for folder in sorted(path for path in logs.iterdir() if path.is_dir()):
-        events = EventAccumulator(str(folder)).Reload()
-        content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
-        session = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
-        scalars = {
-            tag: [float(make_ndarray(event.tensor_proto)) for event in events.Tensors(tag)]
-            for tag in events.Tags()["tensors"]
-            if not tag.startswith("_hparams_")
-        }
-        found[folder.name] = session, scalars
-    content = EventAccumulator(str(logs)).Reload()
-    content = content.SummaryMetadata("_hparams_/experiment").plugin_data.content
-    return plugin_data_pb2.HParamsPluginData.FromString(content).experiment, found
-
-
 def test_the_default_sweep_is_the_paper_s():
     settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o"})
     runs = settings.runs()
@@ -242,7 +206,7 @@ def test_the_default_sweep_is_the_paper_s():
 
 
 @pytest.mark.parametrize(
-    "values, message",
+    "tried, message",
     [
         ({"learning_rate": []}, "`learning_rate` is empty. Give at least one value"),
         ({"epochs": [2, 0]}, "`epochs` must be at least 1. Received: 0"),
@@ -251,9 +215,9 @@ def test_the_default_sweep_is_the_paper_s():
         ({"task": "poetry"}, "Invalid `task` 'poetry'. Choose from: classifier"),
     ],
 )
-def test_a_sweep_checks_every_run_before_the_first(values, message):
+def test_a_sweep_checks_every_run_before_the_first(tried, message):
     with says(message):
-        sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **values})
+        sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o", **tried})
 
 
 def test_means_and_deviations_of_metrics_within_metrics():

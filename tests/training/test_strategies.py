@@ -1,9 +1,11 @@
 """Strategies: what is refused, what a TPU needs of a step, and a process with several devices."""
 
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -16,10 +18,11 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.optimizers import make_optimizer
+from keras_bert.training.optimizers.optimizer import make_optimizer
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.strategies import _common, _followed, scope_of
 from keras_bert.training.strategies.devices import Devices
+from keras_bert.training.strategies.scope import scope_of
+from keras_bert.training.strategies.shared_run import _common, _followed, _led
 from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 
@@ -102,8 +105,30 @@ class Told:
     def broadcast(self):
         return self.said.pop(0)
 
+    def tally(self, flags):
+        self.differing = sum(flags)
+        return [int(flag) for flag in flags]
+
     def barrier(self):
         """The chief has ended."""
+
+
+class Chief:
+    """What the chief hears of the other workers."""
+
+    is_chief = True
+
+    def __init__(self, differing):
+        self.differing = differing
+
+    def broadcast(self, value):
+        self.names = list(value["common"])
+
+    def tally(self, flags):
+        return [int(name == self.differing) for name in self.names]
+
+    def barrier(self):
+        """All have heard it."""
 
 
 def test_workers_that_were_given_something_else_are_told():
@@ -124,6 +149,16 @@ def test_workers_that_were_given_something_else_are_told():
         follow(common={**elsewhere, "data (content)": "7f"}, metrics=None)
     with says("it holds mine.txt"):
         follow(rejected="it holds mine.txt")
+
+
+def test_the_chief_says_what_differs_on_another_worker():
+    run = SimpleNamespace(finished=True, read_metrics=lambda: {})
+    common = {"seed": 2, "steps": 3}
+    with says("need the same steps. Received: 3 here, on the chief, and something else on another"):
+        with _led(Chief("steps"), contextlib.nullcontext(run), common):
+            pass
+    with _led(Chief(None), contextlib.nullcontext(run), common) as led:
+        assert led is run
 
 
 def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):

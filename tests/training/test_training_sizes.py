@@ -63,7 +63,9 @@ def sizes(given, tmp_path_factory):
         patch.setattr(Finetuning, "run", note_and_run)
         with pytest.raises(KeyboardInterrupt, match="has 5 finished runs"):
             finetune(**given, **asked, output=output)
-        metrics = finetune(**given, **asked, output=output)
+        said = []
+        metrics = finetune(**given, **asked, output=output, report=said.append)
+    assert said.count("Training on 15 of the 40 training examples.") == 3  # one run was made before
     return output, metrics, [path.rsplit("/", 1)[1] for path in made if path is not None]
 
 

@@ -137,7 +137,11 @@ def _classes(model, lm_head, *, causal, labels="classifier", transform="pooler")
         f"{model}ForMaskedLM": ClassNames(kinds=masked, heads=lm_head, transform=None),
         causal: ClassNames(kinds=("causal-lm",), heads=lm_head, transform=None),
         f"{model}ForSequenceClassification": ClassNames(
-            kinds=texts, heads=label, pooling="cls", transform=transform
+            kinds=texts,
+            heads=label,
+            pooling="cls",
+            transform=transform,
+            drops_before_transform=transform != "pooler",
         ),
         f"{model}ForMultipleChoice": ClassNames(
             kinds=("multiple-choice",), heads=choice, pooling="cls"

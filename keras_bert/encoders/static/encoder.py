@@ -86,5 +86,9 @@ class StaticEncoder(Encoder):
 def normalized(vectors):
     """Vectors (…, D) divided by their Euclidean norms; a vector of zeros stays one."""
     wide = ops.cast(vectors, "float32")
+    largest = ops.max(ops.abs(wide), axis=-1, keepdims=True)
+    # The squares of others vanish or overflow.
+    is_usual = ops.logical_and(largest > 1e-12, largest < 1e12)
+    wide = wide / ops.where(ops.logical_or(is_usual, largest == 0), 1.0, largest)
     norms = ops.sqrt(ops.sum(ops.square(wide), axis=-1, keepdims=True))
     return ops.cast(wide / ops.maximum(norms, 1e-12), vectors.dtype)

@@ -31,9 +31,9 @@ function ofTags(tags, starts, ends) {
 
 // Of overlapping spans, the longest are marked.
 function withoutOverlaps(spans) {
-  const kept = [];
+  const marked = [];
   for (const span of [...spans].sort((a, b) => b.end - b.start - (a.end - a.start))) {
-    if (kept.every((other) => span.end <= other.start || other.end <= span.start)) kept.push(span);
+    if (marked.every((other) => span.end <= other.start || other.end <= span.start)) marked.push(span);
   }
-  return kept.sort((a, b) => a.start - b.start);
+  return marked.sort((a, b) => a.start - b.start);
 }

@@ -195,8 +195,8 @@ function fillPanel(panel, task, fitting) {
     button.ariaDisabled = "true";
     const given = Object.fromEntries(shown().map(({ name, area }) => [name, area.value]));
     try {
-      const found = await task.show(model(), given, { file, report: (text) => answer.replaceChildren(text) });
-      answer.replaceChildren(...found);
+      const report = (text) => answer.replaceChildren(text);
+      answer.replaceChildren(...(await task.show(model(), given, { file, report })));
     } catch (error) {
       answer.replaceChildren(element("p", { className: "wrong", role: "alert" }, error.message));
     } finally {
@@ -239,13 +239,13 @@ async function showFollows(model, given) {
 }
 
 async function showClass(model, given) {
-  const found = await ask(model, given);
-  const probabilities = found.probabilities ?? [];
-  const title = element("h2", {}, `${found.label} `);
-  title.append(element("small", {}, fixed(found.score)));
+  const prediction = await ask(model, given);
+  const probabilities = prediction.probabilities ?? [];
+  const title = element("h2", {}, `${prediction.label} `);
+  title.append(element("small", {}, fixed(prediction.score)));
   // Only the most probable label is named in the prediction; others have numbers.
   const best = probabilities.indexOf(Math.max(...probabilities));
-  const rows = probabilities.map((p, i) => [i === best ? found.label : `label ${i + 1}`, p]);
+  const rows = probabilities.map((p, i) => [i === best ? prediction.label : `label ${i + 1}`, p]);
   return [title, bars(rows.sort((one, other) => other[1] - one[1]))];
 }
 
@@ -256,10 +256,10 @@ async function showEntities(model, given) {
 }
 
 async function showAnswer(model, given) {
-  const found = await ask(model, given);
-  const title = element("h2", {}, found.answer === "" ? "No answer " : `${found.answer} `);
-  title.append(element("small", {}, fixed(found.score)));
-  const spans = found.answer === "" ? [] : [{ start: found.start, end: found.end, label: "" }];
+  const { answer, score, start, end } = await ask(model, given);
+  const title = element("h2", {}, answer === "" ? "No answer " : `${answer} `);
+  title.append(element("small", {}, fixed(score)));
+  const spans = answer === "" ? [] : [{ start, end, label: "" }];
   return [title, marked(given.context, spans)];
 }
 
@@ -281,6 +281,6 @@ async function showNearest(model, given, { file, report }) {
   }
   const { vectors } = await post("/try/vectors", { model: model.name, texts: [given.text] });
   const dot = (vector) => vector.reduce((sum, x, i) => sum + x * vectors[0][i], 0);
-  const found = texts.map((text) => [text, dot(sentenceVectors.get(`${model.name}\n${text}`))]);
-  return [nearestList(found.sort((one, other) => other[1] - one[1]).slice(0, 10))];
+  const cosines = texts.map((text) => [text, dot(sentenceVectors.get(`${model.name}\n${text}`))]);
+  return [nearestList(cosines.sort((one, other) => other[1] - one[1]).slice(0, 10))];
 }

@@ -62,6 +62,12 @@ class PooledTask(Task):
 
     def vector(self, encoded, mask):
         """What the head reads: (B, D), or (B, n D) of n parts."""
+        names = self.encoder.tensor_names(self.config)
+        if (
+            self.transform is not None
+            and names.names(names.class_of(self.KIND)).drops_before_transform
+        ):
+            encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
         return pooled(encoded, mask, pooling=self.pooling, transform=self.transform)
 
 

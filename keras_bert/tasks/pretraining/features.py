@@ -9,6 +9,10 @@ as an example of that length can have):
   and for "span" `span_boundary` (B, P), the same tokens again; int32
 - sample_weight: for each of y a float32 of its shape, 1 if it counts and 0 at padding
 
+A batch that is one of several parts of a step also has, for each of y, a float32 (B,) under
+`part_of_step(NAME)` among its sample weights: by how much its mean loss is multiplied, so that the
+mean over the parts is the loss of the whole step (see `parts_of_steps`).
+
 A task of static vectors gets the tokens of the batch in chunks instead: see `static_vectors`.
 
 A task gets those that it has inputs and outputs for. A task with an output `causal_lm` gets
@@ -37,6 +41,7 @@ from keras_bert.records import STATIC_VECTORS, DataFolder
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
 from keras_bert.records.specs import PREDICTION_FEATURES, SPAN_FEATURES
+from keras_bert.tasks.pretraining.metrics import part_of_step
 from keras_bert.tasks.pretraining.static_vectors import CHUNK_NEGATIVES, CHUNK_TOKENS, Chunks
 
 # Examples are shuffled in windows of this many, read from several shards at once: whole epochs of
@@ -154,6 +159,40 @@ def training_dataset(
         lambda serialized, epochs: read(serialized, epochs, tf.ones([batch_size])),
         num_parallel_calls=PARALLEL_CALLS,
     )
+    return resolved(dataset).prefetch(PREFETCHED)
+
+
+@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+def parts_of_steps(dataset, parts):
+    """The batches of `training_dataset`, of which so many are a step.
+
+    The loss of a batch is a mean over its own predictions, and accumulated gradients are averaged
+    over the batches. That is the gradient of the whole step only where all parts have the same
+    number of predictions, so that each gets a factor: its predictions by their mean over the parts.
+    """
+    if parts == 1:
+        return dataset
+
+    def of_step(*batches):  # datasets, in the structure of a batch
+        batches = tf.data.Dataset.zip(batches)
+        totals = batches.map(lambda x, y, weights: sums(weights))
+        zeros = tf.nest.map_structure(lambda spec: tf.zeros([]), totals.element_spec)
+        total = totals.reduce(zeros, lambda one, other: tf.nest.map_structure(tf.add, one, other))
+
+        def with_factors(x, y, weights):
+            factors = {}
+            for name, predictions in sums(weights).items():
+                factor = tf.math.divide_no_nan(parts * predictions, total[name])
+                factor = tf.repeat(factor, tf.shape(weights[name])[0])
+                factors[part_of_step(name)] = tf.ensure_shape(factor, weights[name].shape[:1])
+            return x, y, weights | factors
+
+        return batches.map(with_factors)
+
+    def sums(weights):
+        return {name: tf.reduce_sum(weight) for name, weight in weights.items()}
+
+    dataset = dataset.window(parts, drop_remainder=True).flat_map(of_step)
     return resolved(dataset).prefetch(PREFETCHED)
 
 

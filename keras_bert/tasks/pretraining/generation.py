@@ -39,6 +39,7 @@ class Sampling(NamedTuple):
             tf.fill([batch_size], tf.constant(value, spec.dtype))
             for value, spec in zip(values, SAMPLING_SPECS, strict=False)
         ]
+        seed = (seed + 2**31) % 2**32 - 2**31  # as int32, which goes on after its largest
         return cls(*same, seed + tf.range(batch_size))
 
 
@@ -266,7 +267,8 @@ def _drawn(logits, sampling, number):
     size = tf.shape(logits)[1]
     most = tf.where(sampling.top_k == 0, size, tf.minimum(sampling.top_k, size))  # (B,)
     logits, ids = tf.math.top_k(logits, k=tf.reduce_max(most))  # (B, K), falling
-    logits /= sampling.temperature[:, None]
+    # From the largest, which is the first: quotients of a low temperature would be infinite.
+    logits = (logits - logits[:, :1]) / sampling.temperature[:, None]
     is_kept = tf.range(tf.shape(ids)[1]) < most[:, None]
     probabilities = tf.nn.softmax(tf.where(is_kept, logits, -1e9))
     up_to = tf.cumsum(probabilities, axis=1)
@@ -293,10 +295,8 @@ def special_before(tokenizer):
 
 
 def _end_id(tokenizer):
-    """The id of the token that ends a text: `eos`, or the special token after it; or NO_TOKEN."""
-    template, eos = tokenizer.template, tokenizer.special_tokens.eos
-    after = template.parts(1)[template.before(0, texts=1) + 1 :]
-    end = eos or (after[0][0] if after else None)
+    """The id of the token that ends a text, or NO_TOKEN."""
+    _, end = tokenizer.ends_of_texts
     return NO_TOKEN if end is None else tokenizer.vocabulary.id(end)
 
 

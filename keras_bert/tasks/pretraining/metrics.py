@@ -10,6 +10,22 @@ from keras import ops
 FINITE_BATCHES = "finite_batches"
 
 
+def part_of_step(output):
+    """The name of the factors of an output's loss, among the sample weights of a part of a step."""
+    return f"{output}_part_of_step"
+
+
+def weighted_by_step(nats, sample_weight):
+    """The nats (B, …) of a part of a step, by output, times its factors (B,), if it has some."""
+    factors = {name: (sample_weight or {}).get(part_of_step(name)) for name in nats}
+    return {
+        name: values
+        if factors[name] is None
+        else values * ops.reshape(factors[name], (-1, *[1] * (len(values.shape) - 1)))
+        for name, values in nats.items()
+    }
+
+
 @keras.saving.register_keras_serializable(package="keras_bert")
 class CrossEntropy(keras.losses.Loss):
     """Cross-entropy in nats, the mean over what counts.

@@ -9,7 +9,7 @@ import keras
 from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import SpanBoundary
-from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics
+from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics, weighted_by_step
 from keras_bert.tasks.task import Task
 
 # Size of the embedding of an offset in a span, whatever the model's own, as in the authors' program
@@ -88,6 +88,7 @@ class PretrainingTask(Task):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if self._output_metrics is not None:
             y_pred = self._output_metrics.measure(x, y, y_pred, sample_weight)  # nats
+            y_pred = weighted_by_step(y_pred, sample_weight)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         if self._output_metrics is not None and self._output_metrics.finite is not None:
             self._output_metrics.finite.update_state(loss)

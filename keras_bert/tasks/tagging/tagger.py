@@ -287,9 +287,18 @@ class Tagger(Task):
             f"{percent(metrics['strict_f1'])}; accuracy {percent(metrics['accuracy'])} of words"
         )
 
+    def check_export(self):
+        if self.document_context:
+            raise InputError(
+                "A tagger with `document_context` cannot be exported: it reads the sentences "
+                "around each one, which a served text does not have. Use `predict`, or train it "
+                "with `document_context=False`."
+            )
+
     def signatures(self, *, max_length=None):
         from keras_bert.tasks.tagging.signatures import tagger_signatures
 
+        self.check_export()
         return tagger_signatures(self, max_length=max_length or self.max_length)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
-from keras_bert.training.optimizers import GRADIENT_NORM
+from keras_bert.training.optimizers.gradients import GRADIENT_NORM
 
 
 class NotFinite(InputError):
@@ -37,8 +37,8 @@ def save_batch(path, batches):
     parts = [
         {
             **inputs,
-            **{f"label/{name}": values for name, values in labels.items()},
-            **{f"weight/{name}": values for name, values in weights.items()},
+            **{f"label/{name}": label for name, label in labels.items()},
+            **{f"weight/{name}": weight for name, weight in weights.items()},
         }
         for inputs, labels, weights in batches
     ]

@@ -1,26 +1,20 @@
-"""A run in TensorBoard: charts, histograms of weights, the projector, a sweep's table.
+"""A run in TensorBoard: charts over steps and tokens, and predictions as text.
 
 Keras's TensorBoard callback writes other things: its steps are epochs, it has one tag per metric
 without groups, no tokens, and what a killed session wrote after its last checkpoint stays.
 """
 
-import contextlib
 import shutil
 from pathlib import Path
 
 import keras
-import numpy as np
 import tensorflow as tf
 from tensorboard.compat.proto import summary_pb2
-from tensorboard.plugins import projector
-from tensorboard.plugins.hparams import api
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
-from keras_bert.base.files import delete
 from keras_bert.base.formatting import percent
 from keras_bert.text.vocabulary import MASK
-from keras_bert.training.checkpoint import best_metric_value, value_of
-from keras_bert.training.optimizers import GRADIENT_NORM
+from keras_bert.training.optimizers.gradients import GRADIENT_NORM
 
 # Metrics of a record that are of the run, not of the task.
 _RUN_METRICS = ("learning_rate", GRADIENT_NORM, "tokens_per_second", "input_wait", "mfu")
@@ -88,9 +82,9 @@ class TensorBoardHistory(keras.callbacks.Callback):
 
 def _write_scalars(tagged, *, step):
     """Writes metrics by tag in one event; `tf.summary.scalar` takes several operations for each."""
-    values = [scalar_pb(tag, value).value[0] for tag, value in tagged.items()]
-    if values:
-        summary = summary_pb2.Summary(value=values)
+    scalars = [scalar_pb(tag, value).value[0] for tag, value in tagged.items()]
+    if scalars:
+        summary = summary_pb2.Summary(value=scalars)
         tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step=step)
 
 
@@ -132,139 +126,3 @@ def as_table(examples):
 def _plain(text):
     """The text with everything escaped that could be Markdown."""
     return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
-
-
-class WeightHistograms(keras.callbacks.Callback):
-    """Writes a histogram of each variable at every evaluation, into the run `folder/weights`.
-
-    Each evaluation has its own file, so that a resumed session can delete what the last one wrote
-    of later steps.
-
-    Args:
-        folder: the `Path` of the run's logs.
-        plan: the `Plan` of the run.
-    """
-
-    def __init__(self, folder, plan):
-        super().__init__()
-        self.folder = folder / "weights"
-        self.plan = plan
-
-    def on_epoch_begin(self, epoch, logs=None):
-        for path in self.folder.glob("*"):
-            step = path.suffix[1:]
-            if step.isdecimal() and int(step) > self.plan.first_step_of(epoch):
-                delete(path)
-
-    def on_epoch_end(self, epoch, logs=None):
-        step = self.plan.step_of(epoch)
-        if not self.plan.evaluates(step):
-            return
-        writer = tf.summary.create_file_writer(str(self.folder), filename_suffix=f".{step}")
-        with writer.as_default(step=step):
-            for variable in self.model.trainable_variables:
-                tf.summary.histogram(f"weights/{variable.path}", np.asarray(variable))
-        writer.close()
-
-
-# The projector's methods (t-SNE, UMAP) take no more, and a browser has to load them.
-_MOST_TOKENS = 5000
-
-
-class EmbeddingProjector(keras.callbacks.Callback):
-    """Writes the embeddings of the most frequent tokens at the end of a session.
-
-    The run `folder/embeddings` has `vectors.tsv`, `tokens.tsv` (each token with its count in the
-    training text) and the projector's configuration; they replace those of the last session.
-
-    Args:
-        folder: the `Path` of the run's logs.
-        task: the task, whose tokenizer names the tokens.
-        counts: the count of each token in the text, (V,); where it is empty, tokens are in the
-            order of the vocabulary, which our learners sort by frequency.
-    """
-
-    def __init__(self, folder, task, counts):
-        super().__init__()
-        self.folder = folder / "embeddings"
-        self.task = task
-        self.counts = np.asarray(counts)
-
-    def on_train_end(self, logs=None):
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
-        shown = self._shown()
-        # A folder without an event is not a run, and TensorBoard ignores it.
-        with tf.summary.create_file_writer(str(self.folder)).as_default(step=0):
-            tf.summary.text("embeddings", f"{len(shown):,} tokens; see the projector")
-        table = np.asarray(self.task.encoder.token_embedding.embeddings, np.float32)
-        np.savetxt(self.folder / "vectors.tsv", table[shown], fmt="%.5g", delimiter="\t")
-        name = self.task.tokenizer.vocabulary.token_name
-        lines = ["token\tcount", *(f"{name(int(id))}\t{self._count(id)}" for id in shown)]
-        (self.folder / "tokens.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        config = projector.ProjectorConfig()
-        config.embeddings.add(
-            tensor_name="token embeddings", tensor_path="vectors.tsv", metadata_path="tokens.tsv"
-        )
-        projector.visualize_embeddings(str(self.folder), config)
-
-    def _shown(self):
-        """The ids of the tokens that are shown, the most frequent first."""
-        ids = np.arange(len(self.task.tokenizer.vocabulary))
-        if len(self.counts):
-            ids = np.argsort(-self.counts, kind="stable")
-        return ids[:_MOST_TOKENS]
-
-    def _count(self, id):
-        return self.counts[id] if len(self.counts) else ""
-
-
-def write_hparams(folder, runs, settings, *, names):
-    """Writes the runs of a sweep under `folder`, in place of what it contains.
-
-    The experiment (the settings that are tried and the metric) is in the folder itself, and each
-    run in a folder of its name: its settings, `dev/METRIC` after every evaluation, and
-    `kept/METRIC` of the model that it keeps. METRIC is the metric that selects a model.
-
-    Args:
-        folder: OUTPUT/logs of the sweep.
-        runs: the metrics of each finished run, by name.
-        settings: the settings of each run, finished or not, by name.
-        names: the settings that are tried.
-    """
-    folder = Path(folder)
-    (metric,) = {metrics["best_metric"] for metrics in runs.values()}
-    if folder.exists():
-        shutil.rmtree(folder)
-    tried = {
-        name: sorted({getattr(of_run, name) for of_run in settings.values()}) for name in names
-    }
-    with _writing(folder):
-        api.hparams_config(
-            hparams=[api.HParam(name, api.Discrete(values)) for name, values in tried.items()],
-            metrics=[
-                api.Metric(f"kept/{metric}", display_name=f"{metric} of the model that is kept"),
-                api.Metric(f"dev/{metric}", display_name=f"{metric} on the dev data"),
-            ],
-        )
-    for run, metrics in runs.items():
-        with _writing(folder / run):
-            api.hparams({name: getattr(settings[run], name) for name in names}, trial_id=run)
-            values = [
-                (f"dev/{metric}", value_of(record, metric), record["step"])
-                for record in metrics["history"]
-                if "eval" in record
-            ]
-            values.append((f"kept/{metric}", best_metric_value(metrics), metrics["kept"]["step"]))
-            for tag, value, step in values:
-                if value is not None:
-                    tf.summary.scalar(tag, value, step=step)
-
-
-@contextlib.contextmanager
-def _writing(folder):
-    """Summaries within it are written into a file in the folder."""
-    writer = tf.summary.create_file_writer(str(folder))
-    with writer.as_default(step=0):
-        yield
-    writer.close()

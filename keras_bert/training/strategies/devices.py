@@ -16,17 +16,17 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.monitoring.flops import matrix_rate
-from keras_bert.training.strategies import Workers
+from keras_bert.training.strategies.workers import Workers
 
 
 def replicated_training(model, strategy):
     """A `model.train_function`: takes an iterator, and does `model.steps_per_execution` steps."""
-    together = _together(model.train_step, strategy)
+    replicated_step = _replicated(model.train_step, strategy)
 
     @tf.function(autograph=False)
     def steps(iterator):
         def step(number):
-            together(iterator.get_next())
+            replicated_step(iterator.get_next())
             return number + 1
 
         tf.while_loop(
@@ -47,7 +47,7 @@ def replicated_training(model, strategy):
 
 def replicated_evaluation(model, strategy):
     """A `model.test_function`, which ends early with the data."""
-    together = _together(model.test_step, strategy)
+    replicated_step = _replicated(model.test_step, strategy)
     metrics = _unread_metrics(model)
 
     def test(iterator):
@@ -56,13 +56,13 @@ def replicated_evaluation(model, strategy):
                 batch = next(iterator)
             except StopIteration:
                 break
-            together(batch)
+            replicated_step(batch)
         return metrics
 
     return test
 
 
-def _together(step, strategy):
+def _replicated(step, strategy):
     """A step of each replica with its part of a batch."""
     return tf.function(
         lambda batch: strategy.run(step, (batch,)), autograph=False, reduce_retracing=True
@@ -230,10 +230,10 @@ class Devices:
             return lambda batch: [traced(*batch)]
 
         @tf.function(autograph=False, reduce_retracing=True)
-        def together(batch):
+        def replicated(batch):
             return self._strategy.run(function, batch)
 
-        return lambda batch: self._strategy.experimental_local_results(together(batch))
+        return lambda batch: self._strategy.experimental_local_results(replicated(batch))
 
 
 def out_of_scope(function, *arguments):

@@ -73,6 +73,13 @@ def test_a_run_may_begin_at_any_step(tokenized):
     assert examples_of(tokenized.training_batches(steps=12, seed=2, epochs=2)) != sequences
 
 
+def test_batches_of_later_epochs_are_chosen_when_they_begin(tokenized):
+    endless = tokenized.training_batches(steps=12, seed=1, epochs=10**9, first_step=15)
+    assert endless.cardinality().numpy() == 12 * 10**9 - 15
+    expected = examples_of(tokenized.training_batches(steps=12, seed=1, epochs=2, first_step=15))
+    assert examples_of(endless.take(9)) == expected
+
+
 def test_short_texts_do_not_pay_for_long_ones(tokenized):
     widths = [
         batch["input_ids"].shape[1] for batch, _ in tokenized.evaluation_batches(batch_size=4)

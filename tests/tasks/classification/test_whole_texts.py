@@ -12,10 +12,8 @@ from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, R
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
 from tests.messages import says
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
-
-torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
-transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
 
 LABELS = ["0", "1", "2"]
 KINDS = {
@@ -140,15 +138,23 @@ def test_the_first_token_of_a_causal_encoder_is_not_read(tokenizer, saved, tmp_p
 
 
 @pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
-def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, saved):
+def test_a_folder_gives_the_same_task(name, tasks, saved):
     task, inputs = tasks[name], batch()
     again = load_task(saved[name])
     (output,) = task.output
-    found = np.asarray(task(inputs)[output])
-    np.testing.assert_array_equal(found, again(inputs)[output])  # a scale is a power of two
+    # A scale is a power of two.
+    np.testing.assert_array_equal(task(inputs)[output], again(inputs)[output])
     assert type(again) is type(task) and again.inferred_arguments == task.inferred_arguments
     for setting in task.stored_settings():
         assert getattr(again, setting) == getattr(task, setting)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["both", "several", "pair", "score"])
+def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, tasks, saved):
+    task, inputs = tasks[name], batch()
+    (output,) = task.output
+    found = np.asarray(task(inputs)[output])
     values = json.loads((saved[name] / "config.json").read_text())
     (named,) = values["architectures"]
     theirs, info = getattr(transformers, named).from_pretrained(
@@ -171,6 +177,7 @@ def test_a_folder_holds_what_transformers_reads_rightly_or_does_not_see(name, ta
     assert theirs.config.problem_type == problem
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
 def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tmp_path):
     config = one_block(tokenizer).config
@@ -288,13 +295,29 @@ def test_answers_of_pairs_scores_and_several_labels(tasks):
     assert worst["error"] == pytest.approx(np.abs(errors).max())
 
 
-@pytest.mark.parametrize("name", ["pair", "score"])
-def test_pairs_for_a_model_of_one_segment(name, tokenizer, tmp_path):
-    """RoBERTa has one, so that all tokens of a pair are of it, as in `transformers`."""
+PAIRS = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
+
+
+def of_one_segment(name, tokenizer):
     encoder = one_block(tokenizer, model_type="roberta", type_vocab_size=1)
-    task = KINDS[name](encoder, tokenizer)
-    pairs = [("good film", "bad film"), ("bad", "good"), ("film " * 50, "a")]
-    sequences = task.features(list(task.read(pairs, labelled=False)))
+    return KINDS[name](encoder, tokenizer)
+
+
+@pytest.mark.parametrize("name", ["pair", "score"])
+def test_pairs_for_a_model_of_one_segment(name, tokenizer):
+    """RoBERTa has one, so that all tokens of a pair are of it."""
+    task = of_one_segment(name, tokenizer)
+    signature = task.signatures()["serving_default"]
+    served = signature.function(*(tf.constant(list(texts)) for texts in zip(*PAIRS, strict=True)))
+    expected, _ = answer(task, PAIRS, labelled=False)
+    np.testing.assert_allclose(served["score"], [one["score"] for one in expected], rtol=1e-4)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["pair", "score"])
+def test_pairs_for_a_model_of_one_segment_are_those_of_transformers(name, tokenizer, tmp_path):
+    task = of_one_segment(name, tokenizer)
+    sequences = task.features(list(task.read(PAIRS, labelled=False)))
     inputs = sequences.inputs(*sequences.take(tf.range(3)))
     (output,) = task.output
     found = np.asarray(task(inputs)[output])
@@ -306,10 +329,6 @@ def test_pairs_for_a_model_of_one_segment(name, tokenizer, tmp_path):
             attention_mask=torch.tensor(inputs["input_mask"].numpy()).long(),
         ).logits
     np.testing.assert_allclose(found, logits, atol=2e-5 * np.abs(found).max())
-    signature = task.signatures()["serving_default"]
-    served = signature.function(*(tf.constant(list(texts)) for texts in zip(*pairs, strict=True)))
-    expected, _ = answer(task, pairs, labelled=False)
-    np.testing.assert_allclose(served["score"], [one["score"] for one in expected], rtol=1e-4)
 
 
 def test_a_text_of_100000_characters_is_cut_and_answered(tasks):
@@ -344,7 +363,7 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
 
 
 def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
-    """The loss of `fit` is PyTorch's with `pos_weight`."""
+    """The loss of `fit` is the cross-entropy of each decision, times its weight."""
     none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     encoder = one_block(tokenizer, **none)
     data = [("a", "0|1"), ("b", "0"), ("c", "0"), ("d", "")]
@@ -363,15 +382,13 @@ def test_class_weights_of_several_labels_are_weights_of_decisions(tokenizer):
         [1, 1, 1],
     ]
     inputs, labels, _ = sequences.batch(tf.range(4))
-    theirs = torch.nn.functional.binary_cross_entropy_with_logits(
-        torch.tensor(np.asarray(task(inputs)["logits"])),
-        torch.tensor(labels["logits"].numpy()),
-        pos_weight=torch.tensor([0.5, 4.0, 1.0]),
-    )
+    logits, of_class = np.asarray(task(inputs)["logits"], "float64"), labels["logits"].numpy()
+    positive, negative = (np.logaddexp(0, x) for x in (-logits, logits))
+    weighted = of_class * [0.5, 4.0, 1.0] * positive + (1 - of_class) * negative
     task.compile_defaults("sgd", jit_compile=False)
     batches = task.dataset(data, batch_size=4, multi_label=True)
     (loss,) = task.fit(batches, verbose=0).history["loss"]
-    assert loss == pytest.approx(float(theirs), rel=1e-5)
+    assert loss == pytest.approx(weighted.mean(), rel=1e-5)
     assert Classifier.from_config(task.get_config()).get_config() == task.get_config()
     _, sequences = make("balanced")  # 3 of 4 texts have 0, 1 has 1, and none has 2
     np.testing.assert_allclose(

@@ -14,6 +14,7 @@ from keras_bert.inputs.framing import frame
 from keras_bert.training.finetuning_examples import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.messages import says
+from tests.peers import torch, transformers
 from tests.small_model import encode, make_encoder, make_tokenizer
 
 EXAMPLES = [
@@ -103,9 +104,8 @@ def test_a_frozen_encoder_gives_the_head_the_same(pooling, task, sequences, tmp_
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.peers
 def test_it_opens_in_transformers_with_the_same_logits_and_back(task, sequences, tmp_path):
-    torch = pytest.importorskip("torch", reason="NOT TESTED against transformers: no torch")
-    transformers = pytest.importorskip("transformers", reason="NOT TESTED against transformers")
     task.save(tmp_path / "ours")
     kind = transformers.BertForMultipleChoice
     theirs, info = kind.from_pretrained(tmp_path / "ours", output_loading_info=True)

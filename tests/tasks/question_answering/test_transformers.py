@@ -7,6 +7,7 @@ from keras_bert import QuestionAnswerer
 from keras_bert.inference.predict import Inference
 from keras_bert.readers.squad import QuestionSource
 from keras_bert.text.tokenizer import Tokenizer
+from tests.peers import torch, transformers
 from tests.small_model import make_encoder
 
 MAX_LENGTH, STRIDE, LONGEST = 96, 30, 12
@@ -15,8 +16,6 @@ MAX_LENGTH, STRIDE, LONGEST = 96, 30, 12
 @pytest.fixture(scope="module")
 def both(minilm_folder, shared_data, tmp_path_factory):
     """(ours, theirs, their tokenizer, questions); the weights are random and large."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     tokenizer = Tokenizer.from_folder(minilm_folder)
     encoder = make_encoder(tokenizer, max_position_embeddings=MAX_LENGTH, num_hidden_layers=1)
     ours = QuestionAnswerer(
@@ -85,6 +84,7 @@ def best_by_search(windows, token):
     return best[1]
 
 
+@pytest.mark.peers
 def test_windows_logits_and_answers_are_theirs(both):
     ours, theirs, tokenizer, questions = both
     sequences = ours.features(questions)

@@ -15,6 +15,7 @@ from keras_bert.tasks.tagging.signatures import distributions
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.checkpoint import best_metric_value
 from keras_bert.training.finetune import finetune
+from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
 PEOPLE, PLACES = ("anna", "bob", "carla", "dieter"), ("rome", "york", "bonn", "lima")
@@ -169,7 +170,6 @@ def tagger(request, files):
         bilstm=3,
         label_subwords="all",
         aggregation="product",
-        document_context=True,
     )
     rng = np.random.default_rng(1)
     for variable in [w for head in task.HEADS for w in getattr(task, head).weights]:
@@ -191,6 +191,16 @@ def test_the_graph_combines_tokens_as_decoding_does(combine):
     found = distributions(combine, logits, is_first)
     expected = word_distributions(logits.astype("float64"), sizes, aggregation=combine)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_tagger_of_whole_documents_is_not_exported(tmp_path):
+    """A served text would be read without the sentences around it."""
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer)
+    task = Tagger(encoder, tokenizer, labels=LABELS, max_length=16, document_context=True)
+    with says("A tagger with `document_context` cannot be exported: it reads the sentences around"):
+        task.export(tmp_path / "served")
+    assert not (tmp_path / "served").exists()
 
 
 @pytest.mark.usefixtures("eager")

@@ -1,0 +1,126 @@
+"""A run of several workers: the chief has its folder, and the others follow."""
+
+import contextlib
+import json
+
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.signals import says
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.strategies.workers import WORKER_LOST, Workers
+
+
+class FollowedRun:
+    """What a worker other than the chief has in place of a `RunFolder`: no folder.
+
+    Attributes:
+        finished: whether the run was finished before.
+    """
+
+    damage = None  # the chief handles that of its folder
+
+    def __init__(self, workers, metrics):
+        self._workers = workers
+        self._metrics = metrics
+        self.finished = metrics is not None
+
+    def read_metrics(self):
+        """Returns the results of a finished run."""
+        return self._metrics
+
+    def finish(self):
+        """Waits until the chief has written the results, and returns them."""
+        results = self._workers.broadcast()
+        self._workers.barrier()
+        return results
+
+    @staticmethod
+    def how_far():
+        """How to resume, for the user."""
+        return (
+            "Interrupted. Run the same command on all workers again to resume from the chief's "
+            "last checkpoint."
+        )
+
+
+@contextlib.contextmanager
+def run_of(settings, *, command, inputs, rewrites_model=False):
+    """`RunFolder.of` where this process writes, else a `FollowedRun`.
+
+    All workers call it; their settings and inputs must be the same.
+
+    Raises:
+        InputError: as `RunFolder.of`, on all workers; this worker has other settings or inputs than
+            the chief; or another worker has ended.
+    """
+    workers = tf.distribute.get_strategy()
+    folder = RunFolder.of(settings, command=command, inputs=inputs, rewrites_model=rewrites_model)
+    if not isinstance(workers, Workers):
+        with folder as run:
+            yield run
+        return
+    common = _common(settings, inputs)
+    with _led(workers, folder, common) if workers.is_chief else _followed(workers, common) as run:
+        try:
+            yield run
+        except WORKER_LOST as error:
+            raise InputError(f"Another worker has ended. {run.how_far()}") from error
+
+
+@contextlib.contextmanager
+def _led(workers, folder, common):
+    """The chief's `RunFolder`, with broadcasts to the other workers."""
+    with contextlib.ExitStack() as stack:
+        try:
+            run = stack.enter_context(folder)
+        except InputError as error:
+            workers.broadcast({"rejected": str(error)})
+            workers.barrier()
+            raise
+        metrics = run.read_metrics() if run.finished else None
+        workers.broadcast({"common": common, "metrics": metrics})
+        differing = zip(common, workers.tally([False] * len(common)), strict=True)
+        if names := [name for name, count in differing if count]:
+            workers.barrier()
+            raise InputError(
+                f"All workers of a run need the same {names[0]}. Received: "
+                f"{common[names[0]]!r} here, on the chief, and something else on another worker."
+            )
+        if metrics is not None:
+            workers.barrier()
+        yield run
+        if metrics is None:
+            with contextlib.suppress(*WORKER_LOST):  # even then the run is finished
+                workers.broadcast(run.read_metrics())
+            workers.barrier()
+
+
+@contextlib.contextmanager
+def _followed(workers, common):
+    """The `FollowedRun` of a worker other than the chief."""
+    chief = workers.broadcast()
+    if "rejected" in chief:
+        workers.barrier()
+        raise InputError(chief["rejected"])
+    differing = [common.get(name) != value for name, value in chief["common"].items()]
+    workers.tally(differing)  # so that the chief knows, too
+    if chief["metrics"] is not None or any(differing):
+        workers.barrier()
+    if any(differing):
+        name, value = list(chief["common"].items())[differing.index(True)]
+        raise InputError(
+            f"All workers of a run need the same {name}. Received: {common.get(name)!r} here, and "
+            f"{value!r} on the chief."
+        )
+    run = FollowedRun(workers, chief["metrics"])
+    with says(run.how_far):
+        yield run
+
+
+def _common(settings, inputs):
+    """What all workers must have in common, as JSON: settings without paths, and inputs."""
+    paths = settings.path_names()
+    common = {name: value for name, value in settings.recorded().items() if name not in paths}
+    common |= {f"{name} (content)": value for name, value in inputs.items()}
+    return json.loads(json.dumps(common))

@@ -1,0 +1,20 @@
+"""The programs that the library is compared with, in the environment of `make test-peers`.
+
+`make test` has neither. A test that uses one has the mark `peers`, and is collected without it.
+"""
+
+import importlib
+
+
+class _Peer:
+    """A module that is imported at its first use."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, attribute):
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+torch = _Peer("torch")
+transformers = _Peer("transformers")

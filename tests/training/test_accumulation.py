@@ -1,0 +1,115 @@
+"""Gradient accumulation: the parts of a step make the gradient of the whole step."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.records import DataFolder
+from keras_bert.tasks.pretraining.pretrainer import Pretrainer, SpanPretrainer
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.training.pretraining_examples import ExamplesOfFolder
+from keras_bert.training.settings import PretrainSettings
+from tests.pretraining_folder import VOCABULARY, make_data_folder
+
+UNITS = {"mlm-nsp": "token", "span": "span"}
+TASKS = {"mlm-nsp": Pretrainer, "span": SpanPretrainer}
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def task_and_folder(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "folder"
+    make_data_folder(
+        path,
+        rows=90,
+        eval_examples=5,
+        objective=request.param,
+        masking="dynamic",
+        # Then examples have 3 to 5 predictions.
+        max_predictions=6,
+        settings={"mask_unit": UNITS[request.param], "masked_rate": 0.3},
+    )
+    config = BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    options = {"max_span_length": 1} if request.param == "span" else {}
+    tokenizer = Tokenizer(VOCABULARY, lowercase=True)
+    task = TASKS[request.param](BertEncoder(config), tokenizer, **options)
+    task.compile_defaults()
+    return task, DataFolder.open(path)
+
+
+def gradients_of_steps(task, folder, *, parts, steps, **size):
+    """The mean gradients of the parts of each step, as vectors, and the batches of each step."""
+    settings = PretrainSettings(
+        data=str(folder.path), vocab="v", output="o", steps=9, gradient_accumulation=parts, **size
+    )
+    source = ExamplesOfFolder(folder, task, phase=settings.phases[0], settings=settings)
+    gradients, batches = [], list(source.training(0).take(parts * steps))
+    for first in range(0, len(batches), parts):
+        with tf.GradientTape() as tape:
+            losses = [
+                task.compute_loss(x, y, task(x, training=True), weights)
+                for x, y, weights in batches[first : first + parts]
+            ]
+            loss = tf.add_n(losses) / parts  # as Keras's optimizers accumulate
+        found = tape.gradient(loss, task.trainable_variables)
+        dense = [np.ravel(tf.convert_to_tensor(gradient)) for gradient in found]
+        gradients.append(np.concatenate(dense))
+    return gradients, [batches[n : n + parts] for n in range(0, len(batches), parts)]
+
+
+@pytest.mark.parametrize("parts", [2, 4, 16])
+def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, parts):
+    task, folder = task_and_folder
+    whole, _ = gradients_of_steps(task, folder, parts=1, steps=3, batch_size=16)
+    in_parts, batches = gradients_of_steps(task, folder, parts=parts, steps=3, batch_size=16)
+    predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in batches]
+    assert any(len(set(counts)) > 1 for counts in predictions)  # or their means would do
+    for found, expected in zip(in_parts, whole, strict=True):
+        assert np.linalg.norm(found - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+def test_parts_of_a_number_of_tokens_count_by_their_predictions(task_and_folder):
+    task, folder = task_and_folder
+    found, steps = gradients_of_steps(task, folder, parts=3, steps=5, batch_tokens=96)
+    predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in steps]
+    assert any(len(set(counts)) > 1 for counts in predictions)
+    weight_of = task.default_loss_weights() or {}
+    for gradient, batches in zip(found, steps, strict=True):
+        with tf.GradientTape() as tape:
+            loss = 0.0
+            outputs = [(y, task(x, training=True), weights) for x, y, weights in batches]
+            for name in task.output:
+                nats = [
+                    tf.nn.sparse_softmax_cross_entropy_with_logits(y[name], logits[name])
+                    for y, logits, _ in outputs
+                ]
+                weights = [weights[name] for *_, weights in outputs]
+                sums = [tf.reduce_sum(w * v) for w, v in zip(weights, nats, strict=True)]
+                total = tf.add_n([tf.reduce_sum(w) for w in weights])
+                loss += weight_of.get(name, 1.0) * tf.add_n(sums) / total
+        expected = tape.gradient(loss, task.trainable_variables)
+        expected = np.concatenate([np.ravel(tf.convert_to_tensor(g)) for g in expected])
+        assert np.linalg.norm(gradient - expected) < 1e-5 * np.linalg.norm(expected)
+
+
+def test_the_metrics_count_predictions_and_not_their_weight_in_the_step(task_and_folder):
+    task, folder = task_and_folder
+
+    def measured(parts):
+        for metric in task._output_metrics.metrics:
+            metric.reset_state()
+        gradients_of_steps(task, folder, parts=parts, steps=1, batch_size=16)
+        results = [metric.result() for metric in task._output_metrics.metrics]
+        return {name: float(value) for result in results for name, value in result.items()}
+
+    assert measured(4) == pytest.approx(measured(1), rel=1e-5, nan_ok=True)
