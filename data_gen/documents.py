@@ -13,7 +13,6 @@ of a block depends on the content of its file alone.
 downloaded, and tensorflow-datasets is not needed. Text files are in `data_gen.text_files`.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 from collections import Counter
@@ -21,7 +20,6 @@ from typing import NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
-import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
@@ -29,9 +27,10 @@ from apache_beam.metrics import Metrics
 from data_gen import files, text_files
 from data_gen.files import Block, Window
 from data_gen.settings import Reading
-from keras_bert.base.errors import InputError, reason_of
+from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import listed
+from keras_bert.records.file_formats import open_parquet, parquet_batches
 from keras_bert.records.tfds_folders import (
     INFO,
     PREFIX,
@@ -39,13 +38,13 @@ from keras_bert.records.tfds_folders import (
     not_prepared,
     parse_tfds_name,
     shard_paths,
+    shard_texts,
     split_info,
 )
 
 BLOCK_BYTES = 256 << 10
 TEXT_CHARACTERS = 1 << 20
 
-_PARQUET_BATCH, _TFDS_BATCH = 1024, 256
 _DEFAULT = Reading()
 
 
@@ -236,49 +235,36 @@ def _parquet_spans(window, reading):
     """A block per row group, which can be read on its own; `start` is the number of the group."""
     if window.start:
         return  # the first window has the whole file
-    with _open_parquet(window.path, reading) as file:
-        for group in range(file.num_row_groups):
-            yield Block(window.path, "parquet", group, group + 1, stream=True)
+    path, column = window.path, reading.text_field
+    with files.reading(path) as stream, open_parquet(stream, path) as file:
+        groups, schema = file.num_row_groups, file.schema_arrow
+    if column not in schema.names:
+        raise InputError(
+            f"{path} has no column {column}. Set `text_field` to the column of the text, one of "
+            f"{listed(schema.names)}."
+        )
+    dtype = schema.field(column).type
+    if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
+        raise InputError(
+            f"The column {column} of {path} has the type {dtype}. Set `text_field` to a column of "
+            "strings."
+        )
+    for group in range(groups):
+        yield Block(path, "parquet", group, group + 1, stream=True)
 
 
 def _parquet_contents(block, reading, counts):
     """The documents are in a column of strings; offsets are rows of the group."""
-    with _open_parquet(block.path, reading) as file:
-        batches = file.iter_batches(
-            batch_size=_PARQUET_BATCH,
-            row_groups=list(range(block.start, block.end)),
-            columns=[reading.text_field],
-        )
-        row = 0
-        for batch in batches:
+    part = {"row_groups": [*range(block.start, block.end)], "columns": [reading.text_field]}
+    row = 0
+    with files.reading(block.path) as stream:
+        for batch in parquet_batches(stream, block.path, **part):
             for text in batch.column(0).to_pylist():
                 if text is None:
                     counts["empty_rows"] += 1
                 else:
                     yield row, row + 1, text
                 row += 1
-
-
-@contextlib.contextmanager
-def _open_parquet(path, reading):
-    with files.reading(path) as stream:
-        try:
-            file = pq.ParquetFile(stream)
-            names = file.schema_arrow.names
-            if reading.text_field not in names:
-                raise InputError(
-                    f"{path} has no column {reading.text_field}. Set `text_field` to the column of "
-                    f"the text, one of {listed(names)}."
-                )
-            dtype = file.schema_arrow.field(reading.text_field).type
-            if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
-                raise InputError(
-                    f"The column {reading.text_field} of {path} has the type {dtype}. Set "
-                    "`text_field` to a column of strings."
-                )
-            yield file
-        except pa.ArrowException as error:
-            raise InputError(f"Could not read {path} as a Parquet file: {error}.") from None
 
 
 def _tfds_windows(name):
@@ -301,22 +287,8 @@ def _tfds_windows(name):
 
 def _tfds_contents(block, reading, counts):
     """The offsets are numbers of records."""
-    import tensorflow as tf
-
-    features = {reading.text_field: tf.io.FixedLenFeature([], tf.string)}
-    number = 0
-    try:
-        for records in tf.data.TFRecordDataset(block.path).batch(_TFDS_BATCH):
-            texts = tf.io.parse_example(records, features)[reading.text_field]
-            for text in texts.numpy().tolist():
-                yield number, number + 1, text.decode("utf-8", errors="replace")
-                number += 1
-    except tf.errors.OpError as error:
-        raise InputError(
-            f"Could not read a text after record {number} of {block.path} from the feature "
-            f"{reading.text_field}. Set `text_field` to the feature of the text "
-            f"({reason_of(error)})."
-        ) from None
+    for number, text in enumerate(shard_texts(block.path, reading.text_field)):
+        yield number, number + 1, text
 
 
 def _latest(folder, name):

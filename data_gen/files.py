@@ -1,13 +1,11 @@
 """Files on Beam's file systems, as inputs and outputs, and descriptors of parts of them."""
 
 import contextlib
-import gzip
 import hashlib
 import os
 import shutil
 import stat
 import tempfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +14,9 @@ from apache_beam.io.filesystems import FileSystems
 
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
+from keras_bert.records.file_formats import GZIP, PARQUET, decompressed, gzip_errors
 
 CHUNK_BYTES = 4 << 20
-_GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
 
 
 class Window(NamedTuple):
@@ -120,7 +117,7 @@ def head(path, size):
 
 def detect(head):
     """ "gzip", "parquet" or "text", detected from a file's first bytes and not from its name."""
-    return "gzip" if head[:2] == _GZIP else "parquet" if head[:4] == _PARQUET else "text"
+    return "gzip" if head[:2] == GZIP else "parquet" if head[:4] == PARQUET else "text"
 
 
 def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
@@ -130,7 +127,9 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
     """
     with reading(path) as file:
         if compressed:
-            yield from _decompressed(path, file, size)
+            with gzip_errors(path), decompressed(file) as stream:
+                while chunk := stream.read(size):
+                    yield chunk
             return
         if start:
             file.seek(start)
@@ -152,15 +151,6 @@ def reading(path):
     except (BeamIOError, OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read: {reason}.") from None
-
-
-def _decompressed(path, file, size):
-    try:
-        with gzip.GzipFile(fileobj=file) as stream:
-            while chunk := stream.read(size):
-                yield chunk
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is a damaged gzip file: {error}.") from None
 
 
 @contextlib.contextmanager

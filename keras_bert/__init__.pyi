@@ -364,8 +364,10 @@ def draw_surprisal(
 
 def embed(
     *,
-    text_column: str | None = ...,
     header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    text_column: str | None = ...,
     model: object,
     data: object = ...,
     text: str | Sequence[str] | None = ...,
@@ -381,11 +383,17 @@ def embed(
             embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
-            input (None: pass `text`).
+        data: a file: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input (None: pass
+            `text`).
         text: the texts (None: pass `data`).
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
@@ -405,8 +413,10 @@ def embed(
 
 def embed_to_file(
     *,
-    text_column: str | None = ...,
     header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    text_column: str | None = ...,
     model: object,
     data: object,
     layers: str = ...,
@@ -425,10 +435,16 @@ def embed_to_file(
     `ParquetFile` for its columns.
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
         model: a model folder, the output of a run, or hf://owner/name.
-        data: one text per line, TSV or JSON Lines, detected from the content; - is standard input.
+        data: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input.
         layers: the layers that make a vector: last, second-to-last, sum-last-4, concat-last-4, sum-all,
             mean-last-4, first or layer-K; first is the embedding layer, sum-all the sum of all layers
             above it.
@@ -460,9 +476,13 @@ def evaluate(
     batch_size: int = ...,
     data: object,
     show_errors: int = ...,
+    header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    label_columns: str | Sequence[str] | None = ...,
+    labels: str | Sequence[str] | None = ...,
     unknown_labels: str = ...,
     text_column: str | None = ...,
-    header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
@@ -481,13 +501,25 @@ def evaluate(
         batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
         show_errors: show this many errors, the most confident first.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
+            label column).
+        labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
+            labels themselves).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
+        label_column: the column (its name, or its number from 1) or key of the label (None: that of
+            training, else by the usual names, else the only possible one).
         fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
+            text=sentence,label=label (None: those of training, else by the usual names, else the only
+            possible ones).
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: a function that is called with a line on how the file was read, and one per note.
@@ -596,7 +628,7 @@ def finetune(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: object,
+    train: object | Sequence[object],
     dev: object,
     epochs: int = ...,
     learning_rate: float | None = ...,
@@ -619,14 +651,18 @@ def finetune(
     bilstm: int | None = ...,
     lm_loss_weight: float = ...,
     pooling: str | None = ...,
+    header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
     multi_label: bool = ...,
+    label_columns: str | Sequence[str] | None = ...,
+    labels: str | Sequence[str] | None = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     hidden_layers: int = ...,
     metric: str | None = ...,
     text_column: str | None = ...,
-    header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
@@ -671,7 +707,7 @@ def finetune(
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
-        train: the examples to train on; - is standard input.
+        train: the examples to train on: a file, several, or a glob; - is standard input.
         dev: the examples to evaluate on after each epoch.
         epochs: passes over the training data.
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
@@ -709,7 +745,17 @@ def finetune(
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        multi_label: a text may have any number of labels: separated by | in a table, or a list.
+        label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
+            label column).
+        labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
+            labels themselves).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
@@ -720,11 +766,13 @@ def finetune(
             encoder's size.
         metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
             accuracy; micro_f1 with several labels per text).
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
+        label_column: the column (its name, or its number from 1) or key of the label (None: that of
+            training, else by the usual names, else the only possible one).
         fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
+            text=sentence,label=label (None: those of training, else by the usual names, else the only
+            possible ones).
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.
@@ -1162,9 +1210,13 @@ def predict(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object = ...,
+    header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    label_columns: str | Sequence[str] | None = ...,
+    labels: str | Sequence[str] | None = ...,
     unknown_labels: str = ...,
     text_column: str | None = ...,
-    header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
@@ -1175,7 +1227,9 @@ def predict(
 ) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they are included as `expected`.
+    Where a file has labels, they are included as `expected`. Labels are strings, as
+    `keras_bert.readers.labels` writes numbers and truth values. A row without a text is left out,
+    counted and reported with its line.
 
     Args:
         model: a fine-tuned model folder, the output of finetune, or hf://owner/name.
@@ -1183,20 +1237,33 @@ def predict(
         batch_size: sequences per batch.
         data: the examples, with or without labels; - is standard input (None: pass the examples
             themselves).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
+            label column).
+        labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
+            labels themselves).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
+        label_column: the column (its name, or its number from 1) or key of the label (None: that of
+            training, else by the usual names, else the only possible one).
         fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
+            text=sentence,label=label (None: those of training, else by the usual names, else the only
+            possible ones).
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         text: text of an example; repeat it for several examples (None: pass `data`).
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
-            where that is a DataFrame.
+            where that is a DataFrame or a Series.
         report: a function that is called with a line on how the file was read, and at the end with
-            another one if the vocabulary does not fit the text.
+            others on what was left out, and if the vocabulary does not fit the text. Without it,
+            what was left out, and a choice of columns by their content, are warnings.
 
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
@@ -1453,8 +1520,10 @@ def pretraining_data(
 
 def pseudo_perplexity(
     *,
-    text_column: str | None = ...,
     header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    text_column: str | None = ...,
     model: object,
     data: object = ...,
     text: str | Sequence[str] | None = ...,
@@ -1469,12 +1538,18 @@ def pseudo_perplexity(
     one can be compared (Salazar et al. 2020, section 2.3).
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
         model: a model folder with a masked-LM head or a causal LM, the output of pretrain, or
             hf://owner/name.
-        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
-            input (None: pass `text`).
+        data: a file: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input (None: pass
+            `text`).
         text: the texts (None: pass `data`).
         mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
             word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
@@ -1553,8 +1628,10 @@ def quickstart(
 
 def senses(
     *,
-    text_column: str | None = ...,
     header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    text_column: str | None = ...,
     model: object,
     train: object,
     dev: object = ...,
@@ -1575,8 +1652,14 @@ def senses(
         found.metrics, list(found.predict("They sat on the **bank** and fished."))
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
         model: a model folder, the output of a run, or hf://owner/name.
         train: texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV or
             JSON Lines.
@@ -1586,7 +1669,8 @@ def senses(
             compare all layers).
         output: NAME.safetensors, which gets the sense vectors of the most accurate layers (None: not
             saved).
-        label_column: the column (from 1) or key of the sense (None: detected from names and content).
+        label_column: the column (its name, or its number from 1) or key of the sense (None: that of
+            training, else by the usual names, else the only possible one).
         report: called with a line on how each file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `train` and `dev` lists of
@@ -1660,8 +1744,10 @@ def show_predictions(
 
 def surprisal(
     *,
-    text_column: str | None = ...,
     header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
+    text_column: str | None = ...,
     model: object,
     data: object = ...,
     text: str | Sequence[str] | None = ...,
@@ -1681,12 +1767,18 @@ def surprisal(
             found.tokens, found.surprisals, found.log_probability, found.perplexity
 
     Args:
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
         model: a model folder with a masked-LM head or a causal LM, the output of pretrain, or
             hf://owner/name.
-        data: a file: one text per line, TSV or JSON Lines, detected from the content; - is standard
-            input (None: pass `text`).
+        data: a file: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input (None: pass
+            `text`).
         text: the texts (None: pass `data`).
         mask_rest_of_word: also mask the tokens that follow in the same word, so that the end of a rare
             word does not give away its beginning (Kauf and Ivanova 2023); of a masked LM only.
@@ -1721,7 +1813,7 @@ def sweep(
     architecture: str | None = ...,
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
-    train: object,
+    train: object | Sequence[object],
     dev: object,
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
@@ -1741,14 +1833,18 @@ def sweep(
     bilstm: int | None = ...,
     lm_loss_weight: float = ...,
     pooling: str | None = ...,
+    header: bool | None = ...,
+    missing: str = ...,
+    keep_na: bool = ...,
     multi_label: bool = ...,
+    label_columns: str | Sequence[str] | None = ...,
+    labels: str | Sequence[str] | None = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
     hidden_layers: int = ...,
     metric: str | None = ...,
     text_column: str | None = ...,
-    header: bool | None = ...,
     label_column: str | None = ...,
     fields: str | None = ...,
     glue: str | None = ...,
@@ -1793,7 +1889,7 @@ def sweep(
         vocab: the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary (byte-pair
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
-        train: the examples to train on; - is standard input.
+        train: the examples to train on: a file, several, or a glob; - is standard input.
         dev: the examples to evaluate on after each epoch.
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
@@ -1823,7 +1919,17 @@ def sweep(
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
-        multi_label: a text may have any number of labels: separated by | in a table, a list in JSON.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
+        missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
+            raise an error.
+        keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
+            pandas.
+        multi_label: a text may have any number of labels: separated by | in a table, or a list.
+        label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
+            label column).
+        labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
+            labels themselves).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
@@ -1834,11 +1940,13 @@ def sweep(
             encoder's size.
         metric: the dev metric that selects the best epoch; f1 is that of the last of two labels (None:
             accuracy; micro_f1 with several labels per text).
-        text_column: the column (from 1) or key of the text (None: detected from names and content).
-        header: whether the first line of a TSV names its columns (None: detected from the content).
-        label_column: the column (from 1) or key of the label (None: detected from names and content).
+        text_column: the column (its name, or its number from 1) or key of the text (None: that of
+            training, else by the usual names, else the only possible one).
+        label_column: the column (its name, or its number from 1) or key of the label (None: that of
+            training, else by the usual names, else the only possible one).
         fields: the column (its name, or its number from 1), key or tfds feature of each part:
-            text=sentence,label=label (None: detected from names and content).
+            text=sentence,label=label (None: those of training, else by the usual names, else the only
+            possible ones).
         glue: the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev file)
             (None: not a file of GLUE).
         report: called with each line about the files and the training, such as `print`.

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import keras_bert as kb
-from keras_bert.readers.sources import Table
+from keras_bert.readers.tables import open_table
 
 HERE = Path(__file__).resolve().parent
 SENTENCE = "The animal did not cross the street because it was too tired."
@@ -20,7 +20,8 @@ def main(folder):
     kb.draw_attention(
         model=model, text=SENTENCE, layer=4, head=2, output=HERE / "attention_head.png"
     )
-    _, *rows = (cells for _, cells in Table(HERE / "bank.tsv"))
+    table = open_table(HERE / "bank.tsv", item="row", as_record=None, header=True)
+    rows = [tuple(row.values()) for _, row in table]
     kb.draw_contexts(
         model=model,
         word="bank",

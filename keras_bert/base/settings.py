@@ -307,13 +307,19 @@ def _argument_type(field):
 
 def _in_memory(field, value):
     """Whether the value of a path's field is not one, but data or a model."""
-    return field.type is object and not isinstance(value, str | os.PathLike | None)
+    return field.type is object and value is not None and not _is_path(value)
 
 
 def _recorded_path(field, value):
     if _in_memory(field, value):
         return f"{type(value).__name__} in memory"
     return [*map(_absolute, value)] if isinstance(value, list) else _absolute(value)
+
+
+def _is_path(value):
+    """Whether a value is a path, or a list of paths."""
+    paths = value if isinstance(value, list | tuple) and value else [value]
+    return all(isinstance(path, str | os.PathLike) for path in paths)
 
 
 def _absolute(value):
@@ -328,7 +334,8 @@ def checked(field, value):
     kind, optional = value_type(field)
     if value is None and optional:
         return None
-    if known.several and isinstance(value, list | tuple) and value:
+    is_given = kind is not object or _is_path(value)  # else rows in memory
+    if known.several and is_given and isinstance(value, list | tuple) and value:
         values = [_checked(one, name, kind, known) for one in value]
         return values if len(values) > 1 else values[0]
     if typing.get_origin(kind) is not list:

@@ -103,6 +103,8 @@ def to_hugging_face(model):
         stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
         if model.bilstm is None:
             stored.pop("bilstm", None)
+        if model.columns:
+            stored["columns"] = model.columns
         if model.layer_choice != LAST:
             stored["layers"] = model.layer_choice
         if model.layer_mix is not None:
@@ -160,6 +162,7 @@ def build_task(checkpoint):
     if vectors is not None:
         options["static_vectors"] = vectors
     task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
+    task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
     task.tuned = (*task.tuned, *checkpoint.tuned(kind))
     return task

@@ -337,6 +337,20 @@ class PretrainedCheckpoint:
             )
         return {**options, "layer_mix": mix}
 
+    def columns(self):
+        """{part of an example: its columns} in the data that the task was trained on, or None."""
+        columns = self.stored.get("columns")
+        is_valid = isinstance(columns, dict) and all(
+            isinstance(names, list) and all(isinstance(name, str | int) for name in names)
+            for names in columns.values()
+        )
+        if columns is not None and not is_valid:
+            raise InputError(
+                f"{self.source}, under {MARK}: `columns` should be an object with a list of "
+                "columns for each part of an example."
+            )
+        return columns
+
     def tuned(self, task):
         """The names of the stored settings that training has tuned."""
         names = self.stored.get("tuned", [])

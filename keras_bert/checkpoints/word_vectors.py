@@ -39,6 +39,7 @@ _BATCH = 1024  # words
 _BYTES = 1 << 20  # that are read at a time
 _LONGEST = 1 << 20  # bytes of a line, or of a word in a binary file
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,6})[ \t\r]*\n")
+_DECIMAL_COMMAS = re.compile(rb"\S.*?( -?\d*,\d+){2,}[ \t\r]*")
 _DECIMALS = re.compile(r"-?\d*\.\d{4,}(e-?\d+)?")
 _BEGINNING = 1 << 16
 _CUT_SHORT = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -57,6 +58,8 @@ def is_word_vectors(path):
     if _HEADER.match(beginning):
         return True
     lines = beginning.split(b"\n")[:2]
+    if lines and _DECIMAL_COMMAS.fullmatch(lines[0]):
+        return True  # which is an error of its own
     return all(_size_of(line) > 1 for line in lines if line) and any(lines)
 
 
@@ -80,17 +83,18 @@ class WordVectorFile:
         with self._open() as file:
             beginning = file.read(_BEGINNING)
         header = _HEADER.match(beginning)
+        first, _, _ = beginning[header.end() if header else 0 :].partition(b"\n")
+        if _DECIMAL_COMMAS.fullmatch(first):
+            raise self._error("its numbers have decimal commas; write them with points", first)
         if header is not None:
             self.count, self.size = int(header[1]), int(header[2])
             if not self.count or not self.size:
                 raise self._error("its first line gives no words or no numbers", header[0])
-            first, _, _ = beginning[header.end() :].partition(b"\n")
             self._begin = header.end()
             is_text = _size_of(first) > 0 or not first
             self.format = "word2vec" if is_text else "word2vec-binary"
             self._check_length()
         else:
-            first, _, _ = beginning.partition(b"\n")
             self.count, self.size, self.format = None, _size_of(first), "glove"
             self._begin = 0
             if self.size < 2:
@@ -127,9 +131,10 @@ class WordVectorFile:
 
     def _text(self, file):
         number = 1 if self._begin else 0  # the line before
+        source = _without_last_empty(iter(lambda: file.readline(_LONGEST), b""))
         while True:
             lines = []
-            for line in iter(lambda: file.readline(_LONGEST), b""):
+            for line in source:
                 lines.append(line)
                 if len(lines) == _BATCH or len(line) == _LONGEST:
                     break
@@ -241,6 +246,18 @@ class WordVectorFile:
             ) from None
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror}.") from error
+
+
+def _without_last_empty(lines):
+    """The lines up to the last one that is not empty."""
+    empty = []
+    for line in lines:
+        if line.strip():
+            yield from empty
+            empty = []
+            yield line
+        else:
+            empty.append(line)
 
 
 def load_word_vectors(path):

@@ -22,6 +22,7 @@ from keras_bert.inference.settings import (
     predict_settings,
 )
 from keras_bert.readers.glue import glue_submission, write_submission
+from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
@@ -329,7 +330,7 @@ def senses(settings, arguments):
     next_step = f"keras-bert embed --model {model} --data FILE --output vectors.parquet"
     if settings.get("predict") is not None:
         vectors = SenseVectors.load(settings["predict"], model=settings["model"])
-        names = ("text", "data", "text_column", "header")
+        names = ("text", "data", *TextFileSettings.names())
         given = {name: settings[name] for name in names if settings.get(name) is not None}
         for found in vectors.predict(**given, report=report):
             print(json.dumps(found._asdict(), ensure_ascii=False), flush=True)

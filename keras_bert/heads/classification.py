@@ -7,13 +7,23 @@ from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
+from keras_bert.readers.labels import is_missing, one_label
+from keras_bert.readers.tables import plain
 
 
 def check_labels(labels, *, least):
-    """The labels as a tuple; ValueError unless there are at least `least`, each once."""
+    """The labels as a tuple of strings; ValueError unless there are `least` or more, each once.
+
+    Values of numpy and pandas may be among them; a missing one is no label.
+    """
     if isinstance(labels, str):  # whose characters would be the labels
         raise ValueError(f"`labels` must be a list of names. Received: {labels!r}.")
-    labels = tuple(labels)
+    labels = tuple(map(plain, labels))
+    labels = tuple(
+        label if isinstance(label, str) else one_label(label)
+        for label in labels
+        if not is_missing(label, na=False)
+    )
     if len(labels) < least or len(set(labels)) < len(labels):
         count = {1: "one", 2: "two"}[least]
         raise ValueError(f"`labels` must be {count} or more different ones. Received: {labels}.")

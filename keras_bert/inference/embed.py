@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
@@ -14,6 +15,8 @@ from keras_bert.heads.layer_choice import CONCAT, layer_numbers
 from keras_bert.heads.layer_mix import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
+from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.readers.texts import TextSource
 
 
@@ -310,9 +313,7 @@ def open_model(model):
 
 def open_texts(data, settings, *, report=None):
     """The examples of a file, read as `settings` say, or of a sequence of texts."""
-    examples = TextSource(
-        data, text_column=settings.text_column, header=settings.header, need_labels=False
-    )
-    if report is not None and examples.description:
-        report(examples.description)
+    examples = TextSource(data, need_labels=False, **settings.part(TextFileSettings))
+    report_source(examples, report)
+    examples.at_end = partial(report_notes, examples, report)
     return examples

@@ -22,11 +22,12 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
-from keras_bert.readers.datasets import is_saved_dataset
 from keras_bert.readers.glue import glue_metrics
-from keras_bert.readers.texts import unknown_labels_note
+from keras_bert.readers.labels import unknown_labels_note
+from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
+from keras_bert.records.stored_tables import is_saved_dataset
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
 from keras_bert.tasks.pretraining.metrics import exact_losses
@@ -62,9 +63,13 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)
     columns = settings.part(reader_settings(task.SETTINGS))
-    source = task.read(settings.data, inferred_arguments=task.inferred_arguments, **columns)
-    if report is not None and source.description:
-        report(source.description)
+    source = task.read(
+        settings.data,
+        inferred_arguments=task.inferred_arguments,
+        schema=task.columns,
+        **columns,
+    )
+    report_source(source, report)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
     examples, predictions = [], []
     for chunk, predicted in inference.of_examples(source):
@@ -78,6 +83,8 @@ def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict
         unknown = note_on_unknown(inference.unknown, inference.tokens)
         for note in filter(None, (*task.notes(examples), unknown, other)):
             report(f"Note: {note}")
+    else:
+        report_notes(source, report)
     metrics = task.official_metrics(predictions, examples)
     if getattr(settings, "glue", None) is not None:
         metrics = {"glue": glue_metrics(settings.glue, metrics), **metrics}

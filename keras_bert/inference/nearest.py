@@ -12,7 +12,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.inference.settings import NearestSettings
 from keras_bert.layers.embeddings import embedding_table
-from keras_bert.readers.columns import parsed_number
+from keras_bert.readers.labels import parsed_number
 
 _TOGETHER = 256  # analogies that are answered by one matrix product
 

@@ -14,6 +14,7 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.inputs.framing import check_max_length
+from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
@@ -31,14 +32,17 @@ def predict(
 ) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
-    Where a file has labels, they are included as `expected`.
+    Where a file has labels, they are included as `expected`. Labels are strings, as
+    `keras_bert.readers.labels` writes numbers and truth values. A row without a text is left out,
+    counted and reported with its line.
 
     Args:
         {settings}
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
-            where that is a DataFrame.
+            where that is a DataFrame or a Series.
         report: a function that is called with a line on how the file was read, and at the end with
-            another one if the vocabulary does not fit the text.
+            others on what was left out, and if the vocabulary does not fit the text. Without it,
+            what was left out, and a choice of columns by their content, are warnings.
 
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
@@ -60,17 +64,20 @@ def predict(
     source = task.read(
         data,
         inferred_arguments=task.inferred_arguments,
+        schema=task.columns,
         labelled=False,
         **settings.part(reader_settings(task.SETTINGS)),
     )
-    if report is not None and source.description:
-        report(source.description)
+    report_source(source, report)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
     predictions = _rounded_predictions(inference, source, report)
     if pandas is None:
-        return predictions
-    index = data.index if isinstance(data, pandas.DataFrame) else None
-    return pandas.DataFrame(list(predictions), index=index)
+        return (prediction for _, prediction in predictions)
+    answers = list(predictions)
+    index = None
+    if isinstance(data, pandas.DataFrame | pandas.Series):  # without the rows that are left out
+        index = data.index[[line - 1 for line, _ in answers]]
+    return pandas.DataFrame([prediction for _, prediction in answers], index=index)
 
 
 def _pandas():
@@ -82,8 +89,11 @@ def _pandas():
 
 
 def _rounded_predictions(inference, source, report):
-    for _, predictions in inference.of_examples(source):
-        yield from map(rounded, predictions)
+    """Yields (location of the example, prediction), then reports what was left out."""
+    for examples, predictions in inference.of_examples(source):
+        for example, prediction in zip(examples, predictions, strict=True):
+            yield example.line, rounded(prediction)
+    report_notes(source, report)
     note = note_on_unknown(inference.unknown, inference.tokens)
     if note and report is not None:
         report(f"Note: {note}")

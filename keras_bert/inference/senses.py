@@ -27,6 +27,7 @@ from keras_bert.inference.embed import open_embedder, open_model
 from keras_bert.inference.nearest import unit_vectors
 from keras_bert.inference.settings import SensesSettings, WordSimilaritySettings
 from keras_bert.readers.marked_words import read_marked_words, read_rated_pairs
+from keras_bert.readers.settings import TextFileSettings
 from keras_bert.readers.texts import TextSource
 
 _MARK = "keras_bert.senses"  # the key of our metadata in a safetensors file
@@ -117,7 +118,7 @@ class SenseVectors:
             text: a text, or several, with a word marked as in "the **bank** of the river".
             data: in place of it, a file of them.
             report: called with a line on how the file was read.
-            columns: `text_column` and `header` of a file.
+            columns: `text_column`, `header`, `missing` and `keep_na` of a file.
 
         Raises:
             InputError: a text does not have one marked word, or the file cannot be read.
@@ -125,10 +126,9 @@ class SenseVectors:
         if (text is None) == (data is None):
             raise InputError("Pass either `text` or `data`.")
         given = [text] if isinstance(text, str) else text
-        read = read_marked_words(given if data is None else data, need_senses=False, **columns)
-        description, words = read
-        if report is not None and description:
-            report(description)
+        words = read_marked_words(
+            given if data is None else data, need_senses=False, report=report, **columns
+        )
         return self._predicted(words)
 
     @cached_property
@@ -259,7 +259,7 @@ def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseV
     if settings.output is not None:
         _check_output(Path(settings.output), settings.model)
     model = open_model(settings.model)
-    columns = {name: getattr(settings, name) for name in ("text_column", "label_column", "header")}
+    columns = {**settings.part(TextFileSettings), "label_column": settings.label_column}
     train = _read("train", settings.train, columns, report)
     dev = None if settings.dev is None else _read("dev", settings.dev, columns, report)
     count = model[0].config.num_hidden_states
@@ -294,12 +294,9 @@ def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseV
 
 
 def _read(name, data, columns, report):
-    if not isinstance(data, str | PathLike):
+    if isinstance(data, list | tuple):  # which has no columns
         columns = {}
-    description, words = read_marked_words(data, **columns)
-    if report is not None and description:
-        report(description)
-    words = list(words)
+    words = list(read_marked_words(data, report=report, **columns))
     if not words:
         raise InputError(
             f"`{name}` has no examples. Expected texts with a marked word and its sense."
@@ -376,9 +373,7 @@ def word_similarity(
     """
     settings = WordSimilaritySettings.of(settings)
     embedder = open_embedder(settings.model, layers=settings.layers, tokens="subwords")
-    description, pairs, layout = read_rated_pairs(settings.pairs)
-    if report is not None and description:
-        report(description)
+    description, pairs, layout = read_rated_pairs(settings.pairs, report=report)
     if not pairs:
         return []  # of a list; a file without any is an error
     words = [word for pair in pairs for word in (pair.first, pair.second)]

@@ -6,7 +6,7 @@ import functools
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, merged, reader_settings, setting
 from keras_bert.heads.layer_choice import LAYERS, check_layers
-from keras_bert.readers.columns import TextFileSettings, column_setting
+from keras_bert.readers.settings import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
@@ -456,7 +456,7 @@ class TextsSettings(TextFileSettings):
 
     model: object = _model_setting("a model folder, the output of a run")
     data: object = setting(
-        help="one text per line, TSV or JSON Lines, detected from the content; - is standard input",
+        help="one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         unit="FILE",
         is_path=True,
     )
@@ -468,8 +468,7 @@ class TextsOrFileSettings(TextsSettings):
 
     data: object = setting(
         None,
-        help="a file: one text per line, TSV or JSON Lines, detected from the content; - is "
-        "standard input",
+        help="a file: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         default_help="pass `text`",
         is_path=True,
     )

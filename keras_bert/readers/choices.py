@@ -1,11 +1,13 @@
 """Contexts with choices, one of which is correct: JSON Lines, SWAG's CSV or TSV, tfds."""
 
-import numbers
 from dataclasses import dataclass
 
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import parse_fields
-from keras_bert.readers.sources import Example, ExampleSource, is_text, open_records
+from keras_bert.readers.labels import is_missing, list_of, one_label
+from keras_bert.readers.settings import ERROR, SKIP
+from keras_bert.readers.sources import Example, ExampleSource, is_text
+from keras_bert.readers.tables import open_table
 
 _CONTEXTS = ("context", "sent1", "question", "premise", "prompt", "text")
 _LISTS = ("choices", "endings", "options", "answers")
@@ -36,27 +38,45 @@ class ChoiceSource(ExampleSource):
     Args:
         data: see `ExampleSource`.
         fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names.
-        header: False where the first line of a table is not a header.
-        need_labels: whether an example without a label is an error.
+        header: False where the first line of a table is not a header; None is by the rule of
+            `keras_bert.readers.tables`.
+        missing: "skip" or "error", what is done with a row without a context or its label.
+        keep_na: cells such as NA are contexts and choices; otherwise they are missing.
+        schema: the columns of the data that a model was trained on, as another source has them.
+        need_labels: whether an example without a label is left out.
     """
 
-    def __init__(self, data, *, fields=None, header=None, need_labels=True):
-        table = open_records(
+    def __init__(
+        self,
+        data,
+        *,
+        fields=None,
+        header=None,
+        missing=SKIP,
+        keep_na=False,
+        schema=None,
+        need_labels=True,
+    ):
+        given = parse_fields(fields, parts=("context", "choices", "label"))
+        columns = [name for column in given.values() for name in column.split(_BETWEEN_COLUMNS)]
+        columns += [name for names in (schema or {}).values() for name in names]
+        names = [name.strip().casefold() for name in columns if not name.strip().isdigit()]
+        table = open_table(
             data,
             item="example",
             as_record=_as_record,
-            tables=True,
-            may_be_csv=True,
-            header_names=(*_CONTEXTS, *_LISTS),
+            noun="contexts with choices",
+            header=header,
+            header_names={*_CONTEXTS, *_LISTS, *names},
         )
-        super().__init__(table, header=header, fields=fields)
+        super().__init__(table, header=header, fields=fields, stops=missing == ERROR)
         self._need_labels = need_labels
+        self._na = table.are_cells and not keep_na
         if self.kind == "given":
-            self._names, self._has_header, self._begin = None, False, None
-            self._context, self._choices, self._label = "context", ("choices",), "label"
+            self._begin, self._context, self._choices = None, "context", ("choices",)
+            self._label = "label"
         else:
-            given = parse_fields(fields, known=("context", "choices", "label"))
-            self._choose_columns(given, header)
+            self._choose_columns(given, schema or {})
             label = f'label in "{self._label}"' if self._label else "no labels"
             begin = f' after "{self._begin}"' if self._begin else ""
             self.description = (
@@ -65,18 +85,20 @@ class ChoiceSource(ExampleSource):
             )
         self._set_examples(self._read())
 
-    def _choose_columns(self, given, header):
-        line, first = self._records.sample[0]
-        self._names, self._has_header = None, False
-        if self._records.width is not None:
-            self._has_header = header is not False
-            self._names = [cell.strip() for cell in first]
-            if not self._has_header:
-                self._names = [str(number) for number in range(1, len(first) + 1)]
-        names = self._names or list(first)
+    def _choose_columns(self, given, schema):
+        names = self._records.names
+        given = {name: self._records.column(column) or column for name, column in given.items()}
+        remembered = (
+            schema if {c for columns in schema.values() for c in columns} <= {*names} else {}
+        )
         self._context, self._begin = _context(names, given)
         self._choices = _choices(names, given)
         self._label = given.get("label") or next((n for n in _LABELS if n in names), None)
+        if remembered and not given:
+            self._context, *begin = remembered["context"]
+            self._begin = begin[0] if begin else None
+            self._choices = tuple(remembered["choices"])
+            self._label = next(iter(remembered.get("label", ())), None)
         needed = {"context": self._context, "choices": self._choices}
         if self._need_labels:
             needed["label"] = self._label
@@ -85,32 +107,40 @@ class ChoiceSource(ExampleSource):
         unknown = [name for name in columns if name and name not in names]
         if missing or unknown:
             raise self.error(
-                line,
+                1,
                 f"no {listed(missing or unknown)} among the columns ({quoted(names)}). An example "
                 "has a context, choices and a label; give their columns as `fields`, "
                 "context=…,choices=…,label=….",
             )
+        self.schema = {
+            "context": [self._context, *([self._begin] if self._begin else [])],
+            "choices": list(self._choices),
+            **({"label": [self._label]} if self._label else {}),
+        }
 
     def _read(self):
-        records = iter(self._records)
-        if self._has_header:
-            next(records)
-        for line, record in records:
-            if self._names is not None:
-                record = dict(zip(self._names, record, strict=True))
+        for line, record in self._records:
             label = record.get(self._label) if self._label else None
+            given, is_given = record.get(self._context), self.kind == "given"
+            if not is_given and is_missing(given, na=self._na):
+                self.leave_out(line, "without a context, left out")
+                continue
+            if self._need_labels and not is_given and is_missing(label, na=self._na):
+                self.leave_out(line, "without a label, left out")
+                continue
             context = self._text(line, record, self._context)
             yield self._example(line, context, self._choice_texts(line, record), label)
 
     def _choice_texts(self, line, record):
         """The choices, behind their common beginning where there is one."""
         if len(self._choices) == 1:
-            choices = record.get(self._choices[0])
-            if not isinstance(choices, list):
+            choices = list_of(record.get(self._choices[0]))
+            if not isinstance(choices, list | tuple):
                 raise self.error(line, f'no list of choices under "{self._choices[0]}".')
         else:
             choices = [record.get(name) for name in self._choices]
-            while choices and not choices[-1]:  # of examples with fewer choices
+            # Of examples with fewer choices.
+            while choices and is_missing(choices[-1], na=self._na):
                 choices.pop()
         if self._begin:
             begin = self._text(line, record, self._begin)
@@ -166,7 +196,10 @@ def _choices(names, given):
 
 
 def _number(label):
-    if isinstance(label, str) and label.strip().isdecimal():
-        return int(label)
-    is_whole = isinstance(label, numbers.Integral) and not isinstance(label, bool)
-    return int(label) if is_whole and label >= 0 else None
+    if isinstance(label, bool):
+        return None
+    try:
+        label = one_label(label)
+    except ValueError:
+        return None
+    return int(label) if label is not None and label.isdecimal() else None

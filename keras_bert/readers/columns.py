@@ -1,28 +1,31 @@
-"""Settings of how labelled files are read, and which columns of a table hold texts and labels."""
+"""Which columns of a table hold texts and labels.
 
-import math
+They are those that the user names, then those that the model was trained on, then the usual names,
+then the only possible ones. Where two columns could be meant, it is an error that names both.
+"""
+
+import contextlib
 import re
-from dataclasses import dataclass
-from statistics import fmean
+from collections import Counter
+from dataclasses import dataclass, field
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.formatting import listed, quoted
+from keras_bert.readers.labels import bit, is_missing, one_label, parsed_number, several_labels
+from keras_bert.readers.sources import JSON
+from keras_bert.readers.tables import is_unnamed
 
-# What is done with tags that break their scheme, and with labels that the model does not have.
-REPAIR, ERROR, COUNT = "repair", "error", "count"
-TEXT_NAMES = ("text", "sentence", "message", "content", "review", "document")
-LABEL_NAMES = ("label", "class", "category", "target", "quality", "sentiment", "labels", "sense")
-SCORE_NAMES = ("score", "similarity", "rating", "relatedness", "relatedness_score")
-# A part of an example -> the kind of task that has it.
-_KINDS_WITH = {
-    **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
-    **dict.fromkeys(("question", "answers"), "question-answering"),
-    **dict.fromkeys(("head", "tail"), "relation-classifier"),
-    "choices": "multiple-choice",
-}
-# The names of a pair's two texts and, where they are used with no other, of its label.
-PAIR_NAMES = (
+# The usual names, in lower case. A name in an earlier group wins over later ones; two of one group
+# are a question.
+_TEXTS = (("text",), ("sentence", "message", "content", "review", "document"))
+_LABELS = (
+    ("label",),
+    ("class", "category", "target", "quality", "sentiment", "labels", "sense"),
+)
+_PAIR_LABELS = (("gold_label",), ("is_duplicate", "entailment"))
+_SCORES = (("score",), ("similarity", "rating", "relatedness", "relatedness_score"))
+# The names of a pair's two texts.
+_PAIRS = (
     ("text_a", "text_b"),
     ("text1", "text2"),
     ("sentence1", "sentence2"),
@@ -33,97 +36,27 @@ PAIR_NAMES = (
     ("question", "sentence"),
     ("#1 string", "#2 string"),
 )
-# Names by which the first line of a CSV is detected.
-HEADER_NAMES = (*TEXT_NAMES, *(name for pair in PAIR_NAMES for name in pair))
-PAIR_LABEL_NAMES = ("gold_label", "is_duplicate", "entailment")
-# A header of unknown names is detected only where this many rows follow it.
-_MIN_ROWS_FOR_A_HEADER = 10
-# A first line with one of these in place of a score, or a number in another form, is no header.
-_NO_SCORES = ("na", "n/a", "nan", "null", "none", "inf", "-", "?")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# With fewer rows than this, a column of different values may still be the label.
-_MIN_ROWS_TO_DOUBT_A_LABEL = 20
+# A part of an example -> the kind of task that has it.
+_KINDS_WITH = {
+    **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
+    **dict.fromkeys(("question", "answers"), "question-answering"),
+    **dict.fromkeys(("head", "tail"), "relation-classifier"),
+    "choices": "multiple-choice",
+}
+JOINED = "+"  # between the columns of one text
+# A space, or a character of a script that writes none.
+_HAS_WORDS = re.compile(r"\s|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d\d?:\d\d.*"
+)
+_LEAST_NUMBERS = 0.5
+_MANY_ROWS = 20  # in which labels repeat
 
 
-def column_setting(what):
-    """The setting for the column of a table that holds something."""
-    return setting(
-        None,
-        help=f"the column (from 1) or key of the {what}",
-        unit="NAME|NUMBER",
-        default_help="detected from names and content",
-        reads=True,
-    )
-
-
-def fields_setting(example):
-    """The setting for all columns, keys or tfds features in one."""
-    return setting(
-        None,
-        help="the column (its name, or its number from 1), key or tfds feature of each part: "
-        f"{example}",
-        unit="NAME=COLUMN,…",
-        default_help="detected from names and content",
-        reads=True,
-    )
-
-
-def invalid_tags_setting():
-    """The setting for tags that break their scheme."""
-    return setting(
-        REPAIR,
-        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
-        "raise an error",
-        choices=(REPAIR, ERROR),
-        reads=True,
-    )
-
-
-def unknown_labels_setting():
-    """The setting for labels that the model does not have."""
-    return setting(
-        COUNT,
-        help="what to do with a label or tag that the model does not have: count it as an error of "
-        "the model, or raise an error",
-        choices=(COUNT, ERROR),
-        reads=True,
-    )
-
-
-def header_setting():
-    """The setting for whether a table begins with the names of its columns."""
-    return setting(
-        None,
-        help="whether the first line of a TSV names its columns",
-        default_help="detected from the content",
-        reads=True,
-    )
-
-
-def glue_setting():
-    """The setting for the task of GLUE to which a file belongs."""
-    return setting(
-        None,
-        help="the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev "
-        "file)",
-        unit="NAME",
-        default_help="not a file of GLUE",
-        reads=True,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFileSettings(Settings):
-    """Settings of a file with one text per record."""
-
-    text_column: str | None = column_setting("text")
-    header: bool | None = header_setting()
-
-
-def parse_fields(text, *, known):
+def parse_fields(text, *, parts):
     """`a=x,b=y` as a dictionary; {} for None.
 
-    Raises InputError where a part is not NAME=COLUMN, or its name is not one of `known`.
+    Raises InputError where a part is not NAME=COLUMN, or its name is not one of `parts`.
     """
     fields = {}
     for part in text.split(",") if text is not None else ():
@@ -131,12 +64,12 @@ def parse_fields(text, *, known):
         if not (name and equals and column):
             raise InputError(
                 f'`fields` has the part "{part}". It should be NAME=COLUMN, as in '
-                f"{','.join(f'{one}=…' for one in known)}."
+                f"{','.join(f'{one}=…' for one in parts)}."
             )
-        if name not in known:
+        if name not in parts:
             kind = _KINDS_WITH.get(name)
             of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
-            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(known)}.')
+            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
         fields[name] = column
@@ -152,63 +85,70 @@ def column_index(source, column, *, names=None, width):
         return names.index(str(column))
     if str(column).isdigit() and 1 <= int(column) <= width:
         return int(column) - 1
-    known = quoted(names) if names else f"1 to {width}"
-    raise InputError(f'{source.name} has no column "{column}". Its columns are {known}.')
+    available = quoted(names) if names else f"1 to {width}"
+    raise InputError(f'{source.name} has no column "{column}". Its columns are {available}.')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Where the texts and the label are in the records of a source.
+    """The names of the columns of each text (joined where they are several), and of the label.
 
-    `texts` (one or two) and `label` are keys of dictionaries, or indices from 0 of cells; `label`
-    is None in an unlabelled source. `names` are the header's, None without one.
+    `label` is () in an unlabelled table. Several columns have a 0 or 1 for one label each.
+    `by_content` are the columns that were chosen by what they hold.
     """
 
-    texts: tuple[int | str, ...]
-    label: int | str | None
-    names: tuple[str, ...] | None = None
-
-    def describe(self, column):
-        """A column by its name, or by its number from 1."""
-        if isinstance(column, str):
-            return f'"{column}"'
-        return f'"{self.names[column]}"' if self.names else f"column {column + 1}"
+    texts: tuple[tuple[str, ...], ...]
+    label: tuple[str, ...] = ()
+    by_content: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is looked for in a table, and the columns that the user has given.
+    """What is looked for in a table, and the columns that are given.
 
     Attributes:
         texts: the names of the texts: ("text",), or ("text_a", "text_b").
-        given: {one of those names, or "label": column}, a name or a number from 1.
+        given: {one of those names, or "label": column}, a name, a number from 1, or several names
+            with + between them; of "label" also a list, of a column for each label.
         arguments: {its name: the argument by which the user gives its column}, for messages.
-        header: whether there is one; None leaves it to the content.
+        remembered: {its name: columns} of the table that the model was trained on.
         labels: those that a model knows, or None.
         need_labels: whether a table without labels is an error.
         scores: labels are numbers.
-        several: a record may have several labels.
+        several: a row may have several labels.
+        na: cells such as NA are missing.
     """
 
     texts: tuple[str, ...]
     given: dict[str, str]
     arguments: dict[str, str]
-    header: bool | None = None
+    remembered: dict[str, list[str]] = field(default_factory=dict)
     labels: tuple[str, ...] | None = None
     need_labels: bool = True
     scores: bool = False
     several: bool = False
+    na: bool = True
 
     @property
-    def label_names(self):
-        """The names of a label column, in lower case, the most probable first."""
-        first = SCORE_NAMES if self.scores else ("labels",) if self.several else ()
-        return (*first, *(PAIR_LABEL_NAMES if len(self.texts) > 1 else ()), *LABEL_NAMES)
+    def label_groups(self):
+        """The usual names of a label column, the most probable group first."""
+        first = _SCORES if self.scores else (("labels",),) if self.several else ()
+        return (*first, *(_PAIR_LABELS if len(self.texts) > 1 else ()), *_LABELS)
 
-    def text_names(self, lower):
-        """The names that the texts have among those of a table, in lower case, or None."""
-        groups = PAIR_NAMES if len(self.texts) > 1 else [(name,) for name in TEXT_NAMES]
-        return next((group for group in groups if set(group) <= set(lower)), None)
+    @property
+    def given_names(self):
+        """The names that the user gives, and what is around their +."""
+        columns = [[c] if isinstance(c, str | int) else c for c in self.given.values()]
+        names = {str(name) for of_part in columns for name in of_part}
+        return {part.strip() for name in names for part in name.split(JOINED)}
+
+    @property
+    def header_names(self):
+        """The names, in lower case, by which the first line of a table is its header."""
+        groups = (*_PAIRS, *_TEXTS, *self.label_groups)
+        others = {name for names in self.remembered.values() for name in names} | self.given_names
+        names = {name.casefold() for name in others if not name.isdigit()}
+        return names.union(*groups)
 
     def argument(self, name):
         """How the user gives the column of a text or the label."""
@@ -217,226 +157,313 @@ class Wanted:
 
 
 def choose_columns(table, wanted):
-    """The `Columns` of `table`, by the header's names and else by the content of its sample.
+    """The `Columns` of a table.
 
-    Raises InputError where they cannot be detected, or are not those that the user has given.
+    Raises InputError where two columns, or none, could be meant, or the table lacks a given one.
     """
-    if table.width is None:
-        return _keys(table, wanted)
-    line, first = table.sample[0]
-    several = len(wanted.texts) > 1
-    if table.width < len(wanted.texts) + wanted.need_labels and (wanted.need_labels or several):
-        what, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
-        raise InputError(
-            f"Could not read {table.name} as {what}: line {line} has "
-            f"{counted(table.width, 'column')}. Expected CSV, TSV or JSON Lines with "
-            f"{texts} and a label."
+    if table.are_cells and table.peek() is None:
+        raise InputError(f"{table.name} has a header line and nothing else.")
+    label, texts = (), [None]
+    if table.kind != JSON or wanted.given_names <= {*table.names}:
+        label, texts = _by_name(table, wanted)
+    if table.kind == JSON and (None in texts or (wanted.need_labels and not label)):
+        # The first object may lack a key.
+        table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
+        label, texts = _by_name(table, wanted)
+    may_have_label = wanted.scores or wanted.labels is not None
+    if not wanted.need_labels:  # then a pipe is not read to its end
+        may_have_label &= not table.is_stream and len(table.names) > len(texts)
+    lacks_label = not label and (wanted.need_labels or may_have_label)
+    by_content = []
+    if lacks_label or not all(texts):
+        profiles = _profiles(table, wanted)
+        taken = {name for columns in (*texts, label) for name in columns or ()}
+        free = {name: profile for name, profile in profiles.items() if name not in taken}
+        possible = _possible_texts(free)
+        if lacks_label:
+            others = {name: p for name, p in free.items() if name not in possible}
+            label = _only_label(table, others, wanted)
+            by_content += label
+        if not all(texts):
+            possible = [name for name in possible if name not in label]
+            rest = {name: profile for name, profile in free.items() if name not in label}
+            chosen = iter(_only_texts(table, possible, rest, wanted, missing=texts.count(None)))
+            texts = [columns or (next(chosen),) for columns in texts]
+            by_content += [name for columns in texts for name in columns if name not in taken]
+    columns = Columns(texts=tuple(texts), label=tuple(label), by_content=frozenset(by_content))
+    chosen = [name for group in (*columns.texts, columns.label) for name in group]
+    if len({*chosen}) < len(chosen):
+        roles = "two texts and label" if len(wanted.texts) > 1 else "text and label"
+        raise InputError(f"{table.name}: {roles} cannot be the same column.")
+    _check_header(table, columns, wanted)
+    return columns
+
+
+def _by_name(table, wanted):
+    """-> (the columns of the label, those of each text) that have a name; () or None for others."""
+    label = _given(table, wanted, "label")
+    label = label or _usual(table, wanted.label_groups, wanted, "label") or ()
+    texts = [_given(table, wanted, name) for name in wanted.texts]
+    return label, texts if any(texts) else _usual_texts(table, wanted, label) or texts
+
+
+def _given(table, wanted, role):
+    """The columns that the user, or the training of the model, names for a text or the label."""
+    column = wanted.given.get(role)
+    if column is None:
+        remembered = tuple(wanted.remembered.get(role, ()))
+        return remembered if {*remembered} <= {*table.names} and remembered else None
+    names = [column] if isinstance(column, str | int) else list(column)
+    whole = table.column(column) if len(names) == 1 and isinstance(column, str | int) else None
+    if whole is None and len(names) == 1 and role != "label":
+        names = [name.strip() for name in str(names[0]).split(JOINED)]
+    columns = (whole,) if whole is not None else tuple(map(table.column, names))
+    for name, column in zip(names, columns, strict=False):
+        if column is None:
+            available = quoted(table.names) if table.has_names else f"1 to {len(table.names)}"
+            raise InputError(f'{table.name} has no column "{name}". Its columns are {available}.')
+    return columns
+
+
+def _usual(table, groups, wanted, role):
+    """The column with a usual name of a text or the label, as a tuple, or None."""
+    for group in groups if table.has_names else ():
+        names = [name for name in table.names if name.strip().casefold() in group]
+        if len(names) > 1:
+            raise _question(table, names, wanted, role)
+        if names:
+            return (table.column(names[0]),)
+    return None
+
+
+def _usual_texts(table, wanted, label):
+    if len(wanted.texts) == 1:
+        columns = _usual(table, _TEXTS, wanted, wanted.texts[0])
+        return None if columns is None or columns == label else [columns]
+    lower = {name.strip().casefold(): name for name in table.names} if table.has_names else {}
+    pairs = [pair for pair in _PAIRS if {*pair} <= {*lower}]
+    if len(pairs) > 1:
+        names = [lower[name] for pair in pairs for name in pair]
+        raise _question(table, names, wanted, wanted.texts[0])
+    return [(table.column(lower[name]),) for pair in pairs for name in pair] or None
+
+
+def _question(table, names, wanted, role):
+    """The InputError for several columns that a text or the label could be in."""
+    described = [*map(table.describe, names)]
+    if role == "label":
+        noun = "score" if wanted.scores else "label"
+        several = (
+            ", or all of them as `label_columns` with `multi_label=True`"
+            if not (wanted.scores or wanted.several)
+            else ""
         )
-    if table.kind == "lines":
-        return Columns(texts=(0,), label=None)
-    body = [row for _, row in table.sample]
-    names = None
-    if _has_header(first, body[1:], wanted):
-        names = tuple(cell.strip() for cell in first)
-        body = body[1:]
-        if len(set(names)) < len(names):
-            raise table.error(line, "two columns of the header have the same name.")
-        if not body:
-            raise InputError(f"{table.name} has a header line and nothing else.")
-    lower = [name.casefold() for name in names or ()]
-    given = {
-        name: column_index(table, column, names=names, width=table.width)
-        for name, column in wanted.given.items()
-    }
-    taken = {given[name] for name in wanted.texts if name in given}
-    label = given.get("label")
-    if label is None:
-        label = _label_column(table, body, lower, wanted, taken=taken)
-    find_texts = _pair_columns if several else _text_column
-    texts = find_texts(table, body, names, wanted, given, label)
-    if label in texts or len(set(texts)) < len(texts):
-        what = "two texts and label" if several else "text and label"
-        raise InputError(f"{table.name}: {what} cannot be the same column.")
-    return Columns(texts=texts, label=label, names=names)
-
-
-def _keys(table, wanted):
-    line, first = table.sample[0]
-    lower = {key.casefold(): key for key in first}
-    found = dict(zip(wanted.texts, wanted.text_names(lower) or wanted.texts, strict=True))
-    label = next((name for name in wanted.label_names if name in lower), wanted.label_names[0])
-    found["label"] = label
-    keys = {name: wanted.given.get(name) or lower.get(key, key) for name, key in found.items()}
-    needed = (*wanted.texts, *(("label",) if wanted.need_labels or "label" in wanted.given else ()))
-    for name in needed:
-        if keys[name] not in first:
-            raise table.error(
-                line,
-                f'no "{keys[name]}" among the {table.calls_columns} ({listed(first)}); '
-                f"give the one with the {name} as {wanted.argument(name)}.",
-            )
-    texts = tuple(keys[name] for name in wanted.texts)
-    return Columns(texts=texts, label=keys["label"] if keys["label"] in first else None)
-
-
-def _has_header(first, rest, wanted):
-    """True where the first line names the columns instead of being a record."""
-    if wanted.header is not None:
-        return wanted.header
-    if any(not str(column).isdigit() for column in wanted.given.values()):
-        return True  # a column given by name can only be in a header
-    rest = [row for row in rest if row != first]  # a header may be repeated
-    below = [{row[column] for row in rest} for column in range(len(first))]
-    if any(cell in values for cell, values in zip(first, below, strict=True) if cell):
-        return False
-    lower = [cell.strip().casefold() for cell in first]
-    if wanted.text_names(lower) or {*wanted.label_names} & {*lower}:
-        return True
-    # A name is no number and no label of the model's, which may be a rare one.
-    names = [
-        bool(cell)
-        and not _is_number(cell)
-        and cell not in (wanted.labels or ())
-        and not (wanted.scores and _replaces_score(cell))
-        for cell in map(str.strip, first)
-    ]
-    below = [values for is_name, values in zip(names, below, strict=True) if is_name]
-    if wanted.scores:
-        return any(_fraction_of_numbers(values) > 0.5 for values in below)
-    # A label column: few values, each of them many times, but never the first line's.
-    return len(rest) >= _MIN_ROWS_FOR_A_HEADER and any(
-        2 <= len(values) <= len(rest) / 4 for values in below
+        return InputError(
+            f"{table.name}: the {noun} could be in {' or in '.join(described)}. Give the right one "
+            f"as {wanted.argument(role)}{several if len(names) > 2 else ''}."
+        )
+    return InputError(
+        f"{table.name} has text in {' and in '.join(described)}. Give the right one as "
+        f"{wanted.argument(role)}."
     )
 
 
-def _label_column(table, body, lower, wanted, *, taken):
-    """The index of the label's column; None where there is none and none is needed."""
-    named = (lower.index(name) for name in wanted.label_names if name in lower)
-    label = next((column for column in named if column not in taken), None)
-    free = [column for column in range(table.width) if column not in taken]
-    if label is None and wanted.labels is not None:
-        label = _column_of_known_labels(free, body, wanted.labels)
-    if label is None and wanted.scores:
-        # The few cells that are no scores are reported by their lines when they are reached. Where
-        # scores are not needed, a column with such cells is not the score.
-        label = _column_of_numbers(free, body, least=0.5 if wanted.need_labels else 1)
-    elif label is None and wanted.need_labels:
-        # Labels that the model does not know are reported by their lines, too.
-        label = _column_of_few_values(free, body)
-    if label is None and wanted.need_labels:
-        known = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
-        looks = (
-            "a score (numbers)"
-            if wanted.scores
-            else "a label (few different values, each many times)"
-        )
-        raise InputError(
-            f"{table.name}: no column looks like {looks}{known}. Give it as "
-            f"{wanted.argument('label')}."
-        )
-    return label
+class _Profile:
+    """How often each value of a column comes, those without a value left out."""
+
+    def __init__(self, counts):
+        self.counts = counts
+        self.filled = counts.total()
+
+    def most(self, holds):
+        """Whether a condition holds for more than half of the cells."""
+        return 2 * sum(n for value, n in self.counts.items() if holds(value)) > self.filled
+
+    @property
+    def is_text(self):
+        return all(isinstance(v, str) for v in self.counts) and self.most(_has_words)
+
+    @property
+    def mostly_differs(self):
+        return 2 * len(self.counts) > self.filled
+
+    @property
+    def is_label(self):
+        """Whether there are two values or more, which repeat, and which are no dates."""
+        return 2 <= len(self.counts) < self.filled and not self.most(_is_date)
+
+    @property
+    def is_bits(self):
+        return len(self.counts) < 9 and all(bit(value) is not None for value in self.counts)
+
+    @property
+    def numbers(self):
+        return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.counts)
+
+    @property
+    def is_numeric(self):
+        return self.numbers == len(self.counts)
+
+    @property
+    def is_id(self):
+        """Whether its values are whole numbers, all different."""
+        return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
 
 
-def _column_of_known_labels(free, body, labels):
-    """The column most of whose values are labels that the model knows, or None."""
-    fractions = {column: fmean(row[column].strip() in labels for row in body) for column in free}
-    best = max(fractions, key=fractions.get, default=None)
-    return best if best is not None and fractions[best] > 0.5 else None
+def _has_words(value):
+    return _HAS_WORDS.search(value.strip()) is not None
 
 
-def _column_of_few_values(free, body):
-    """The column with the fewest values; of two alike the shorter, then the later one."""
-    distinct = {column: len({row[column] for row in body}) for column in free}
-
-    def order(column):
-        # A label is repeated. A column of a single value ("en") is more like one than a column
-        # whose values are all different, and less than any other.
-        unlike = 2 if distinct[column] == len(body) > 1 else int(distinct[column] == 1)
-        return unlike, distinct[column], _length(body, column), -column
-
-    best = min(distinct, key=order, default=None)
-    if best is None or len(body) >= _MIN_ROWS_TO_DOUBT_A_LABEL and distinct[best] > len(body) / 2:
-        return None
-    return best
+def _is_date(value):
+    return _DATE.fullmatch(str(value).strip()) is not None
 
 
-def _column_of_numbers(free, body, *, least):
-    """The column of numbers with the fewest values, or None.
-
-    At least the fraction `least` of its different non-empty cells are numbers.
-    """
-    cells = {column: {row[column] for row in body} for column in free}
-    numbers = {
-        column: len(values)
-        for column, values in cells.items()
-        if _fraction_of_numbers(values) >= least
-    }
-    return min(numbers, key=numbers.get, default=None)
-
-
-def _text_column(table, body, names, wanted, given, label):
-    """A tuple of the index of the only text's column."""
-    (role,) = wanted.texts
-    if role in given:
-        return (given[role],)
-    lower = [name.casefold() for name in names or ()]
-    named = (lower.index(name) for name in TEXT_NAMES if name in lower)
-    column = next((column for column in named if column != label), None)
-    if column is not None:
-        return (column,)
-    lengths = {column: _length(body, column) for column in range(table.width) if column != label}
-    best = max(lengths, key=lengths.get)
-    for column, length in lengths.items():
-        has_words = fmean(" " in row[column] for row in body) > 0.5
-        if column != best and has_words and length > lengths[best] / 2:
-            describe = Columns(texts=(best,), label=None, names=names).describe
-            raise InputError(
-                f"{table.name} has text in {describe(min(best, column))} and in "
-                f"{describe(max(best, column))}. Give the right one as {wanted.argument('text')}."
-            )
-    return (best,)
+def _profiles(table, wanted):
+    """The `_Profile` of each column that has a name and values, from all rows."""
+    names = [name for name in table.names if not (table.has_names and is_unnamed(name))]
+    counters, na = {name: Counter() for name in names}, wanted.na and table.are_cells
+    for _, row in table.survey():
+        for name, counts in counters.items():
+            value = row.get(name)
+            if _is_list(value):
+                counts.update(_labels_of(value) if wanted.several else ())
+            elif not is_missing(value, na=na):
+                counts[value] += 1
+    return {name: _Profile(counts) for name, counts in counters.items() if counts}
 
 
-def _pair_columns(table, body, names, wanted, given, label):
-    """The indices of the columns of two texts."""
-    lower = [name.casefold() for name in names or ()]
-    pair = wanted.text_names(lower)
-    if pair is not None and not given.keys() & set(wanted.texts):
-        return tuple(lower.index(name) for name in pair)
-    found = [given.get(role) for role in wanted.texts]
-    free = [c for c in range(table.width) if c != label and c not in found]
-    longest = sorted(free, key=lambda column: -_length(body, column))[: found.count(None)]
-    rest = iter(sorted(longest))
-    if len(longest) < found.count(None):
+def _labels_of(value):
+    with contextlib.suppress(ValueError):  # raised again when its row is read
+        return several_labels(value)
+    return ()
+
+
+def _label_or_none(value):
+    with contextlib.suppress(ValueError):
+        return one_label(value)
+
+
+def _possible_texts(profiles):
+    """The columns of strings of which most differ and most hold a space (or are of a script without
+    any); where there is none, of strings that hold a space."""
+    texts = [name for name, profile in profiles.items() if profile.is_text]
+    return [name for name in texts if profiles[name].mostly_differs] or texts
+
+
+def _possible_labels(profiles, wanted):
+    """The columns most of whose values are labels of the model, or those that could be labels."""
+    labels, of_model = [], {*(wanted.labels or ())}
+    if of_model:
+        labels = [
+            name for name, p in profiles.items() if p.most(lambda value: _is_known(value, of_model))
+        ]
+    if not labels and (wanted.need_labels or not of_model):
+        labels = [name for name, profile in profiles.items() if profile.is_label]
+    return labels
+
+
+def _left_over(profiles, wanted):
+    """The only column that is left in a table of few rows, in which labels need not repeat."""
+    if wanted.scores or not wanted.need_labels:
+        return []
+    names = [
+        name
+        for name, profile in profiles.items()
+        if profile.filled < _MANY_ROWS and not profile.is_id and not profile.most(_is_date)
+    ]
+    return names if len(names) == 1 else []
+
+
+def _is_known(value, labels):
+    return value in labels or _label_or_none(value) in labels
+
+
+def _possible_scores(profiles, wanted):
+    """The columns of numbers; of several, those that are no ids."""
+    least = _LEAST_NUMBERS if wanted.need_labels else 1
+    scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.counts)]
+    return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
+
+
+def _only_label(table, profiles, wanted):
+    """The only column that could be the label, as a tuple; () where none is needed."""
+    find = _possible_scores if wanted.scores else _possible_labels
+    names = find(profiles, wanted) or _left_over(profiles, wanted)
+    bits = [name for name in names if profiles[name].is_bits]
+    if wanted.several and wanted.need_labels and len(bits) == len(names) > 1:
+        return tuple(names)  # a 0 or 1 for each label
+    if len(names) == 1:
+        return tuple(names)
+    if not wanted.need_labels:
+        return ()
+    if names:
+        raise _question(table, names, wanted, "label")
+    of_model = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
+    expected = "a score (numbers)" if wanted.scores else "a label (two or more values that repeat)"
+    raise InputError(
+        f"{table.name}: no column looks like {expected}{of_model}. The {table.calls_columns} are "
+        f"{quoted(table.names)}. Give it as {wanted.argument('label')}."
+    )
+
+
+def _only_texts(table, possible, profiles, wanted, *, missing):
+    """The only columns that could be the `missing` texts, in order."""
+    if len(possible) == missing:
+        return possible
+    role = wanted.texts[0]
+    left = [name for name, profile in profiles.items() if not profile.is_numeric]
+    if len(possible) < missing == len(left):
+        return left
+    if len(possible) > missing:
+        raise _question(table, possible, wanted, role)
+    if len(wanted.texts) > 1:
         raise InputError(
             f"{table.name} does not have two columns of texts. Give them as `fields`, "
             "text_a=…,text_b=…."
         )
-    return tuple(next(rest) if column is None else column for column in found)
+    raise InputError(
+        f"{table.name}: no column looks like a text (most values differ and hold a space). The "
+        f"{table.calls_columns} are {quoted(table.names)}. Give it as {wanted.argument(role)}."
+    )
 
 
-def _length(body, column):
-    return fmean(len(row[column]) for row in body)
+def _check_header(table, columns, wanted):
+    """Raises InputError where the first line could be a header or an example.
 
-
-def _fraction_of_numbers(cells):
-    """The fraction of the non-empty cells that are numbers; 0 where all are empty."""
-    filled = [cell for cell in cells if cell.strip()]
-    return fmean(map(_is_number, filled)) if filled else 0
-
-
-def _replaces_score(cell):
-    """Whether a cell that is no number is in place of one."""
-    return cell.casefold() in _NO_SCORES or cell[:1].isdecimal()
-
-
-def _is_number(cell):
-    return math.isfinite(parsed_number(cell))
-
-
-def parsed_number(text):
-    """The number in a cell, as JSON would write it; nan if it is not a number.
-
-    Python's own `float` also reads 1_000 and digits of other scripts.
+    It is so where a table without a header has a label in its first line that comes nowhere else,
+    and where the name of a label column, chosen by its content, is one of its labels.
     """
-    return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+    if len(columns.label) != 1 or table.kind == JSON:
+        return
+    (name,) = columns.label
+    if table.is_undecided and not table.has_names:
+        rows = iter(table.survey())
+        _, row = next(rows, (None, {name: ""}))
+        cell = row[name].strip()
+        if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
+            raise table.error(
+                table.first,
+                f'"{cell}" in {table.describe(name)} could be the name of the column, or a label '
+                "that comes only once. Set `header=True` or `header=False`.",
+            )
+    if table.has_names and name in columns.by_content:
+        if one_label(name) in {_label_or_none(row.get(name)) for _, row in table.survey()}:
+            raise InputError(
+                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
+                "first line is an example, read it with `header=False` (in pandas header=None)."
+            )
+
+
+def _is_list(value):
+    return isinstance(value, list | tuple | dict | set)
+
+
+def _is_label(cell, wanted):
+    """Whether the cell of a first line is a label and not a name, whatever the other lines have."""
+    if is_missing(cell, na=wanted.na):
+        return True
+    if wanted.scores:
+        return cell[:1].isdecimal() or parsed_number(cell) == parsed_number(cell)
+    if wanted.several and (cell[:1] in "[({" or "|" in cell):
+        return True
+    return wanted.labels is not None and _is_known(cell, {*wanted.labels})

@@ -10,6 +10,7 @@ line of a multi-word token ("1-2") only names what the next lines hold, and that
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from keras_bert.base.errors import InputError
@@ -33,21 +34,31 @@ class ConllColumns:
 
     `word` and `tag` count from 0; `tag` is None in a file without tags. `width` is the number of
     columns, `tabs` whether single tabs separate them or else any run of spaces and tabs.
+    `has_predictions` says that the last column has predictions, as in the input of conlleval.
     """
 
     word: int
     tag: int | None
     width: int
     tabs: bool
+    has_predictions: bool = False
 
     def describe(self):
         """A part of a line for the user."""
         split = "tabs" if self.tabs else "spaces"
         tag = "no tags" if self.tag is None else f"tag in column {self.tag + 1}"
-        return f"CoNLL with {split}, word in column {self.word + 1}, {tag}"
+        more = f" (not the predictions in column {self.width})" if self.has_predictions else ""
+        return f"CoNLL with {split}, word in column {self.word + 1}, {tag}{more}"
+
+    @property
+    def schema(self):
+        """The columns, from 1, as a model folder stores them; None without tags."""
+        if self.tag is None:
+            return None
+        return {"word": [self.word + 1], "tag": [self.tag + 1], "width": [self.width]}
 
 
-def looks_like_conll(sample, *, labels):
+def looks_like_conll(lines, *, labels):
     """Whether lines without a tab, of (line number, line), are CoNLL rather than plain text.
 
     They are where a document begins; where every line has one word, with empty lines between; or
@@ -55,41 +66,49 @@ def looks_like_conll(sample, *, labels):
     `labels` are not known, a column with the same value in all lines has none: sentences begin with
     "I" or "E-mail", too.
     """
-    rows = [cells for _, line in sample if (cells := _cells(line, tabs=False))]
+    lines = [line.strip() for _, line in lines]
+    rows = [cells for line in lines if (cells := _cells(line, tabs=False))]
+    if rows and {*map(len, rows)} == {1}:
+        return "" in lines[lines.index(rows[0][0]) : -1]
+    return has_conll_tags(enumerate(lines, start=1), labels=labels)
+
+
+def has_conll_tags(lines, *, labels):
+    """Whether lines have the marks of CoNLL's documents, or the same number of columns and tags."""
+    rows = [cells for _, line in lines if (cells := _cells(line, tabs=False))]
     if any(row[0] == _DOCUMENT for row in rows):
         return True
-    widths = {len(row) for row in rows}
-    if len(widths) != 1:
+    if len({*map(len, rows)}) != 1 or len(rows) < 2:
         return False
-    if widths == {1}:
-        inside = [line.strip() for _, line in sample]
-        return "" in inside[inside.index(rows[0][0]) : -1]
-    columns = [column for column in zip(*rows, strict=True) if _is_tags(column, labels)]
-    if labels is None:
-        columns = [column for column in columns if len(set(column)) > 1]
-    return len(rows) > 1 and bool(columns)
+    columns = [
+        counts for counts in map(Counter, zip(*rows, strict=True)) if _is_tags(counts, labels)
+    ]
+    return any(labels is not None or len(counts) > 1 for counts in columns)
 
 
-def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
-    """The `ConllColumns` of a file, by its content where the user has not given them.
+def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_tags):
+    """The `ConllColumns` of a file, from all its lines where the user has not given them.
 
-    Tags are in the column with tags of chunks or with a model's `labels`, in the last of several,
-    and else in the last column of few values; words are in the one with most values.
+    Tags are in the column of the data that the model was trained on; else in the column with tags
+    of chunks or with a model's `labels`, in the last of several, and else in the last column of few
+    values. Where the last two columns have the same kinds of tags, the last one has predictions, as
+    in the input of conlleval. Words are in the column with most values.
     """
-    tabs = any("\t" in line.strip() for _, line in sample)
-    rows = [(number, _cells(line, tabs=tabs)) for number, line in sample]
-    rows = [(number, cells) for number, cells in rows if cells and not _is_comment(cells)]
-    rows = [(number, cells) for number, cells in rows if not _begins_document(cells)]
-    if not rows:
+    first, columns, tabs = _columns(file, tabs=False) or _columns(file, tabs=True)
+    if first is None:
         raise InputError(f"{source.name} has no words. CoNLL has one word per line.")
-    first, width = rows[0][0], len(rows[0][1])
-    columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
+    width = len(columns)
     word, tag = (
         None if column is None else column_index(source, column, width=width)
         for column in (word, tag)
     )
+    if word is None and tag is None:
+        word, tag = _remembered(columns, remembered, labels)
+    has_predictions = False
     if tag is None:
-        tag = _tag_column(columns, taken=word, labels=labels, need_tags=need_tags)
+        tag, has_predictions = _tag_column(
+            columns, source, taken=word, labels=labels, need_tags=need_tags
+        )
     if word is None:
         word = _word_column(columns, taken=tag)
     if word is None or (need_tags and tag is None):
@@ -100,24 +119,56 @@ def choose_conll_columns(sample, source, *, word, tag, labels, need_tags):
         )
     if word == tag:
         raise InputError(f"{source.name}: word and tag cannot be the same column.")
-    _reject_texts(rows, source, word=word, width=width)
-    return ConllColumns(word=word, tag=tag, width=width, tabs=tabs)
+    _reject_texts(columns[word], file, source, word=word, tabs=tabs)
+    return ConllColumns(word=word, tag=tag, width=width, tabs=tabs, has_predictions=has_predictions)
 
 
-def _reject_texts(rows, source, *, word, width):
+def _columns(file, *, tabs):
+    """-> (the first line with words, how often each value of each column comes, `tabs`).
+
+    None where a tab is found in a file of spaces.
+    """
+    first, columns = None, []
+    for number, line in file.lines():
+        if not tabs and "\t" in line and "\t" in line.strip():
+            return None
+        cells = _cells(line, tabs=tabs)
+        if not cells or _is_comment(cells) or (_DOCUMENT in line and _begins_document(cells)):
+            continue
+        if first is None:
+            first, columns = number, [Counter() for _ in cells]
+        if len(cells) == len(columns):  # another number is an error when it is reached
+            for counts, cell in zip(columns, cells, strict=True):
+                counts[cell] += 1
+    return first, columns, tabs
+
+
+def _remembered(columns, remembered, labels):
+    """The columns of word and tag in the data that a model was trained on, or (None, None)."""
+    numbers = [remembered.get(name, [None])[0] for name in ("word", "tag")]
+    if not all(isinstance(number, int) and number <= len(columns) for number in numbers):
+        return None, None
+    word, tag = (number - 1 for number in numbers)
+    is_same = remembered.get("width") == [len(columns)]
+    return (word, tag) if is_same or _is_tags(columns[tag], labels) else (None, None)
+
+
+def _reject_texts(words, file, source, *, word, tabs):
     """Raises InputError where most words have spaces: a file of labelled texts looks like CoNLL.
 
     A few words of some treebanks have them.
     """
-    words = [(number, cells[word]) for number, cells in rows if len(cells) == width]
-    texts = [(number, text) for number, text in words if " " in text]
-    if 2 * len(texts) > len(words):
-        number, text = texts[0]
-        raise source.error(
-            number,
-            f"the word {quoted([text])} contains spaces, as most do, and CoNLL has one word per "
-            "line; a file with one text per line is for another task, such as classifier.",
-        )
+    if 2 * sum(count for text, count in words.items() if " " in text) <= words.total():
+        return
+    for number, line in file.lines():
+        cells = _cells(line, tabs=tabs)
+        if len(cells) > word and " " in cells[word] and not _is_comment(cells):
+            raise source.error(
+                number,
+                f"the word {quoted([cells[word]])} contains spaces, as most do, and CoNLL has one "
+                "word per line; a file with one text per line is for another task, such as "
+                "classifier.",
+            )
 
 
 class _Sentences:
@@ -156,7 +207,7 @@ def conll_sentences(lines, source, columns):
     sentences = _Sentences(untagged=None)
     for number, line in lines:
         cells = _cells(line, tabs=columns.tabs)
-        if not cells or _begins_document(cells):
+        if not cells or (_DOCUMENT in line and _begins_document(cells)):
             yield from sentences.finish()
             if cells:
                 sentences.begin_document()
@@ -170,9 +221,9 @@ def conll_sentences(lines, source, columns):
                 f"{counted(len(cells), 'column')}, but the first word's line has {columns.width}; "
                 f"every line needs the same number of columns, separated by {split}.",
             )
-        for what, column in (("word", columns.word), ("tag", columns.tag)):
+        for part, column in (("word", columns.word), ("tag", columns.tag)):
             if column is not None and not cells[column]:
-                raise source.error(number, f"no {what} in column {column + 1}.")
+                raise source.error(number, f"no {part} in column {column + 1}.")
         tag = None if columns.tag is None else cells[columns.tag]
         sentences.add(cells[columns.word], tag, number)
     yield from sentences.finish()
@@ -196,35 +247,52 @@ def _is_comment(cells):
     return cells[0] == "#" or cells[0].startswith("# ")
 
 
-def _tag_column(columns, *, taken, labels, need_tags):
+def _tag_column(columns, source, *, taken, labels, need_tags):
+    """-> (the number of the column with tags or None, whether the last one has predictions)."""
     others = [number for number in range(len(columns)) if number != taken]
     tags = [number for number in others if _is_tags(columns[number], labels)]
+    last = len(columns) - 1
+    if tags and last - 1 in tags and last in others:
+        before, kinds = _kinds(columns[last - 1]), _kinds(columns[last])
+        is_known = labels is not None and last in tags
+        if is_known or (labels is None and last in tags and kinds <= before):
+            return last - 1, True
+        if labels is None and {*columns[last]} == {"O"}:
+            raise InputError(
+                f"{source.name}: the tag could be in column {last}, or in column {last + 1}, which "
+                "has O for all words. Give the right one as `tag_column`."
+            )
     if tags:
-        return tags[-1]
+        return tags[-1], False
     if labels is not None and not need_tags:
-        return None  # other columns than those that the model was trained on
+        return None, False  # other columns than those that the model was trained on
     # A tag is repeated; the words are those with the most values.
     words = taken if taken is not None else _word_column(columns, taken=None)
     rest = [number for number in others if number != words]
-    few = [number for number in rest if 2 * len(set(columns[number])) <= len(columns[number])]
-    return (few or rest or [None])[-1]
+    few = [number for number in rest if 2 * len(columns[number]) <= columns[number].total()]
+    return (few or rest or [None])[-1], False
 
 
-def _is_tags(column, labels):
+def _kinds(counts):
+    """The kinds of chunks that the tags of a column name."""
+    return {tag[2:] for tag in counts if tag != "O"}
+
+
+def _is_tags(counts, labels):
     """Whether the values of a column are tags of chunks, or mostly those that a model knows."""
     if labels is not None:
-        return 2 * sum(tag in labels for tag in column) > len(column)
-    return all(map(_CHUNK_TAG.fullmatch, column)) and any(tag != "O" for tag in column)
+        return 2 * sum(n for tag, n in counts.items() if tag in labels) > counts.total()
+    return all(map(_CHUNK_TAG.fullmatch, counts)) and any(tag != "O" for tag in counts)
 
 
 def _word_column(columns, *, taken):
     """The column with the most values that are not numbers; the first of several."""
-    values = {
-        number: len({value for value in column if not value.isdecimal()})
-        for number, column in enumerate(columns)
+    different = {
+        number: sum(not value.isdecimal() for value in counts)
+        for number, counts in enumerate(columns)
         if number != taken
     }
-    return max(values, key=values.get, default=None)
+    return max(different, key=different.get, default=None)
 
 
 def looks_like_conllu(line):

@@ -10,13 +10,13 @@ which the line `# global.Entity` calls eid.
 
 import re
 from collections import Counter
-from itertools import chain
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.conll import conllu_cells, looks_like_conllu
-from keras_bert.readers.sources import ExampleSource, open_objects
+from keras_bert.readers.sources import ExampleSource, TextFile
 from keras_bert.readers.spans import LabelledSpan, SpannedWords, joined, labelled_span, words_of
+from keras_bert.readers.tables import open_objects
 
 _BEGIN, _END = "#begin document", "#end document"
 _NOTHING = ("-", "_", "*")
@@ -47,7 +47,7 @@ class CoreferenceSource(ExampleSource):
         super().__init__(records)
         self._need_clusters = need_clusters
         self._skipped = Counter()
-        read = self._of_file if self.kind is None else self._of_objects
+        read = self._of_file if isinstance(records, TextFile) else self._of_objects
         self._set_examples(read(records))
 
     def notes(self):
@@ -57,8 +57,7 @@ class CoreferenceSource(ExampleSource):
         ]
 
     def _of_file(self, file):
-        number, line = file.head[-1]
-        lines = chain(file.head, file.rest)
+        (number, line), lines = file.head[-1], file.lines()
         if any(line.startswith(_BEGIN) for _, line in file.head):
             self.kind, self.description = "conll", f"{self.name}: CoNLL-2012"
             return self._of_2012(lines)
@@ -99,17 +98,17 @@ class CoreferenceSource(ExampleSource):
                 parts = () if cells[-1] in _NOTHING else cells[-1].split("|")
                 document.add(cells[3], number)
                 # What begins at a word is open before anything ends there.
-                found = [_PART.fullmatch(part) for part in parts]
-                if not all(part and (part[1] or part[3]) for part in found):
+                mentions = [_PART.fullmatch(part) for part in parts]
+                if not all(part and (part[1] or part[3]) for part in mentions):
                     raise self.error(
                         number,
                         f'"{cells[-1]}" cannot be read as mentions. Expected (7, 7) or (7), '
                         "separated by |.",
                     )
-                for part in found:
+                for part in mentions:
                     if part[1]:
                         document.open(part[2].strip(), number, at=-1)
-                for part in found:
+                for part in mentions:
                     if part[3]:
                         document.close(part[2].strip(), number)
         if document is not None:
@@ -150,8 +149,8 @@ class CoreferenceSource(ExampleSource):
 
     def _of_objects(self, records):
         if self.kind != "given":
-            each = f"one document per {records.location}"
-            self.description = f"{self.name}: {records.format}, {each}"
+            unit = f"one document per {records.location}"
+            self.description = f"{self.name}: {records.format}, {unit}"
         return self._of_records(records)
 
     def _of_records(self, records):
@@ -185,11 +184,11 @@ class CoreferenceSource(ExampleSource):
                 self.skip("with the words of another one")
             first.setdefault(span[:2], span)
         sizes = Counter(span.label for span in first.values())
-        kept = sorted(
+        linked = sorted(
             (span for span in first.values() if sizes[span.label] > 1), key=lambda span: span[:2]
         )
-        numbers = {label: str(n) for n, label in enumerate(dict.fromkeys(s.label for s in kept))}
-        return tuple(span._replace(label=numbers[span.label]) for span in kept)
+        numbers = {label: str(n) for n, label in enumerate(dict.fromkeys(s.label for s in linked))}
+        return tuple(span._replace(label=numbers[span.label]) for span in linked)
 
     def skip(self, reason):
         """Counts a mention that is left out."""

@@ -66,6 +66,11 @@ class GlueTask:
         return self.submission or f"{self.name}.tsv"
 
     @property
+    def column_names(self):
+        """The names, in lower case, by which the first line of a file is its header."""
+        return {name.casefold() for name in (*self.texts, self.label)}
+
+    @property
     def metric(self):
         """What selects the best epoch of a run: the metric, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
@@ -170,7 +175,7 @@ GLUE = {task.name: task for task in _TASKS}
 
 def glue_task(name):
     """The `GlueTask` of a name, in any case; InputError where GLUE has none."""
-    named = {known.casefold(): task for known, task in GLUE.items()}
+    named = {name.casefold(): task for name, task in GLUE.items()}
     named["mnli-m"] = GLUE["MNLI"]
     if str(name).casefold() not in named:
         raise InputError(f"GLUE has no task {name!r}. Its tasks are {listed(GLUE, most=11)}.")
@@ -252,23 +257,23 @@ def glue_columns(table, task, *, labelled):
 
     Raises InputError where it is another file, without the columns of the task.
     """
-    if table.width is None:
+    if not table.are_cells:
         return None
-    line, first = table.sample[0]
-    names = tuple(cell.strip() for cell in first)
-    if task.without_header and not set(task.texts) & set(names):
+    if task.without_header and not set(task.texts) & set(table.names):
         text, label = task.without_header
-        if table.width > max(text, label):
-            return Columns(texts=(text,), label=label)
+        if len(table.names) > max(text, label):
+            text, label = table.names[text], table.names[label]
+            return Columns(texts=((text,),), label=(label,))
     for name in (*task.texts, *((task.label,) if labelled else ())):
-        if name not in names:
+        if name not in table.names:
+            names = table.names if table.has_names else next(iter(table.survey()))[1].values()
             raise table.error(
-                line,
+                1,
                 f'no column "{name}", which a file of GLUE\'s {task.name} has; its columns are '
                 f"{quoted(names)}.",
             )
-    label = names.index(task.label) if task.label in names else None
-    return Columns(texts=tuple(map(names.index, task.texts)), label=label, names=names)
+    label = (task.label,) if task.label in table.names else ()
+    return Columns(texts=tuple((name,) for name in task.texts), label=label)
 
 
 def glue_metrics(name, measures):

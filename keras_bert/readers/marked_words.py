@@ -4,13 +4,16 @@ A word is marked as in `the **bank** of the river`, or by <strong> and </strong>
 """
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.sources import is_file, open_records
-from keras_bert.readers.texts import PAIR, TextSource, score
+from keras_bert.readers.labels import score
+from keras_bert.readers.sources import TextFile, is_file, report_notes, report_source
+from keras_bert.readers.tables import open_table
+from keras_bert.readers.texts import PAIR, TextSource
 
 _MARK = re.compile(r"\*\*(.+?)\*\*|<strong>(.+?)</strong>")
 # Separates the word from its sense, as in the sense keys of WordNet.
@@ -64,70 +67,87 @@ def marked_words(text, line=0):
     return [MarkedWord(line, plain, *place) for place in places]
 
 
-def read_marked_words(data, *, need_senses=True, **columns):
-    """-> (a line on how the data are read or None, an iterator over the `MarkedWord` of each text).
+def read_marked_words(data, *, need_senses=True, report=None, **columns):
+    """Yields the `MarkedWord` of each text, in order.
 
     Args:
         data: a TSV, CSV or JSON Lines with a text and the sense of its word, or a sequence of
             (text, sense); see `TextSource`.
-        need_senses: whether a text without a sense is an error.
+        need_senses: whether a text without a sense is left out.
+        report: called with a line on how the data are read, now, and with notes at the end.
         columns: the columns, see `TextSource`.
     """
     source = TextSource(data, need_labels=need_senses, **columns)
-    words = (
+    report_source(source, report)
+    source.at_end = partial(report_notes, source, report)
+    return (
         _single(example.text, example.line, source.error)._replace(sense=example.label)
         for example in source
     )
-    return source.description, words
 
 
 def _single(text, line, error):
-    found = marked_words(text, line)
-    if len(found) != 1:
+    marked = marked_words(text, line)
+    if len(marked) != 1:
         raise error(
             line,
-            f"{counted(len(found), 'marked word')}. Expected one, marked as in "
+            f"{counted(len(marked), 'marked word')}. Expected one, marked as in "
             '"the **bank** of the river".',
         )
-    return found[0]
+    return marked[0]
 
 
-def read_rated_pairs(data):
+def read_rated_pairs(data, *, report=None):
     """The `RatedPair`s of a file or a sequence, as (description, list, their name or None).
 
     Args:
         data: a file in the layout of CoSimLex, whose rows have two pairs each, one in each context;
             in that of WiC (`NAME.data.txt` next to `NAME.gold.txt`) or of SuperGLUE's WiC; or a
             TSV, CSV or JSON Lines with two texts and a score.
+        report: called with a line on how the file is read, and one per note.
 
     Returns:
         The name is "cosimlex", "wic" or None; of CoSimLex, pairs 2n and 2n + 1 are of one row.
     """
     if not is_file(data):
         return None, [_of_texts(*pair) for pair in _numbered(data)], None
-    table = open_records(
+    description, pairs, layout, source = _read_file_of_pairs(data)
+    if report is not None:
+        report(description)
+    if source is not None:
+        report_notes(source, report)
+    return description, pairs, layout
+
+
+def _read_file_of_pairs(data):
+    """What `read_rated_pairs` returns, and the `TextSource` of another layout than its own."""
+    wic = _rows_of_wic(data)
+    if wic is not None:
+        return f"{data}: TSV, WiC", _of_wic(*wic), "wic", None
+    table = open_table(
         data,
         item="pair",
         as_record=None,
-        tables=True,
-        may_be_csv=True,
-        header_names=(*_COSIMLEX, "text_a"),
+        noun="pairs of texts",
+        header_names=(*_COSIMLEX, *PAIR, "sentence1"),
     )
-    _, first = table.sample[0]
-    if set(_COSIMLEX) <= {str(cell).strip().casefold() for cell in first}:
-        pairs = [pair for row in _dictionaries(table, first) for pair in _of_cosimlex(*row, table)]
-        return f"{table.name}: {table.format}, CoSimLex", pairs, "cosimlex"
-    if table.width is None and set(_WIC[:-1]) <= first.keys():
+    lower = {name.casefold(): name for name in table.names}
+    if {*_COSIMLEX} <= {*lower}:
+        rows = (
+            (line, {name.strip().casefold(): cell for name, cell in row.items()})
+            for line, row in table
+        )
+        pairs = [pair for line, row in rows for pair in _of_cosimlex(line, row, table)]
+        return f"{table.name}: {table.format}, CoSimLex", pairs, "cosimlex", None
+    if not table.are_cells and {*_WIC[:-1]} <= {*table.names}:
         pairs = [_of_superglue(line, record, table) for line, record in table]
-        return f"{table.name}: {table.format}, SuperGLUE's WiC", pairs, "wic"
-    if table.width == _WIC_WIDTH and re.fullmatch(r"\d+-\d+", first[2]):
-        return f"{table.name}: {table.format}, WiC", _of_wic(table), "wic"
+        return f"{table.name}: {table.format}, SuperGLUE's WiC", pairs, "wic", None
     source = TextSource(data, texts=PAIR, form=score)
     pairs = []
     for example in source:
         words = (_single(text, example.line, source.error) for text in example.texts)
         pairs.append(RatedPair(*words, example.label))
-    return source.description, pairs, None
+    return source.description, pairs, None, source
 
 
 def _numbered(pairs):
@@ -147,30 +167,32 @@ def _of_texts(number, text_a, text_b, rating=None):
     return RatedPair(*(_single(text, number, error) for text in (text_a, text_b)), rating)
 
 
-def _dictionaries(table, header):
-    """Yields (line, dictionary) of a table's rows; a table without names has them in its header."""
-    for line, row in table:
-        if row != header or table.width is None:
-            cells = row if table.width is None else dict(zip(header, row, strict=True))
-            yield line, {name.strip().casefold(): cell for name, cell in cells.items()}
+def _rows_of_wic(data):
+    """-> (the file, its rows of cells) of WiC's `NAME.data.txt`; None of any other file."""
+    if not str(data).endswith(".txt"):
+        return None
+    file = TextFile(data)
+    rows = [(number, line.split("\t")) for number, line in file.lines() if line]
+    is_wic = rows and len(rows[0][1]) == _WIC_WIDTH and re.fullmatch(r"\d+-\d+", rows[0][1][2])
+    return (file, rows) if is_wic else None
 
 
 def _of_cosimlex(line, row, table):
     """Two `RatedPair`s: of the same two words, in the one and in the other context."""
     for number in (1, 2):
-        found = marked_words(str(row[f"context{number}"]), line)
+        marked = marked_words(str(row[f"context{number}"]), line)
         # A context may have the same word twice; the columns say which words are meant.
         forms = [row.get(f"word{word}_context{number}") for word in (1, 2)]
-        if len(found) != 2 and all(forms):
-            by_form = {each.form: each for each in reversed(found)}
-            found = [by_form[f.casefold()] for f in forms if f.casefold() in by_form]
-        if len(found) != 2:
+        if len(marked) != 2 and all(forms):
+            by_form = {word.form: word for word in reversed(marked)}
+            marked = [by_form[f.casefold()] for f in forms if f.casefold() in by_form]
+        if len(marked) != 2:
             raise table.error(
                 line,
-                f"context{number} has {counted(len(found), 'marked word')}. Expected two, marked "
+                f"context{number} has {counted(len(marked), 'marked word')}. Expected two, marked "
                 "by <strong> and </strong>.",
             )
-        yield RatedPair(*found, _rating(row[f"sim{number}"], line, table))
+        yield RatedPair(*marked, _rating(row[f"sim{number}"], line, table))
 
 
 def _rating(value, line, table):
@@ -185,7 +207,7 @@ def _of_superglue(line, record, table):
     for number in (1, 2):
         text = record.get(f"sentence{number}")
         start, end = (record.get(f"{side}{number}") for side in ("start", "end"))
-        is_span = all(isinstance(each, int) for each in (start, end))
+        is_span = all(isinstance(offset, int) for offset in (start, end))
         if not isinstance(text, str) or not is_span or not 0 <= start < end <= len(text):
             raise table.error(
                 line,
@@ -200,31 +222,36 @@ def _of_superglue(line, record, table):
     return RatedPair(*words, rating)
 
 
-def _of_wic(table):
+def _of_wic(file, rows):
     """The pairs of NAME.data.txt, with the labels of NAME.gold.txt where that is there."""
     pairs = []
-    for line, (_, _, numbers, *texts) in table:
+    for line, cells in rows:
+        if len(cells) != _WIC_WIDTH:
+            raise file.error(
+                line, f"{counted(len(cells), 'column')}. Expected the {_WIC_WIDTH} of WiC."
+            )
+        _, _, numbers, *texts = cells
         words = []
         for number, text in zip(numbers.split("-"), texts, strict=False):
             places = [place.span() for place in re.finditer(r"\S+", text)]
             if not number.isdigit() or int(number) >= len(places):
-                raise table.error(
+                raise file.error(
                     line,
                     f'"{numbers}" should be the numbers, from 0, of a word in each sentence. The '
                     f"sentence {listed([text])} has {counted(len(places), 'word')}.",
                 )
             words.append(MarkedWord(line, text, *places[int(number)]))
         pairs.append(RatedPair(*words, None))
-    gold = Path(str(table.name).replace(".data.", ".gold."))
-    if str(gold) == str(table.name) or not gold.exists():
+    gold = Path(file.name.replace(".data.", ".gold."))
+    if str(gold) == file.name or not gold.exists():
         return pairs
-    labels = [cells[0].strip() for _, cells in open_records(gold, item="label", as_record=None)]
+    labels = [line.strip() for _, line in TextFile(gold).lines()]
     wrong = next((n for n, label in enumerate(labels, start=1) if label not in ("T", "F")), None)
     if wrong is not None:
         raise InputError(f'{gold}, line {wrong}: "{labels[wrong - 1]}". Expected T or F.')
     if len(labels) != len(pairs):
         raise InputError(
-            f"{gold} has {counted(len(labels), 'label')}, and {table.name} "
+            f"{gold} has {counted(len(labels), 'label')}, and {file.name} "
             f"{counted(len(pairs), 'pair')}. Expected one label per pair."
         )
     return [pair._replace(rating=_SAME[label]) for pair, label in zip(pairs, labels, strict=True)]

@@ -16,8 +16,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
-from keras_bert.readers.sources import ExampleSource, open_objects
+from keras_bert.readers.sources import ExampleSource, TextFile
 from keras_bert.readers.spans import LabelledSpan, labelled_span, words_of
+from keras_bert.readers.tables import open_objects
 
 # The role of the predicate itself.
 VERB = "V"
@@ -57,7 +58,7 @@ class PredicateSource(ExampleSource):
         records = open_objects(data, item="sentence", as_record=_as_record, comment="#begin")
         super().__init__(records)
         self._need_tags = need_tags
-        read = self._of_conll if self.kind is None else self._of_objects
+        read = self._of_conll if isinstance(records, TextFile) else self._of_objects
         self._set_examples(read(records))
 
     def _of_conll(self, file):
@@ -77,7 +78,7 @@ class PredicateSource(ExampleSource):
         read = self._of_2012 if is_2012 else self._of_2005
         return (
             example
-            for document, number, rows in self._sentences(chain(file.head, file.rest))
+            for document, number, rows in self._sentences(file.lines())
             for example in read(rows, number, document)
         )
 
@@ -146,20 +147,20 @@ class PredicateSource(ExampleSource):
         """The tags in BIO of a column of arguments."""
         spans, opened = [], None
         for word, cell in enumerate(cells):
-            found = _CELL.fullmatch(cell)
+            match = _CELL.fullmatch(cell)
             if (
-                found is None
-                or (found["role"] and opened)
-                or (found["end"] and not (found["role"] or opened))
+                match is None
+                or (match["role"] and opened)
+                or (match["end"] and not (match["role"] or opened))
             ):
                 raise self.error(
                     begin + word,
                     f'"{cell}" cannot be read as part of an argument. Expected (ROLE*, *, *) or '
                     "(ROLE*), of arguments that do not overlap.",
                 )
-            if found["role"]:
-                opened = word, found["role"]
-            if found["end"]:
+            if match["role"]:
+                opened = word, match["role"]
+            if match["end"]:
                 spans.append(Span(opened[0], word + 1, opened[1]))
                 opened = None
         if opened:
@@ -167,10 +168,11 @@ class PredicateSource(ExampleSource):
         return tuple(tags_of(spans, len(cells), BIO))
 
     def _of_objects(self, records):
-        self.labelled = any("tags" in record for _, record in records.sample)
+        first = (records.peek() or (0, {}))[1]
+        self.labelled = "tags" in first
         if self.kind != "given":
             tags = 'tags in "tags"' if self.labelled else "no tags"
-            words = "words" if "words" in records.sample[0][1] else "text"
+            words = "words" if "words" in first else "text"
             self.description = f'{self.name}: {records.format}, words in "{words}", {tags}'
         return self._of_records(records)
 

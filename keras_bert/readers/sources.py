@@ -1,43 +1,36 @@
-"""Where labelled examples come from: files, standard input, tfds splits and data in memory.
-
-`open_records` is the one place where these become records with named columns and a location.
-"""
+"""Where labelled examples come from: the lines of a file, and what examples have in common."""
 
 import codecs
-import contextlib
-import csv
-import gzip
+import glob
+import os
 import re
+import stat
 import sys
-import zlib
-from collections.abc import Iterable, Mapping
+import warnings
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted
-from keras_bert.readers.datasets import (
-    ArrowTable,
-    TfdsSplit,
-    is_parquet,
-    is_saved_dataset,
-    with_names,
-)
+from keras_bert.records.file_formats import GZIP, decompressed, gzip_errors
+from keras_bert.records.stored_tables import is_parquet, is_saved_dataset
 from keras_bert.records.tfds_folders import PREFIX
 
 STANDARD_INPUT = "-"
-# How many lines are read before the format and the columns are decided.
-SAMPLE_LINES = 1000
 # A whole SQuAD file may be one line; a file without line ends must not fill the memory.
 _LONGEST_LINE = 256 << 20
+CSV, TSV, TXT, CONLL, JSON, PARQUET = "csv", "tsv", "txt", "conll", "jsonl", "parquet"
+_FORMS = {
+    **{".csv": CSV, ".tsv": TSV, ".txt": TXT, ".conll": CONLL, ".conllu": CONLL},
+    **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
+}
+_MOST_LINES = 5  # that a note lists
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 _IS_TEXT = re.compile(r"[^\0\ud800-\udfff]*").fullmatch
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
-_CSV_NAMES = (".csv", ".csv.gz")
-_LEAST_OF_ONE_WIDTH = 0.9
 
 
 def is_text(value):
@@ -50,260 +43,159 @@ def is_file(data):
     return isinstance(data, str) or hasattr(data, "__fspath__")
 
 
-def is_text_file(data):
-    """Whether `data` names a file of text or standard input, whose format is still to be detected.
+def is_stored_table(data):
+    """Whether `data` names a tfds split, a Parquet file, or a folder that `datasets` saved."""
+    if str(data).startswith(PREFIX) or is_saved_dataset(data):
+        return True
+    return form_of(data) == PARQUET or (form_of(data) is None and is_parquet(data))
 
-    The others are tables whose columns have names: tfds splits, Parquet files and folders that
-    `datasets` saved.
+
+def form_of(path):
+    """The form that the extension of a file names (before .gz); None for any other, and for `-`."""
+    return _FORMS.get(os.path.splitext(str(path).casefold().removesuffix(".gz"))[1])
+
+
+def files_of(data):
+    """The files that are meant by a path, a glob, or a list of these; other data alone in a list.
+
+    Raises InputError where a glob matches nothing.
     """
-    if not is_file(data) or str(data).startswith(PREFIX):
-        return False
-    return not (is_parquet(data) or is_saved_dataset(data))
+    if isinstance(data, list | tuple) and data and all(map(is_file, data)):
+        return [path for pattern in data for path in files_of(pattern)]
+    is_glob = is_file(data) and glob.has_magic(str(data)) and not os.path.exists(data)
+    if not is_glob or str(data).startswith(PREFIX):
+        return [data]
+    paths = sorted(glob.glob(str(data)))
+    if not paths:
+        raise InputError(f"No file matches {data}. Expected a path, or a glob of labelled files.")
+    return paths
 
 
-def open_records(
-    data, *, item, as_record, tables=False, may_be_csv=False, header_names=(), skip_invalid=False
-):
-    """The `Records` of a path, `-`, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a sequence.
+class TextFile:
+    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
 
-    A path is that of a text file, of a Parquet file, or of a folder that `datasets` saved to disk.
+    A line ends at a line feed, a carriage return, or both, and nowhere else: U+2028 and the like
+    are part of the text. A file may be read again; a pipe only after `hold`.
 
-    A table in memory is a pandas DataFrame, a `datasets.Dataset`, a list of dictionaries, or a
-    `tf.data.Dataset` of dictionaries; one of strings, or of tuples, is a sequence.
-
-    Args:
-        data: any of these.
-        item, as_record: see `GivenRecords`.
-        tables: dictionaries are the rows of a table, whose columns are chosen as those of a file.
-        may_be_csv, header_names, skip_invalid: see `Table`.
-    """
-    if is_text_file(data):
-        return Table(
-            data, may_be_csv=may_be_csv, header_names=header_names, skip_invalid=skip_invalid
-        )
-    if is_file(data):
-        return DatasetRecords(str(data))
-    items = items_of(data)
-    if tables and items and all(isinstance(each, Mapping) for each in items):
-        return GivenTable(items, class_labels=_class_names(data))
-    return GivenRecords(items, item=item, as_record=as_record)
-
-
-def open_objects(data, *, item, as_record, comment):
-    """As `open_records`, for dictionaries that no table in a text file can hold.
-
-    A text file is a `DetectedFile`: of another format than JSON where its `kind` is None.
-    """
-    if is_text_file(data):
-        return DetectedFile(data, comment=comment)
-    return open_records(data, item=item, as_record=as_record)
-
-
-def items_of(data):
-    """The examples of a table in memory or a sequence, as a list."""
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a DataFrame
-        return [{k: _or_none(v) for k, v in row.items()} for row in data.to_dict("records")]
-    if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
-        raise InputError(
-            f"The data have the splits {', '.join(data)}. Give one of them, such as "
-            f"data[{next(iter(data))!r}]."
-        )
-    if hasattr(data, "column_names") and hasattr(data, "features"):
-        return [with_names(row, _class_names(data)) for row in data]
-    if not isinstance(data, Iterable):
-        raise InputError(
-            "Expected a file, a table in memory or a sequence of examples. Received: "
-            f"{type(data).__name__}."
-        )
-    if hasattr(data, "as_numpy_iterator"):
-        return [_plain(element) for element in data.as_numpy_iterator()]
-    return list(data)
-
-
-def _class_names(data):
-    """The names of the labels in each column of labels, or of lists of them, of a `Dataset`."""
-    features = getattr(data, "features", None)
-    each = features.items() if isinstance(features, Mapping) else ()
-    each = {column: getattr(feature, "feature", feature) for column, feature in each}
-    return {column: feature.names for column, feature in each.items() if hasattr(feature, "names")}
-
-
-def _plain(value):
-    """What a `tf.data.Dataset` gives, in Python's own types."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
-    return _plain(value.tolist()) if hasattr(value, "tolist") else value
-
-
-class Records:
-    """One pass over the records of a source, as (location, record).
-
-    A record is a list of cells (str) or a dictionary.
-
-    Attributes:
-        name: what errors begin with.
-        kind: "tsv", "csv", "lines", "jsonl", "tfds", "arrow", "table" or "given"; None of a file
-            whose format is another.
-        format: the format in words.
-        sample: the first records, read at opening.
-        width: the number of cells; None where records are dictionaries.
-        skipped: how many lines were left out so far.
-        class_labels: the columns with labels of numbered classes. None is there a record that has
-            no label, such as one on which the annotators did not agree.
+    Attributes: `name`, what errors begin with; `location`, what a number in them counts.
     """
 
-    kind = None
     location = "line"
-    width = None
-    calls_columns = "keys"
-    skipped = 0
-    class_labels = ()
+
+    def __init__(self, path):
+        self._path = path
+        self.name = "standard input" if str(path) == STANDARD_INPUT else str(path)
+        self._head, self._rest = None, None
+        stream = self._open()
+        if stream is sys.stdin.buffer or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            self._head, self._rest = [], self._raw_lines(stream)
+        else:
+            stream.close()
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
         where = f"{self.location} {line}" if isinstance(line, int) else line
         return InputError(f"{self.name}, {where}: {message}")
 
-    def __iter__(self):
-        return chain(self.sample, self._rest)
-
-
-class GivenRecords(Records):
-    """The records of a sequence; a location is the position in it, from 1.
-
-    Args:
-        data: the sequence.
-        item: what messages call one of its items, such as "text".
-        as_record: a function from an item to a dictionary; its ValueErrors are raised.
-    """
-
-    kind = "given"
-
-    def __init__(self, data, *, item, as_record):
-        self.name = f"the given {item}s"
-        self._item = item
-        self.sample = list(enumerate(map(as_record, data), start=1))
-        self._rest = ()
-
-    def error(self, line, message):
-        if isinstance(line, str):
-            return super().error(line, message)
-        return InputError(f"{self._item.capitalize()} {line} of those given: {message}")
-
-
-class GivenTable(Records):
-    """The rows of a table in memory, as dictionaries; a location is the number of a row, from 1."""
-
-    kind = "table"
-    name = "the given table"
-    location = "row"
-    calls_columns = "columns"
-
-    def __init__(self, rows, *, class_labels=()):
-        self.class_labels = class_labels
-        self.sample = [
-            (n, {k: _or_none(v) for k, v in row.items()}) for n, row in enumerate(rows, 1)
-        ]
-        self._rest = ()
-        self.format = f"{counted(len(self.sample), 'row')} in memory"
-
-
-def _or_none(value):
-    """A cell of a table; None for NaN, which pandas has for an empty one."""
-    if hasattr(value, "tolist"):  # of numpy
-        value = value.tolist()
-    if isinstance(value, list) and value and hasattr(value[0], "tolist"):
-        value = [_or_none(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
-
-
-class TextFile(Records):
-    """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
-
-    A line ends at a line feed (with or without a carriage return before it) and nowhere else:
-    U+2028 and the like are part of the text.
-    """
-
-    def __init__(self, path):
-        if str(path) == STANDARD_INPUT:
-            self.name = "standard input"
-            self._stream = contextlib.nullcontext(_decompressed(sys.stdin.buffer))
-            return
-        self.name = str(path)
-        try:
-            self._stream = _decompressed(Path(path).open("rb"))
-        except FileNotFoundError:
-            raise InputError(f"{path} does not exist. Give the path of a text file.") from None
-        except IsADirectoryError:
-            raise InputError(f"{path} is a folder. Give the path of a text file.") from None
-        except PermissionError:
-            raise InputError(f"{path} may not be read by this user.") from None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-
     def lines(self):
-        """Yields (line number from 1, line without its end), once; InputError where not text."""
-        with self._stream as stream:
-            for number, line in enumerate(iter(lambda: self._line(stream), b""), start=1):
-                if number == 1:
-                    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                        raise self._encoding_error(number, "the file is UTF-16", "UTF-16")
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                yield number, self._decoded(number, line).removesuffix("\n").removesuffix("\r")
+        """Yields (line number from 1, line without its end); InputError where it is not text."""
+        for number, line in self.raw_lines():
+            yield number, line.rstrip("\r\n")
+
+    def raw_lines(self):
+        """As `lines`, each with its end."""
+        if self._rest is None:
+            return self._raw_lines(self._open())
+        return chain(self._head, self._rest)
 
     @property
-    def format(self):
-        if self.location == "item":
-            return "a JSON array"
-        return {"jsonl": "JSON Lines", "lines": "plain lines"}.get(self.kind, self.kind.upper())
+    def may_be_read_again(self):
+        """Whether `lines` may be called again: of a file, or of a pipe that is held."""
+        return self._rest is None or self._rest == ()
 
-    def first_lines(self, lines, *, comment=None):
-        """The lines up to the first that is neither empty nor begins with `comment`."""
+    def hold(self):
+        """Keeps all of a pipe, so that it can be read again; a file is not kept."""
+        if self._rest is not None:
+            self._head, self._rest = [*self._head, *self._rest], ()
+
+    def first_lines(self, *, comment=None, count=0):
+        """The lines up to the first that is neither empty nor begins with `comment`, or `count`.
+
+        Raises InputError where all are empty.
+        """
         head, is_empty = [], True
-        for number, line in lines:
-            head.append((number, line))
+        for number, line in self.raw_lines() if self._rest is None else self._replayed():
+            head.append((number, line.rstrip("\r\n")))
             if line.strip():
                 is_empty = False
-                if comment is None or not line.startswith(comment):
+                if len(head) >= count and (comment is None or not line.startswith(comment)):
                     break
         if is_empty:
             raise InputError(f"{self.name} is empty. At least one line of text is needed.")
         return head
 
-    def _line(self, stream):
-        try:
-            return stream.readline(_LONGEST_LINE + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.name} is not a complete gzip file ({error}).") from None
+    def _replayed(self):
+        """The lines of a pipe from its first one; those that are new are kept."""
+        yield from list(self._head)
+        for line in self._rest:
+            self._head.append(line)
+            yield line
 
-    def _encoding_error(self, number, what, encoding):
+    def _open(self):
+        if self.name == "standard input":
+            return sys.stdin.buffer
+        try:
+            return Path(self._path).open("rb")
+        except FileNotFoundError:
+            reason = "does not exist. Give the path of a text file"
+        except IsADirectoryError:
+            reason = "is a folder. Give the path of a text file"
+        except PermissionError:
+            reason = "may not be read by this user"
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+        raise InputError(f"{self._path} {reason}.")
+
+    def _raw_lines(self, stream):
+        peek = getattr(stream, "peek", None)
+        if peek is not None and peek(2)[:2] == GZIP:
+            stream = decompressed(stream)
+        number = 0
+        with gzip_errors(self.name):
+            while read := stream.readline(_LONGEST_LINE + 1):
+                if number == 0 and read.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    raise self._encoding_error(1, "the file is UTF-16", "UTF-16")
+                if number == 0:
+                    read = read.removeprefix(codecs.BOM_UTF8)
+                for line in read.splitlines(keepends=True) if b"\r" in read else (read,):
+                    number += 1
+                    if len(line) > _LONGEST_LINE or b"\0" in line:
+                        raise self._not_text(number, line)
+                    try:
+                        yield number, line.decode("utf-8")
+                    except UnicodeDecodeError as error:
+                        reason = f"byte {error.start + 1} is not UTF-8"
+                        raise self._encoding_error(number, reason, "WINDOWS-1252") from None
+
+    def _encoding_error(self, number, reason, encoding):
         name = "FILE" if self.name == "standard input" else self.name
         return self.error(
             number,
-            f"{what}. Expected UTF-8. Convert it with "
+            f"{reason}. Expected UTF-8. Convert it with "
             f"`iconv -f {encoding} -t UTF-8 {name} > utf8.txt`.",
         )
 
-    def _decoded(self, number, line):
+    def _not_text(self, number, line):
         if len(line) > _LONGEST_LINE:
-            raise self.error(number, f"more than {_LONGEST_LINE >> 20} MiB without a line end.")
-        if b"\0" in line:
-            raise self.error(number, "contains a NUL byte; this is not a text file.")
-        try:
-            return line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            what = f"byte {error.start + 1} is not UTF-8"
-            raise self._encoding_error(number, what, "WINDOWS-1252") from None
+            return self.error(number, f"more than {_LONGEST_LINE >> 20} MiB without a line end.")
+        return self.error(number, "contains a NUL byte; this is not a text file.")
 
-    def json_objects(self, lines):
+    def json_objects(self):
         """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array.
 
         Raises InputError where one is not a JSON object.
         """
+        lines = self.lines()
         for number, line in lines:
             if not line.strip():
                 continue
@@ -333,12 +225,6 @@ class TextFile(Records):
             yield number, record
 
 
-def _decompressed(stream):
-    """A binary stream, decompressed where it begins as gzip does."""
-    peek = getattr(stream, "peek", None)
-    return gzip.open(stream) if peek is not None and peek(2)[:2] == b"\x1f\x8b" else stream
-
-
 def is_json_object(line):
     """Whether a file whose first line this is, is JSON Lines or a JSON array of objects."""
     if _BEGINS_ARRAY(line):
@@ -352,194 +238,64 @@ def is_json_object(line):
         return line.lstrip("{ ").startswith('"')
 
 
-class DetectedFile(TextFile):
-    """A text file that is JSON Lines or a JSON array, or else of another format.
-
-    Args:
-        path: a path, or `-`.
-        comment: how lines begin by which the format is not detected.
-        sampled: how many JSON objects are read at opening.
-
-    Attributes:
-        head: the lines up to the first that is neither empty nor a comment, as (number, line).
-        rest: an iterator over the lines after these; the records have read it where it is JSON.
-    """
-
-    def __init__(self, path, *, comment=None, sampled=1):
-        super().__init__(path)
-        self.rest = self.lines()
-        self.head = self.first_lines(self.rest, comment=comment)
-        if is_json_object(self.head[-1][1]):
-            self.kind = "jsonl"
-            self._rest = self.json_objects(chain(self.head, self.rest))
-            self.sample = list(islice(self._rest, sampled))
-            if not self.sample:
-                raise InputError(f"{self.name} is an empty JSON array. Expected objects in it.")
-
-
-class Table(DetectedFile):
-    """The records of a file whose format is detected from its content.
-
-    A JSON object in the first line makes it JSON Lines, whose objects may differ, and a `[` a JSON
-    array. A TAB makes it TSV, in which a quote is a character like any other, unless a cell of the
-    first line is in quotes or the file is called `.csv`. CSV (RFC 4180, with commas, semicolons or
-    TABs) is detected by such a name; by the names in its first line; and with `may_be_csv` where
-    its first lines have the same number of cells. Otherwise every line is a record of one cell.
-    Only the sample is kept in memory.
-
-    Args:
-        path: a path, or `-`.
-        may_be_csv: detect CSV by content: every line has more than a text.
-        header_names: names of columns, in lower case, by which CSV is detected.
-        skip_invalid: leave out and count records with another number of columns; otherwise they are
-            an error.
-
-    Raises:
-        InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
-            when it is reached.
-    """
-
-    def __init__(self, path, *, may_be_csv=False, header_names=(), skip_invalid=False):
-        super().__init__(path, sampled=SAMPLE_LINES)
-        if self.kind is None:
-            self._detect(self.head, self.rest, may_be_csv, header_names, skip_invalid)
-            # Plain lines need no sample, so that a pipe is answered line by line.
-            self.sample = list(islice(self._rest, 1 if self.kind == "lines" else SAMPLE_LINES))
-
-    def _detect(self, head, lines, may_be_csv, header_names, skip_invalid):
-        _, line = head[-1]
-        is_named = self.name.casefold().endswith(_CSV_NAMES)
-        delimiter = None
-        if "\t" in line:
-            quoted = any(c[:1] == c[-1:] == '"' and len(c) > 1 for c in line.split("\t"))
-            delimiter = "\t" if is_named or quoted else None
-        else:
-            delimiter = next((d for d in ",;" if {*_cells(line, d)} & {*header_names}), None)
-            if delimiter is None and (is_named or may_be_csv):
-                head += islice(lines, SAMPLE_LINES)
-                delimiter = _delimiter([line for _, line in head])
-        lines = chain(head, lines)
-        if delimiter is not None:
-            rows = self._csv_rows(lines, delimiter)
-            first = next(rows)
-            self.kind, self.width = "csv", len(first[1])
-            self._rest = self._of_one_width(chain([first], rows), skip=skip_invalid)
-        elif "\t" in line:
-            self.kind, self.width = "tsv", line.count("\t") + 1
-            rows = ((number, line.split("\t")) for number, line in lines if line)
-            self._rest = self._of_one_width(rows, skip=skip_invalid)
-        else:
-            self.kind, self.width = "lines", 1
-            self._rest = ((number, [line]) for number, line in lines)
-
-    def _of_one_width(self, rows, *, skip):
-        for number, cells in rows:
-            if len(cells) == self.width:
-                yield number, cells
-            elif skip:
-                self.skipped += 1
-            else:
-                raise self.error(
-                    number,
-                    f"{counted(len(cells), 'column')}, but the first line has {self.width}; every "
-                    f"line of {self.format} needs the same number of columns.",
-                )
-
-    def _csv_rows(self, lines, delimiter):
-        """Yields (the line where it begins, cells) of every row; a cell may have several lines."""
-        reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
-        begin = 1
-        try:
-            for cells in reader:
-                if cells:
-                    yield begin, cells
-                begin = reader.line_num + 1
-        except csv.Error as error:
-            raise self.error(begin, f"not CSV ({error}).") from None
-
-
-csv.field_size_limit(_LONGEST_LINE)
-
-
-def _cells(line, delimiter):
-    """The cells of a line, in lower case, without spaces around them."""
-    return [cell.strip().casefold() for cell in next(csv.reader([line], delimiter=delimiter), ())]
-
-
-def _delimiter(lines):
-    """The delimiter by which nearly all rows have as many cells as the first; None without one."""
-    widths = {}
-    for delimiter in ",;\t":
-        rows = [row for row in csv.reader((f"{x}\n" for x in lines), delimiter=delimiter) if row]
-        same = sum(len(row) == len(rows[0]) for row in rows)
-        if same >= _LEAST_OF_ONE_WIDTH * len(rows):  # the others are errors, with their lines
-            widths[delimiter] = len(rows[0])
-    best = max(widths, key=widths.get, default=None)
-    return best if best is not None and widths[best] > 1 else None
-
-
-class DatasetRecords(Records):
-    """The rows of a Parquet file, of a folder that `datasets` saved, or of a prepared tfds split.
-
-    They are dictionaries, in which a class label is its name, None where it is unknown. A location
-    is the number of a row (of tfds, a record), from 1.
-    """
-
-    def __init__(self, name):
-        self.name = name
-        if name.startswith(PREFIX):
-            self.kind, self.location, self.calls_columns = "tfds", "record", "features"
-            table = TfdsSplit(name)
-        else:
-            self.kind, self.location, self.calls_columns = "arrow", "row", "columns"
-            table = ArrowTable(name)
-        self.format, self.class_labels = table.format, table.class_labels
-        self._rest = enumerate(table.rows(), start=1)
-        self.sample = list(islice(self._rest, 1))
-        if not self.sample:
-            raise InputError(f"{name} has no {self.location}s.")
-
-
 def records_of_columns(columns):
     """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
     lists = list(columns.values())
-    if not all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists):
+    if not all(isinstance(cells, list) and len(cells) == len(lists[0]) for cells in lists):
         return None
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
 class ExampleSource:
-    """One pass over the examples of `Records`, in order; each type of example has a subclass.
+    """One pass over the examples of a table, or of lines, in order; each type has a subclass.
 
-    A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, or a
-    sequence. Examples of files are read when they are reached, and raise their InputErrors then.
-    Those of a sequence are read at opening, and may be iterated again; an item of another type
-    raises ValueError. Settings of columns are for files only: `settings` are those that were given,
-    or None.
+    A subclass takes `data`: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, a table in
+    memory or a sequence. Examples of files are read when they are reached, and raise their
+    InputErrors then. Those of data in memory are read at opening, and may be iterated again; an
+    item of another type raises ValueError. Settings of columns are not for sequences, which have
+    none: `settings` are those that were given, or None. `stops` makes a row that is left out an
+    error.
 
-    Attributes: `name`, `kind` (see `Records`), and `description`, one line for the user on how a
-    file is read.
+    Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
+    are read, `schema`, the columns as a model folder stores them (None where there are none),
+    `is_chosen_by_content` (a column was chosen by what it holds, and not by its name), and
+    `at_end`, a function that is called after the last example.
     """
 
     description = ""
+    schema = None
+    is_chosen_by_content = False
+    at_end = None
 
-    def __init__(self, records, **settings):
-        self._records = records
-        self.name, self.kind = records.name, records.kind
+    def __init__(self, records, *, stops=False, **settings):
+        self._records, self._stops, self._left_out = records, stops, {}
+        self.name, self.kind = records.name, getattr(records, "kind", None)
         for name, value in settings.items() if self.kind == "given" else ():
             if value is not None:
                 raise InputError(f"`{name}` is for files; {self.name} have no columns.")
 
     def __iter__(self):
-        return iter(self._examples)
+        yield from self._examples
+        if self.at_end is not None:
+            self.at_end()
 
     def error(self, line, message):
         """The InputError that names a location in the source."""
         return self._records.error(line, message)
 
     def notes(self):
-        """Lines for the user about the examples read so far."""
-        return []
+        """Lines for the user about the examples read so far: what was left out, and where."""
+        return [
+            f"{self.name}, {located(where, self)}: {counted(len(where), 'row')} {reason}."
+            for reason, where in self._left_out.items()
+        ]
+
+    def leave_out(self, line, reason):
+        """Counts a row that is left out; InputError where `stops`."""
+        if self._stops:
+            reason = reason.partition(",")[0]
+            raise self.error(line, f'a row {reason}. Set `missing="skip"` to leave such rows out.')
+        self._left_out.setdefault(reason, []).append(line)
 
     def _set_examples(self, examples):
         self._examples = list(examples) if self.kind in ("given", "table") else examples
@@ -564,6 +320,37 @@ class Example:
     def error(self, message):
         """The InputError that names the location of the example."""
         return self.source.error(self.line, message)
+
+
+def not_reported(line):
+    """The `report` of a caller that wants no lines: choices by content are warnings then."""
+
+
+def report_source(source, report):
+    """Reports how a source is read; without a report, warns where a column's content decided."""
+    if report not in (None, not_reported) and source.description:
+        report(source.description)
+    elif report in (None, not_reported) and getattr(source, "is_chosen_by_content", False):
+        warnings.warn(source.description, InputWarning, stacklevel=3)
+
+
+def report_notes(source, report):
+    """Reports what was left out of a source; without a report, a warning for each note."""
+    for note in source.notes():
+        if report in (None, not_reported):
+            warnings.warn(note, InputWarning, stacklevel=3)
+        else:
+            report(f"Note: {note}")
+
+
+def located(where, source):
+    """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
+    *first, last = map(str, where[:_MOST_LINES])
+    more = len(where) - _MOST_LINES
+    if more > 0:
+        first, last = [*first, last], f"{more:,} more"
+    location = source._records.location
+    return f"{location}s {', '.join(first)} and {last}" if first else f"{location} {last}"
 
 
 def first_location(examples):

@@ -14,17 +14,20 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import COUNT, ERROR, REPAIR, parse_fields
+from keras_bert.readers.columns import parse_fields
+from keras_bert.readers.labels import check_known
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
+from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.readers.sources import (
+    JSON,
     Example,
     ExampleSource,
+    TextFile,
     is_text,
-    open_records,
     records_of_columns,
 )
-from keras_bert.readers.texts import check_known
+from keras_bert.readers.tables import open_objects
 
 _BETWEEN_COLUMNS = "|"
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
@@ -129,12 +132,11 @@ class SpanSource(TaggedSource):
         return self._invalid_tags.notes()
 
     def _of_objects(self, records, *, word, tag):
-        sample = records.sample
-        keys = sample[0][1] if sample else {}
+        keys = dict.fromkeys(records.names)
         self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
         if self.kind == "given":
-            self.labelled = any(record.get("spans") is not None for _, record in sample)
-        elif not self.labelled and (self.kind != "jsonl" or (tag or TAG_KEYS[0]) in keys):
+            self.labelled = any(record.get("spans") is not None for _, record in records)
+        elif not self.labelled and (self.kind != JSON or (tag or TAG_KEYS[0]) in keys):
             return super()._of_objects(records, word=word, tag=tag)
         else:
             for name, column in (("word_column", word), ("tag_column", tag)):
@@ -313,22 +315,44 @@ class SpanPairSource(ExampleSource):
         labels, unknown_labels: see `SpanSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
+        schema: those of the data that a model was trained on, as another source has them; `fields`
+            override it.
     """
 
-    def __init__(self, data, *, need_labels=True, labels=None, unknown_labels=COUNT, fields=None):
-        records = open_records(data, item="pair", as_record=_pair_record)
+    def __init__(
+        self,
+        data,
+        *,
+        need_labels=True,
+        labels=None,
+        unknown_labels=COUNT,
+        fields=None,
+        schema=None,
+    ):
+        records = open_objects(data, item="pair", as_record=_pair_record)
+        if isinstance(records, TextFile):
+            raise InputError(
+                f"Could not read {records.name} as pairs of spans: line {records.head[-1][0]} is "
+                'not a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
+                '"tail": [start, end], "label": "…"}.'
+            )
         super().__init__(records, fields=fields)
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
-        self._fields = parse_fields(fields, known=("words", "text", "head", "tail", "label"))
+        given = parse_fields(fields, parts=("words", "text", "head", "tail", "label"))
+        remembered = {
+            name: _BETWEEN_COLUMNS.join(columns)
+            for name, columns in (schema or {}).items()
+            if {*columns} <= {*records.names}
+        }
+        self._fields = {**remembered, **given}
+        if self._fields:
+            self.schema = {
+                name: [column.strip() for column in columns.split(_BETWEEN_COLUMNS)]
+                for name, columns in self._fields.items()
+            }
         if self.kind != "given":
             self.description = f"{self.name}: {records.format}, pairs of spans"
-        if records.width is not None:
-            raise InputError(
-                f"Could not read {self.name} as pairs of spans: line {records.sample[0][0]} is not "
-                'a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
-                '"tail": [start, end], "label": "…"}.'
-            )
         self._set_examples(self._read())
 
     def _read(self):
@@ -346,8 +370,8 @@ class SpanPairSource(ExampleSource):
                     f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
                     f"({listed(record)}).",
                 )
-        values = [record.get(column) for column in columns]
-        return values if len(values) > 1 else values[0]
+        parts = [record.get(column) for column in columns]
+        return parts if len(parts) > 1 else parts[0]
 
     def _pair(self, record, line):
         text, words, starts = words_of(record, line, self)

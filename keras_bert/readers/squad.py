@@ -5,7 +5,6 @@ The layout is that of Rajpurkar et al. 2016 and, with questions that have no ans
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
@@ -17,11 +16,13 @@ from keras_bert.readers.sources import (
     ExampleSource,
     TextFile,
     first_location,
+    is_file,
+    is_json_object,
+    is_stored_table,
     is_text,
-    is_text_file,
-    open_records,
     records_of_columns,
 )
+from keras_bert.readers.tables import json_table, open_table
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.
@@ -74,47 +75,53 @@ class QuestionSource(ExampleSource):
             offset where it is ("move") or to none ("drop"), as is one that is nowhere: nothing is
             learned from that one, but predictions are compared with it.
         fields: the names of the parts that do not have SQuAD's: "context=passage,question=query".
+        schema: those of the data that a model was trained on, as another source has them; `fields`
+            override it.
     """
 
-    def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None):
+    def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None, schema=None):
         self._need_answers = need_answers
         self._moves = wrong_offsets == "move"
-        self._key = dict(zip(_PARTS, _PARTS, strict=True)) | parse_fields(fields, known=_PARTS)
-        if is_text_file(data):
+        self._given, self._remembered = parse_fields(fields, parts=_PARTS), schema or {}
+        self._key = dict(zip(_PARTS, _PARTS, strict=True)) | self._given
+        if is_file(data) and not is_stored_table(data):
             file = TextFile(data)
             super().__init__(file)
             examples = self._of_file(file, fields)
         else:
-            records = open_records(data, item="question", as_record=_as_record)
+            records = open_table(
+                data, item="question", as_record=_as_record, is_row=lambda item: False
+            )
             super().__init__(records, fields=fields)
             examples = self._of_objects(records)
         self._set_examples(examples)
 
     def _of_file(self, file, fields):
-        lines = file.lines()
-        first = file.first_lines(lines)[-1]
-        record = _object(first[1])
-        if record is not None and "data" not in record:
-            self.kind = file.kind = "jsonl"
-            return self._of_objects(file.json_objects(chain([first], lines)))
+        (begin, first) = file.first_lines()[-1]
+        record = _object(first)
+        is_array = first.lstrip().startswith("[") and is_json_object(first)
+        if is_array or (record is not None and "data" not in record):
+            self._records = json_table(file)
+            self.kind = self._records.kind
+            return self._of_objects(self._records)
         if fields is not None:
             raise InputError(
                 f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
             )
-        rest = list(lines)
-        is_all = record is not None and not any(line.strip() for _, line in rest)
-        whole = record if is_all else self._whole([first, *rest])
+        lines = [line for number, line in file.lines() if number >= begin]
+        is_all = record is not None and not any(line.strip() for line in lines[1:])
+        whole = record if is_all else self._whole(lines, begin)
         self.kind = "squad"
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
         self.description = f"{self.name}: SQuAD JSON{version}"
         return self._of_squad(whole)
 
-    def _whole(self, lines):
+    def _whole(self, lines, begin):
         try:
-            whole = parse_json("\n".join(line for _, line in lines))
+            whole = parse_json("\n".join(lines))
         except NotJson as error:
-            where = "" if error.line is None else f", line {error.line + lines[0][0] - 1}"
+            where = "" if error.line is None else f", line {error.line + begin - 1}"
             raise InputError(
                 f"{self.name}{where}: not JSON ({error}). Expected SQuAD's JSON, or JSON Lines "
                 "with a question and its context per line."
@@ -122,9 +129,14 @@ class QuestionSource(ExampleSource):
         return whole if isinstance(whole, dict) else {}
 
     def _of_objects(self, objects):
+        for part, (name, *_) in self._remembered.items():
+            if part not in self._given and name in objects.names:
+                self._key[part] = name
+        if any(part != name for part, name in self._key.items()):
+            self.schema = {part: [name] for part, name in self._key.items()}
         if self.kind != "given":
-            each = f"a question and its context per {self._records.location}"
-            self.description = f"{self.name}: {self._records.format}, {each}"
+            unit = f"a question and its context per {self._records.location}"
+            self.description = f"{self.name}: {self._records.format}, {unit}"
         return self._of_records(objects)
 
     def _of_records(self, records):
@@ -215,8 +227,8 @@ def nearest(text, start, context):
     """The offset of `text` in `context` that is nearest to the character `start`, or None."""
     start = max(0, start)
     offsets = (context.rfind(text, 0, start + len(text)), context.find(text, start))
-    found = [offset for offset in offsets if offset >= 0]
-    return min(found, key=lambda offset: abs(offset - start), default=None)
+    nearby = [offset for offset in offsets if offset >= 0]
+    return min(nearby, key=lambda offset: abs(offset - start), default=None)
 
 
 def question_warnings(examples):

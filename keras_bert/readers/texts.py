@@ -1,110 +1,47 @@
-"""Texts, or pairs of texts, with labels: from tables, JSON Lines, plain lines, tfds or Python.
+"""Texts, or pairs of texts, with labels: from files, tables and Python, all in one way.
 
-A label is a word, several words, or a score. Each type is a function from a cell of a table or a
-value of a JSON object to the label, or to None if it is empty. It raises ValueError for a value of
-another type.
+A source becomes a table of named columns, of which the columns of the texts and of the label are
+chosen. Rows without a text or a label are left out and counted.
 """
 
-import contextlib
-import math
-import numbers
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.columns import (
-    COUNT,
-    ERROR,
-    HEADER_NAMES,
-    Columns,
-    Wanted,
-    choose_columns,
-    parse_fields,
-    parsed_number,
-)
+from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.columns import Columns, Wanted, choose_columns, parse_fields
 from keras_bert.readers.glue import glue_columns, glue_task
+from keras_bert.readers.labels import (
+    QUOTES,
+    bit,
+    check_known,
+    is_missing,
+    is_vector,
+    list_of,
+    names_of_model,
+    one_label,
+    score,
+    several_labels,
+)
+from keras_bert.readers.settings import COUNT, ERROR, SKIP
 from keras_bert.readers.sources import (
     Example,
     ExampleSource,
     first_location,
     is_file,
     is_text,
-    open_records,
+    located,
 )
+from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_BETWEEN_LABELS = "|"
-_QUOTES = "\"'"
-
-
-def one_label(value):
-    """The string by which a model knows the label."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, numbers.Integral):  # of numpy, too
-        return str(value)
-    return value.strip() or None if isinstance(value, str) and is_text(value) else None
-
-
-def missing_label(value):
-    """What is wrong with a value for which `one_label` gives None, as a part of a message."""
-    if value is None or isinstance(value, str):
-        return "no label"
-    if isinstance(value, list):
-        return f"the label {value!r} is a list (`multi_label=True` reads several labels)"
-    return f"the label {value!r} is neither a text nor a whole number"
-
-
-def unknown_label(label, known):
-    """What is wrong with a label that a model does not have, as a part of a message."""
-    bare = label.strip(_QUOTES)
-    quotes = f' Without its quotes it would be "{bare}".' if bare in known else ""
-    return f'unknown label "{label}". The model\'s labels are {quoted(known)}.{quotes}'
-
-
-def check_known(labels, known, error):
-    """Raises `error` of a message for the first label that is not known; None knows every label."""
-    for label in labels if known is not None else ():
-        if label not in known:
-            raise error(unknown_label(label, known))
-
-
-def unknown_labels_note(name, unknown):
-    """A line for the user on the labels of a file, a `Counter`, that the model does not have."""
-    each = listed(f'"{label}" ({count:,})' for label, count in unknown.most_common())
-    return f"{name}: labels that the model does not have, counted as errors: {each}."
-
-
-def several_labels(value):
-    """The tuple of labels of a list, or of a cell with `|` between them; it may be empty."""
-    if value is None:
-        return None
-    parts = value if isinstance(value, list) else str(value).split(_BETWEEN_LABELS)
-    labels = tuple(map(one_label, parts))
-    if isinstance(value, list) and None in labels:
-        raise ValueError(f"{value!r} should be a list of labels.")
-    return tuple(dict.fromkeys(label for label in labels if label is not None))
-
-
-def score(value):
-    """The number; an empty cell has no score, which is not zero."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    number = math.nan
-    if isinstance(value, str):
-        number = parsed_number(value)
-    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
-            number = float(value)
-    if not math.isfinite(number):
-        shown = f'"{value}"' if isinstance(value, str) else repr(value)
-        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
-    return number
+_NEEDS_NAMES = (
+    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +72,26 @@ class TextSource(ExampleSource):
         data: see `ExampleSource`.
         texts: the names of an example's texts: `TEXT` or `PAIR`.
         form: the type of label: `one_label`, `several_labels` or `score`.
-        text_column, label_column: names, or numbers from 1; None is by the content.
-        header: whether the first line names the columns; None is by the content.
+        text_column, label_column: names, or numbers from 1; None is by the rule of
+            `keras_bert.readers.columns`. A text of several columns is `subject+body`.
+        label_columns: with `several_labels`, a column of 0 and 1 for each label: a list, or names
+            with commas between them.
+        label_names: with `several_labels`, the label of each number in lists of 0 and 1, likewise.
+        header: whether the first line of a CSV or TSV names the columns; None is by the rule of
+            `keras_bert.readers.tables`.
         fields: all of that in one: `text=sentence,label=label`.
+        missing: "skip" or "error", what is done with a row without a text or its label.
+        keep_na: cells such as NA and None are texts and labels; otherwise they are missing, as in
+            pandas.
         glue: the name of the task of GLUE to which the file belongs.
         labels: those of a model, by which its column is recognised.
         unknown_labels: "count" or "error", whether another label than those is an error here; only
             where labels are needed.
-        schema: the source of a file that was read before: where this one has the same form, it has
-            the same columns.
-        need_labels: whether an example without a label is an error. Records without a score, or
-            without a gold label ("-" in the column "gold_label" of SNLI and MNLI, or -1 in a column
-            of class labels), are left out and counted.
+        schema: the columns of the data that a model was trained on, as another source has them.
+        need_labels: whether an example without a label is left out.
 
-    Attributes: `columns`, `unlabelled` (how many records were left out so far) and those of
-    `ExampleSource`.
+    Attributes: `columns` (a `Columns`), `unlabelled` (how many rows without a label were left out
+    so far) and those of `ExampleSource`.
     """
 
     def __init__(
@@ -160,70 +102,96 @@ class TextSource(ExampleSource):
         form=one_label,
         text_column=None,
         label_column=None,
+        label_columns=None,
+        label_names=None,
         header=None,
         fields=None,
+        missing=SKIP,
+        keep_na=False,
         glue=None,
         labels=None,
         unknown_labels=COUNT,
         schema=None,
         need_labels=True,
     ):
-        given, arguments = _given_columns(texts, text_column, label_column, fields)
+        schema = schema or {}
+        _check_lists(form, label_columns=label_columns, labels=label_names)
+        given, arguments = _given_columns(texts, text_column, label_column, label_columns, fields)
         task = glue_task(glue) if glue is not None and is_file(data) else None
         if task is not None:
             _check_task(task, texts, form)
             data = task.file(data, labelled=need_labels)
-        table = open_records(
+        wanted = Wanted(
+            texts=texts,
+            given=given,
+            arguments=arguments,
+            remembered=schema,
+            labels=None if form is score else labels,
+            need_labels=need_labels,
+            scores=form is score,
+            several=form is several_labels,
+            na=not keep_na,
+        )
+        table = open_table(
             data,
             item="text",
             as_record=lambda item: _as_record(item, texts),
-            tables=True,
-            may_be_csv=need_labels or len(texts) > 1,
-            header_names=HEADER_NAMES,
+            labelled=need_labels or len(texts) > 1,
+            noun="pairs of texts" if len(texts) > 1 else "labelled text",
+            header=header,
+            header_names=task.column_names if task is not None else wanted.header_names,
+            has_literal_quotes=task is not None,
             skip_invalid=task is not None and need_labels,
         )
         super().__init__(
             table,
             text_column=text_column,
             label_column=label_column,
+            label_columns=label_columns,
             header=header,
             fields=fields,
             glue=glue,
+            stops=missing == ERROR,
         )
         self._form = form
         self._need_labels = need_labels
         self._known = labels if need_labels and unknown_labels == ERROR else None
+        self._name_of = names_of_model(labels)
+        self._na = table.are_cells and not keep_na
+        # Items of a sequence, and plain lines, are texts, whatever is in them.
+        self._keeps_empty = self.kind in ("given", "lines")
+        self._label_names = _listed_names(label_names) or schema.get("label_names")
         self.unlabelled = 0
+        self._na_labels, self._vectors = Counter(), 0
         self._glue = None
-        if self.kind == "given":
-            self.columns = Columns(texts=texts, label="label")
-        elif schema is not None and not given and self._has_form_of(schema):
-            self.columns = schema.columns
+        if self.kind in ("given", "lines"):
+            names = texts if self.kind == "given" else ("1",)
+            label = ("label",) if self.kind == "given" else ()
+            self.columns = Columns(texts=tuple((name,) for name in names), label=label)
         else:
-            wanted = Wanted(
-                texts=texts,
-                given=given,
-                arguments=arguments,
-                header=header,
-                labels=labels if form is one_label else None,
-                need_labels=need_labels,
-                scores=form is score,
-                several=form is several_labels,
-            )
-            known = glue_columns(table, task, labelled=need_labels) if task else None
-            self.columns = known or choose_columns(table, wanted)
-            self._glue = task if known and need_labels else None
+            _check_width(table, wanted)
+            of_glue = glue_columns(table, task, labelled=need_labels) if task else None
+            self.columns = of_glue or choose_columns(table, wanted)
+            self._glue = task if of_glue and need_labels else None
+            self.schema = dict(zip(texts, map(list, self.columns.texts), strict=True))
+            if self.columns.label:
+                self.schema["label"] = list(self.columns.label)
+            if self._label_names:
+                self.schema["label_names"] = self._label_names
+        self.is_chosen_by_content = bool(self.columns.by_content)
+        self._is_gold = _GOLD in [name.casefold() for name in self.columns.label]
         if self.kind != "given":
             self.description = self._describe()
         self._set_examples(self._read())
 
     def notes(self):
-        lines = []
-        if self.unlabelled:
-            what = "a score, left out (no score is not a score of zero)"
-            if self._form is not score:
-                what = "a gold label, left out (the annotators did not agree on one)"
-            lines.append(f"{self.name}: {counted(self.unlabelled, 'record')} without {what}.")
+        lines = super().notes()
+        for label, count in self._na_labels.most_common():
+            lines.append(
+                f'{self.name}: {counted(count, "row")} with "{label}" in '
+                f"{self._described(self.columns.label)}, which is read as no label, as in pandas. "
+                "If it is the name of a class, set `keep_na=True`."
+            )
         if self._records.skipped:
             lines.append(
                 f"{self.name}: {counted(self._records.skipped, 'invalid line')} (another number of "
@@ -232,94 +200,189 @@ class TextSource(ExampleSource):
         return lines
 
     def _read(self):
-        records = iter(self._records)
-        header = next(records)[1] if self.columns.names is not None else None
         labelled = 0
-        for line, record in records:
-            if record == header:
-                raise self.error(
-                    line,
-                    "the header line again, as where files were joined; remove it here (if the "
-                    "first line is not a header, set `header=False`).",
-                )
-            label = None if self.columns.label is None else self._label(line, record)
-            if label is None and self._need_labels:  # any other would be an error
+        for line, record in self._records:
+            texts = [self._joined(line, record, columns) for columns in self.columns.texts]
+            if None in texts:
+                self.leave_out(line, "without a text, left out")
+                continue
+            label = self._label(line, record) if self.columns.label else None
+            if label is None and self._need_labels:
+                self.leave_out(line, self._why_unlabelled(record))
                 self.unlabelled += 1
                 continue
-            labelled += 1
+            labelled += label is not None
             if self._glue is not None:
                 self._glue.check_label(label, partial(self.error, line))
             labels = label if isinstance(label, tuple) else (label,)
             check_known(labels, self._known, partial(self.error, line))
-            read = _cell if self.kind == "given" or self._records.width is not None else self._text
-            texts = [read(line, record, column) for column in self.columns.texts]
             yield LabelledText(line, texts[0], label, *texts[1:], source=self)
-        if self.unlabelled and not labelled:
-            what = "score" if self._form is score else "gold label"
+        if self._need_labels and labelled and self._vectors == labelled:
+            advice = _NEEDS_NAMES
             raise InputError(
-                f"{self.name} has no {what} in {self.columns.describe(self.columns.label)} of any "
-                "record, so there is nothing to train on or to evaluate."
+                f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
+                f"of labels. {advice}"
+            )
+        if self._need_labels and self._left_out and not labelled:
+            noun = "score" if self._form is score else "label"
+            noun = f"gold {noun}" if self._records.class_labels or self._is_gold else noun
+            column = self._described(
+                self.columns.label if self.unlabelled else self.columns.texts[0]
+            )
+            where = located([line for lines in self._left_out.values() for line in lines], self)
+            raise InputError(
+                f"{self.name} has no {noun if self.unlabelled else 'text'} in {column} of any "
+                f"record ({where}), so there is nothing to train on or to evaluate."
             )
 
-    def _has_form_of(self, other):
-        table, theirs = self._records, other._records
-        if table.width is None or (table.kind, table.width) != (theirs.kind, theirs.width):
-            return False
-        names = other.columns.names
-        return names is None or names == tuple(cell.strip() for cell in table.sample[0][1])
+    def _why_unlabelled(self, record):
+        if self._form is score:
+            return "without a score, left out (no score is not a score of zero)"
+        value = record.get(self.columns.label[0])
+        if value == _NO_GOLD or (
+            value is None and self.columns.label[0] in self._records.class_labels
+        ):
+            return "without a gold label, left out (the annotators did not agree on one)"
+        return "without a label, left out"
+
+    def _joined(self, line, record, columns):
+        """The text of one column, or of several joined by spaces; None where there is none."""
+        parts = [record.get(column) for column in columns]
+        if not (self._keeps_empty and isinstance(parts[0], str)):
+            parts = [part for part in parts if not is_missing(part, na=self._na)]
+        if not parts:
+            return None
+        try:
+            parts = [part if isinstance(part, str) else one_label(part) for part in parts]
+        except ValueError:
+            raise self.error(
+                line, f'no text under "{columns[0]}"; a string is needed there.'
+            ) from None
+        text = " ".join(parts)
+        if self.kind != "given" and not is_text(text):
+            raise self.error(line, f'"{columns[0]}" contains a NUL or half a surrogate pair.')
+        return text
 
     def _label(self, line, record):
-        column = self.columns.label
-        value = record.get(column) if self._records.width is None else record[column]
+        columns, several = self.columns.label, self._form is several_labels
+        if len(columns) > 1:
+            return self._label_of_columns(line, record)
+        value = record.get(columns[0])
+        if self.kind == "given" and self._need_labels and columns[0] not in record:
+            noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
+            raise self.error(line, f"no label. Give {noun} and the label.")
+        if is_missing(value, na=self._na):
+            if isinstance(value, str) and value.strip():
+                self._na_labels[value] += 1
+            if not several or (self.kind == "given" and value is None):
+                return None
+            value = None
         try:
-            label = self._form(value)
+            if not several:
+                label = self._form(value)
+                if self._form is score:
+                    return label
+                return None if label == _NO_GOLD and self._is_gold else self._name_of(label)
+            labels = several_labels(value, self._label_names)
         except ValueError as error:
             raise self.error(line, str(error)) from None
-        if label is not None and not (label == _NO_GOLD and self._is_gold(column)):
-            return label
-        if self.kind == "given":
-            if value is not None and not isinstance(value, str):
-                raise self.error(line, f"{missing_label(value)}.")
-            if self._need_labels:
-                what = "a pair of a text" if self.columns.texts == TEXT else "two texts"
-                raise self.error(line, f"no label. Give {what} and the label.")
-        elif self._need_labels and self._form is not score and label is None:
-            if value is None and column in self._records.class_labels:
-                return None
-            raise self.error(line, f"{missing_label(value)} in {self.columns.describe(column)}.")
-        return None
+        self._check_vector(line, value)
+        return tuple(map(self._name_of, labels))
 
-    def _is_gold(self, column):
-        name = self.columns.names[column] if self.columns.names else column
-        return str(name).casefold() == _GOLD
+    def _check_vector(self, line, value):
+        """Raises InputError for a list of 0 and 1 that has no names of labels, or not as many.
+
+        One with a number twice is no list of labels. One of 0 and 1 could be: the whole file says.
+        """
+        numbers, names = list_of(value), self._label_names
+        is_list = is_vector(value)
+        self._vectors += is_list and names is None
+        if is_list and len(numbers) != len(names or {*numbers}):
+            advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
+            raise self.error(
+                line,
+                f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
+                f"{advice}",
+            )
+
+    def _label_of_columns(self, line, record):
+        """The labels whose columns have a 1."""
+        labels = []
+        for column in self.columns.label:
+            value = record.get(column)
+            if is_missing(value, na=self._na):
+                return None
+            is_on = bit(value)
+            if is_on is None:
+                raise self.error(line, f'{value!r} in "{column}" should be 0 or 1, for a label.')
+            labels += [self._name_of(column)] if is_on else []
+        return tuple(labels)
+
+    def _described(self, columns):
+        return " and ".join(map(self._records.describe, columns))
+
+    def _shown(self, column):
+        by_content = " (by its content)" if column in self.columns.by_content else ""
+        return self._records.describe(column) + by_content
 
     def _describe(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
             return f"{self.name}: plain lines, one text per line"
-        header = "" if table.width is None else f" with{'' if columns.names else 'out'} a header"
+        is_cells = table.are_cells
+        header = f" with{'' if table.has_names else 'out'} a header line" if is_cells else ""
         texts = f"{'texts' if len(columns.texts) > 1 else 'text'} in "
-        texts += " and ".join(map(columns.describe, columns.texts))
-        what = "score" if self._form is score else "label"
-        label = f"no {what}s"
-        if columns.label is not None:
-            label = f"{what} in {columns.describe(columns.label)}"
-        return f"{self.name}: {table.format}{header}{' line' if header else ''}, {texts}, {label}"
+        texts += " and ".join(" + ".join(map(self._shown, of_text)) for of_text in columns.texts)
+        noun = "score" if self._form is score else "label"
+        label = f"no {noun}s"
+        if columns.label:
+            label = f"{noun}{'s' if len(columns.label) > 1 else ''} in "
+            label += " and ".join(map(self._shown, columns.label))
+        return f"{self.name}: {table.format}{header}, {texts}, {label}"
 
 
-def _cell(line, record, column):
-    return record[column]
+def _listed_names(names):
+    """Names with commas between them, or a list of them, as a list; None for None."""
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",")]
+    return None if names is None else list(names)
+
+
+def _check_lists(form, **lists):
+    """Raises InputError for a list of labels or columns where a text has one label, or for one."""
+    for argument, names in lists.items():
+        if names is not None and form is not several_labels:
+            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
+        if names is not None and len(_listed_names(names)) < 2:
+            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
+
+
+def _check_width(table, wanted):
+    several = len(wanted.texts) > 1
+    if table.are_cells and len(table.names) < len(wanted.texts) + wanted.need_labels:
+        if not (wanted.need_labels or several):
+            return
+        noun, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
+        raise InputError(
+            f"Could not read {table.name} as {noun}: line 1 has "
+            f"{counted(len(table.names), 'column')}. Expected CSV, TSV or JSON Lines with "
+            f"{texts} and a label."
+        )
 
 
 def _as_record(item, names):
-    parts = (item,) if isinstance(item, str) else tuple(item)
+    if item is None and len(names) == 1:
+        item = (None,)
+    parts = (item,) if isinstance(item, str) else item
+    parts = tuple(parts) if isinstance(parts, list | tuple) else ()
     texts, label = parts[: len(names)], parts[len(names) :]
-    if len(texts) < len(names) or len(label) > 1 or not all(isinstance(t, str) for t in texts):
-        what = "strings or pairs of a text and its label"
+    is_texts = all(text is None or isinstance(text, str) for text in texts)
+    if len(texts) < len(names) or len(label) > 1 or not is_texts:
+        noun = "strings or pairs of a text and its label"
         if len(names) > 1:
-            what = "pairs of strings, or two strings and their label"
-        raise ValueError(f"Texts must be {what}. Received: {item!r}.")
-    return dict(zip(names, texts, strict=True)) | {"label": label[0] if label else None}
+            noun = "pairs of strings, or two strings and their label"
+        raise ValueError(f"Texts must be {noun}. Received: {item!r}.")
+    return dict(zip(names, texts, strict=True)) | ({"label": label[0]} if label else {})
 
 
 def _check_task(task, texts, form):
@@ -338,18 +401,23 @@ def _check_task(task, texts, form):
         )
 
 
-def _given_columns(texts, text_column, label_column, fields):
+def _given_columns(texts, text_column, label_column, label_columns, fields):
     """-> ({name of a text, or "label": its column}, {that name: the argument that gives it})."""
     names = (*texts, "label")
-    given = parse_fields(fields, known=names)
+    in_fields = parse_fields(fields, parts=names)
+    given = dict(in_fields)
     arguments = dict.fromkeys(names, "fields")
-    for name, column in (("text", text_column), ("label", label_column)):
-        if len(texts) == 1:
-            arguments[name] = f"{name}_column"
-        if column is not None and name in given:
-            raise InputError(f"Give either `{name}_column`, or `fields` with {name}=…, not both.")
-        if column is not None:
-            given[name] = column
+    columns = [("text", "text_column", text_column), ("label", "label_column", label_column)]
+    columns.append(("label", "label_columns", _listed_names(label_columns)))
+    for name, argument, column in columns:
+        if len(texts) == 1 and argument != "label_columns":
+            arguments[name] = argument
+        if column is None:
+            continue
+        if name in given:
+            other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
+            raise InputError(f"Give either `{argument}`, or {other}, not both.")
+        given[name] = column
     return given, arguments
 
 
@@ -379,15 +447,13 @@ def _labels_alike(examples):
     alike = {}
     for label in labels:
         if isinstance(label, str):
-            number = parsed_number(label)
-            plain = "".join(label.split()).casefold() if math.isnan(number) else number
-            alike.setdefault(plain, []).append(label)
+            alike.setdefault("".join(label.split()).casefold(), []).append(label)
     for group in alike.values():
         if len(group) > 1:
-            each = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
+            counts = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
             yield (
-                f"{examples[0].source.name}: the labels {each} differ only in case, spaces or the "
-                "form of a number, and are different labels here."
+                f"{examples[0].source.name}: the labels {counts} differ only in case or spaces, "
+                "and are different labels here."
             )
 
 
@@ -413,4 +479,4 @@ def _as_set(label):
 
 
 def _is_quoted(label):
-    return isinstance(label, str) and len(label) > 2 and label[0] == label[-1] in _QUOTES
+    return isinstance(label, str) and len(label) > 2 and label[0] == label[-1] in QUOTES

@@ -19,7 +19,7 @@ class _JsonLines(TextFile):
     """
 
     def __iter__(self):
-        for _, example in self.json_objects(self.lines()):
+        for _, example in self.json_objects():
             yield example
 
 

@@ -5,12 +5,12 @@ import typing
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
-from keras_bert.readers.columns import (
+from keras_bert.readers.settings import (
+    TableSettings,
     TextFileSettings,
     column_setting,
     fields_setting,
     glue_setting,
-    header_setting,
     invalid_tags_setting,
     unknown_labels_setting,
 )
@@ -106,12 +106,28 @@ class PoolingSettings(TaskSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelSettings(PoolingSettings):
+class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
-        help="a text may have any number of labels: separated by | in a table, a list in JSON",
+        help="a text may have any number of labels: separated by | in a table, or a list",
         reads=True,
         stored=True,
+    )
+    label_columns: str | None = setting(
+        None,
+        help="with --multi-label, the columns that have a 0 or 1 for one label each",
+        unit="NAME,NAME,…",
+        default_help="the label column",
+        several=True,
+        reads=True,
+    )
+    labels: str | None = setting(
+        None,
+        help="with --multi-label, the labels of lists of 0 and 1, in their order",
+        unit="NAME,NAME,…",
+        default_help="lists have the labels themselves",
+        several=True,
+        reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
     threshold: float = setting(
@@ -150,6 +166,9 @@ class LabelSettings(PoolingSettings):
                 "`threshold` requires `multi_label`. With one label per text the most probable one "
                 "is predicted."
             )
+        for name in ("label_columns", "labels"):
+            if getattr(self, name) is not None and not self.multi_label:
+                raise InputError(f"`{name}` requires `multi_label`.")
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
         if self.metric is not None and self.metric not in metrics:
             labels = "several labels" if self.multi_label else "one label"
@@ -180,13 +199,12 @@ class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     both_orders: bool = _both_orders_setting()
-    header: bool | None = header_setting()
     fields: str | None = fields_setting("text_a=premise,text_b=hypothesis,label=label")
     glue: str | None = glue_setting()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressionSettings(PoolingSettings):
+class RegressionSettings(TableSettings, PoolingSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     one_text: bool = setting(
@@ -198,17 +216,15 @@ class RegressionSettings(PoolingSettings):
         help="the dev metric that selects the best epoch",
         choices=SCORE_METRICS,
     )
-    header: bool | None = header_setting()
     fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
     glue: str | None = glue_setting()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultipleChoiceSettings(PoolingSettings):
+class MultipleChoiceSettings(TableSettings, PoolingSettings):
     # Flags cannot express a context with any number of choices.
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
-    header: bool | None = header_setting()
     fields: str | None = fields_setting("context=question,choices=option_a|option_b,label=answer")
 
 
@@ -228,6 +244,7 @@ def _crf_setting():
 class TaggerSettings(TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
+    sentence_column: str | None = column_setting("number of its sentence, with one word per row")
     pretokenized: bool = setting(
         False,
         help="split plain lines and given texts into words at spaces only; otherwise the tokenizer "
@@ -381,6 +398,7 @@ def _aggregation_setting():
 class SpanClassifierSettings(TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
+    sentence_column: str | None = column_setting("number of its sentence, with one word per row")
     invalid_tags: str = invalid_tags_setting()
     unknown_labels: str = unknown_labels_setting()
     max_span_length: int = _max_span_length_setting("span")

@@ -22,8 +22,9 @@ from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
 from keras_bert.heads.layer_mix import ScalarMix, choose_layers
 from keras_bert.heads.lm_head import NextTokenLoss
-from keras_bert.readers.columns import ERROR
-from keras_bert.readers.texts import unknown_label
+from keras_bert.readers.labels import unknown_label
+from keras_bert.readers.settings import ERROR
+from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.global_mean import global_means, means_over
 
@@ -243,6 +244,8 @@ class Task(keras.Model):
     layer_choice, _concatenates = LAST, False
     static_vectors_layer = None
     _members = ()
+    # {part of an example: its columns} in the data that it was trained on, which folders store.
+    columns = None
 
     @property
     def reads_vectors(self):
@@ -552,13 +555,15 @@ class Task(keras.Model):
             data: a path, `-` for standard input, or a sequence in place of a file.
             inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
                 None if it is not known yet.
-            schema: a file read before; a file of the same form has the same columns.
+            schema: the `schema` of the data that the task was trained on: columns by their names
+                or numbers, which are used where the data have them.
             labelled: whether a file without labels is an error.
             **columns: the settings of SETTINGS with `reads`.
 
         Returns:
-            An iterable of examples, with `name`, `kind` and `description` (one line for the user).
-            An example's `error(message)` is an InputError that names its place.
+            An iterable of examples, with `name`, `kind`, `description` (one line for the user),
+            `schema` and `notes()`. An example's `error(message)` is an InputError that names its
+            place.
 
         Raises:
             InputError: the file cannot be read; at the latest when the bad line is reached.
@@ -724,7 +729,11 @@ class Task(keras.Model):
             check_max_length(max_length, self.config, self.tokenizer)
         if "unknown_labels" in self.SETTINGS.names():
             columns = {"unknown_labels": ERROR, **columns}
-        examples = list(self.read(data, inferred_arguments=self.inferred_arguments, **columns))
+        inferred = self.inferred_arguments
+        source = self.read(data, inferred_arguments=inferred, schema=self.columns, **columns)
+        report_source(source, None)
+        examples = list(source)
+        report_notes(source, None)
         sequences = self.features(examples, max_length=max_length, labelled=True)
         batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)

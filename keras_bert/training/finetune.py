@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import merged, takes
+from keras_bert.readers.sources import not_reported
 from keras_bert.tasks import settings_class
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning
@@ -67,7 +68,7 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
     """
-    given, report = settings, report or (lambda line: None)
+    given, report = settings, report or not_reported
     first = settings = finetune_settings(given.get("task", "classifier")).of(given)
     with _opened(settings, first, given, command="finetune", report=report) as finetuning:
         settings = finetuning.resolved(settings)
@@ -129,7 +130,7 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     Raises:
         InputError: see `keras_bert.finetune`.
     """
-    given, report = settings, report or (lambda line: None)
+    given, report = settings, report or not_reported
     of_run = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
     first = of_run.of(next(iter(settings.runs().values())))

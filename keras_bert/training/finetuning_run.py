@@ -18,7 +18,8 @@ from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
-from keras_bert.readers.texts import unknown_labels_note
+from keras_bert.readers.labels import unknown_labels_note
+from keras_bert.readers.sources import files_of, not_reported, report_notes, report_source
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
@@ -83,8 +84,10 @@ class Finetuning:
         check_max_length(longest, encoder.config, tokenizer)
         layers_to_train(encoder.layer_groups, last=settings.train_layers)  # checks the number
         if examples is None:
-            examples = _read(self.kind, self.resolved(settings), report)
+            remembered = None if earlier is None else earlier.columns
+            examples = _read(self.kind, self.resolved(settings), report, remembered)
         *splits, self._inferred_arguments = examples
+        self._columns = splits[0][0].source.schema
         _check_fractions(settings.fractions, splits[0])
         report(self._start.description)
         if self._start.appended:
@@ -317,6 +320,7 @@ class Finetuning:
             elif arguments.get("pooling") is None:
                 report("The model has no pooler; the head reads the tokens instead of [CLS].")
         task = self.kind(encoder, tokenizer, **arguments)
+        task.columns = self._columns
         if self._earlier is not None:
             heads = self._earlier.continue_in(task)
             report(_continued(settings, self._earlier.options, *heads))
@@ -428,30 +432,33 @@ def _described(options):
     return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
 
 
-def _read(kind, settings, report):
-    """-> (training examples, dev examples, arguments of the task inferred from the former)."""
+def _read(kind, settings, report, remembered):
+    """-> (training examples, dev examples, arguments of the task inferred from the former).
+
+    `remembered` are the columns of the data that the model was trained on before, or None.
+    """
 
     def examples_of(file):
-        if file.description:
-            report(file.description)
+        report_source(file, report)
         examples = list(file)
         if not examples:
             raise InputError(f"{file.name} contains no examples.")
+        if report is not_reported:
+            report_notes(file, report)
         for note in kind.notes(examples):
             report(f"Note: {note}")
         return examples
 
-    train_file = kind.read(settings.train, **settings.columns)
-    train_examples = examples_of(train_file)
+    schema, train_examples = remembered, []
+    for path in files_of(settings.train):
+        train_file = kind.read(path, schema=schema, **settings.columns)
+        train_examples += examples_of(train_file)
+        schema = train_file.schema
     inferred_arguments = kind.infer_arguments(train_examples)
-    dev_examples = examples_of(
-        kind.read(
-            settings.dev,
-            inferred_arguments=inferred_arguments,
-            schema=train_file,
-            **settings.columns,
-        )
+    dev_file = kind.read(
+        settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
     )
+    dev_examples = examples_of(dev_file)
     report(kind.summary(train_examples, dev_examples, inferred_arguments))
     return train_examples, dev_examples, inferred_arguments
 

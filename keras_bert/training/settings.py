@@ -438,7 +438,10 @@ class LabelledRunSettings(RunSettings):
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
     train: object = setting(
-        help="the examples to train on; - is standard input", unit="FILE", is_path=True
+        help="the examples to train on: a file, several, or a glob; - is standard input",
+        unit="FILE",
+        is_path=True,
+        several=True,
     )
     dev: object = setting(
         help="the examples to evaluate on after each epoch", unit="FILE", is_path=True

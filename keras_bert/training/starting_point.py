@@ -218,8 +218,9 @@ class StartingPoint:
 class EarlierTask:
     """A fine-tuned task with which a run of the same kind continues.
 
-    Attributes: `labels`; `options`, its settings by the names of a run's, except those that are
-    tuned again; `static_vectors`, the config of its static vectors, or None.
+    Attributes: `labels`; `columns`, those of its training data; `options`, its settings by the
+    names of a run's, except those that are tuned again; `static_vectors`, the config of its static
+    vectors, or None.
 
     Args:
         task: the task. Only numbers are kept of it: a run builds its own.
@@ -235,6 +236,7 @@ class EarlierTask:
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        self.columns = task.columns
         vectors = task.static_vectors_layer
         self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)

@@ -250,6 +250,31 @@ def test_a_folder_of_a_large_vocabulary_keeps_its_words(vectors, tmp_path):
     assert same.tokenize(["naïve the 日本"])[0].numpy().tolist() == [3, 0, 5 + 3, 5 + 3]
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_decimal_commas_are_a_sentence(header, vectors, tmp_path):
+    path = tmp_path / "a.vec"
+    content = text_of(WORDS[:2], vectors[:2], header=header).replace(b".", b",")
+    path.write_bytes(content)
+    assert is_word_vectors(path)
+    with says("a.vec as word vectors: its numbers have decimal commas; write them with points"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["wiki.vec", "glove.txt", "word2vec.txt", "windows.txt"])
+@pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n \n"])
+def test_empty_last_lines_are_none(name, end, vectors, tmp_path):
+    content, words = files(vectors)[name]
+    path = tmp_path / name
+    path.write_bytes(content + end)
+    encoder, tokenizer = load_word_vectors(path)
+    assert tokenizer.vocabulary.tokens == (*words, *SPECIAL_TOKENS)
+    assert encoder.config.vocab_size == len(tokenizer.vocabulary)
+    lines = content.splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\n", *lines[3:]]))
+    with says("line 4 has 0 numbers"):
+        load_word_vectors(path)
+
+
 def test_messages_name_the_file_and_not_its_folder_in_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "words.vec"

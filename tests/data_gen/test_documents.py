@@ -345,7 +345,7 @@ def test_wrong_paths_are_named(tmp_path, name, message):
 
 def test_a_damaged_gzip_is_named(tmp_path):
     path = write(tmp_path, "a.gz", gzip.compress(LINES.encode() * 100)[:-20])
-    with says("a.gz is a damaged gzip file"):
+    with says("a.gz is not a complete gzip file"):
         all_documents(path)
 
 

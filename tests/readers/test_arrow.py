@@ -9,10 +9,11 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.cli.kinds import has_data_folder
 from keras_bert.readers.choices import ChoiceSource
+from keras_bert.readers.labels import several_labels
 from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource, SpanSource
 from keras_bert.readers.squad import QuestionSource
-from keras_bert.readers.texts import PAIR, TextSource, several_labels
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import says
 
 LABEL = datasets.ClassLabel(names=["entailment", "neutral"])
@@ -55,8 +56,8 @@ def test_pairs_have_their_labels_names(how, tmp_path):
     assert [e.line for e in source] == [1, 3] or how != "memory"
     (note,) = source.notes()
     assert note == (
-        f"{source.name}: 1 record without a gold label, left out (the annotators did not agree on "
-        "one)."
+        f"{source.name}, row 2: 1 row without a gold label, left out (the annotators did not agree "
+        "on one)."
     )
     if how != "memory":
         what = {"folder": "a saved dataset", "parquet": "Parquet"}[how]
@@ -87,12 +88,13 @@ def test_parquet_of_another_program(tmp_path):
     assert [e.label for e in TextSource(path, fields="text=body,label=kind")] == ["x", "y"]
     several = TextSource(path, fields="text=body,label=topic", form=several_labels)
     assert [e.label for e in several] == [("a",), ("b",)]
-    with says('row 1: no "text" among the columns (body, topic'):
+    with says('no column looks like a label...columns are "body", "topic"'):
         TextSource(path)
-    with says('row 2: no label in "score"'):
-        table["score"] = ["1", None]  # an empty cell is not the mark of a class label
-        table.to_parquet(path)
-        list(TextSource(path, fields="text=body,label=score"))
+    table["score"] = ["1", None]  # an empty cell is not the mark of a class label
+    table.to_parquet(path)
+    gap = TextSource(path, fields="text=body,label=score")
+    assert [e.label for e in gap] == ["1"]
+    assert gap.notes() == [f"{path}, row 2: 1 row without a label, left out."]
 
 
 @pytest.mark.parametrize("how", ("folder", "parquet"))
@@ -153,7 +155,7 @@ def test_bad_tables(tmp_path):
     with says("test/state.json lists no files. Save the dataset again"):
         TextSource(folder / "test", texts=PAIR)
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
-    with says("Could not read ...damaged.parquet as a file of Parquet: "):
+    with says("Could not read ...damaged.parquet as a Parquet file: "):
         TextSource(tmp_path / "damaged.parquet")
     empty = saved({"text": [], "label": []}, {"text": TEXT, "label": LABEL}, tmp_path / "e", how="")
     with says("e.parquet has no rows"):
@@ -193,13 +195,13 @@ def test_snli_without_a_gold_label_is_left_out_and_counted(tmp_path):
         (1, "A dog.", "An animal.", "entailment"),
         (3, "C", "D", "neutral"),
     ]
-    assert source.unlabelled == 1 and "1 record without a gold label" in source.notes()[0]
+    assert source.unlabelled == 1 and "line 2: 1 row without a gold label" in source.notes()[0]
     predicted = list(TextSource(path, texts=PAIR, need_labels=False))
     assert [e.label for e in predicted] == ["entailment", None, "neutral"]
     # The same as tab-separated columns, and in memory.
     table = pandas.DataFrame(NLI).drop(columns="annotator_labels")
-    table.to_csv(tmp_path / "snli.txt", sep="\t", index=False)
-    for data in (tmp_path / "snli.txt", table, NLI):
+    table.to_csv(tmp_path / "snli.tsv", sep="\t", index=False)
+    for data in (tmp_path / "snli.tsv", table, NLI):
         assert [e.text for e in TextSource(data, texts=PAIR)] == ["A dog.", "C"]
     # Elsewhere "-" is a label.
     (tmp_path / "signs.tsv").write_text("text\tlabel\na\t+\nb\t-\n")

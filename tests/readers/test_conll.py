@@ -32,7 +32,7 @@ SENTENCES = [
 @pytest.fixture
 def read(tmp_path):
     def read(content, **options):
-        path = tmp_path / "file.txt"
+        path = tmp_path / "file"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return TaggedSource(path, **options)
 
@@ -56,7 +56,7 @@ def test_conll_with_its_documents_and_the_line_of_every_word(read):
     assert [(e.words, e.tags) for e in examples] == SENTENCES
     assert [e.document for e in examples] == [0, 0, 1]
     assert examples[1].line == 8 and examples[1].lines == (8, 9)
-    assert str(examples[1].error("no.", word=1)).endswith("file.txt, line 9: no.")
+    assert str(examples[1].error("no.", word=1)).endswith("file, line 9: no.")
     assert source.description.endswith("CoNLL with spaces, word in column 1, tag in column 4")
 
 
@@ -88,7 +88,7 @@ def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
 
 def test_a_dev_file_is_read_like_the_training_file(read):
     train = read(CONLL_2003, tag_column=3)
-    assert pairs(read("a A B-X B-Y\nb B O O\n", schema=train))[0][1] == ("B-X", "O")
+    assert pairs(read("a A B-X B-Y\nb B O O\n", schema=train.schema))[0][1] == ("B-X", "O")
 
 
 def test_a_line_of_white_space_parts_sentences_and_a_bare_number_sign_comments(read):
@@ -249,7 +249,7 @@ LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tha
         ("a O\nb c O\n", "line 2: 3 columns, but ... by spaces"),
         ("a\tO\nb\t\n", "line 2: no tag in column 2"),
         ("a\tB-X\n\tO\n", "line 2: no word in column 1"),
-        ("a\n\nb\n", "Could not read ...file.txt as tagged words: line 1 has one column"),
+        ("a\n\nb\n", "Could not read ...file as tagged words: line 1 has one column"),
         ("\n \n", "is empty"),
         ("a\tO\n\xff\tO".encode("latin-1"), "line 2: byte 1 is not UTF-8"),
         (b"a\tO\nb\0\tO", "line 2: contains a NUL byte"),

@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.readers.choices import ChoiceSource
+from keras_bert.readers.labels import score
 from keras_bert.readers.sentences import TaggedSource
-from keras_bert.readers.texts import PAIR, TextSource, score
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import says
 
 ROWS = [
@@ -61,14 +62,30 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("file", ["train.csv", "train", "train.gz"])
 def test_every_form_of_a_table_gives_the_same_examples(name, file, write):
-    if name == "tab" and file != "train.csv":
-        pytest.skip("without such a name a TSV's quotes are characters like any other")
+    if file == "train.csv" and FILES[name].startswith((b"[", b"{")):
+        file = "train.json"
     assert examples(write(FILES[name], file)) == EXAMPLES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_pipe_gives_the_same_examples_as_a_file(name, monkeypatch):
+    for options in ({}, {"text_column": "text", "label_column": "label"}, {"header": True}):
+        monkeypatch.setattr(
+            "sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(FILES[name])))
+        )
+        assert examples("-", **options) == EXAMPLES
+    if FILES[name].count(b"text,label") or FILES[name].count(b"text;label"):
+        content = FILES[name].replace(b"text", b"note", 1).replace(b"label", b"kind", 1)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert examples("-", header=True) == EXAMPLES  # by its content
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with says("standard input...could be the name of the column...`header=True`"):
+            examples("-")
 
 
 def test_unlabelled_files_are_csv_by_their_names_and_texts_with_commas_are_not(write):
     texts = [text for text, _ in ROWS]
-    assert [t for t, _ in examples(write(FILES["comma"], "a.txt"), need_labels=False)] == texts
+    assert [t for t, _ in examples(write(FILES["comma"], "a"), need_labels=False)] == texts
     lines = write(b"Hello, you\nIf so, say so\n", "a.txt")
     assert examples(lines, need_labels=False) == [("Hello, you", None), ("If so, say so", None)]
     without = write(as_csv([("win, now", "7"), ("see you", "9")], header=("hello, you", "8")))
@@ -98,8 +115,9 @@ def test_a_line_is_that_where_its_row_begins(write):
     ],
 )
 def test_bad_files(content, message, write):
-    with says(message):
-        examples(write(content))
+    is_json = content.startswith(b"[")
+    with says(message.replace("csv", "json") if is_json else message):
+        examples(write(content, "train.json" if is_json else "train.csv"))
 
 
 def tables():
@@ -138,12 +156,12 @@ def test_columns_of_a_table_are_chosen_as_those_of_a_file():
     pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
     frame = pandas.DataFrame({"id": [1, 2], "body": ["a", "b"], "topic": [3, 4]}, index=[7, 7])
     assert examples(frame, text_column="body", label_column="topic") == [("a", "3"), ("b", "4")]
-    with says('the given table, row 1: no "text" among the columns'):
+    with says('the given table: no column looks like a text...columns are "id", "body", "topic"'):
         examples(frame)
     scores = pandas.DataFrame({"text_a": ["a", "b"], "text_b": ["c", "d"], "score": [0.5, np.nan]})
     source = TextSource(scores, texts=PAIR, form=score)
     assert [(e.texts, e.label) for e in source] == [(("a", "c"), 0.5)]
-    assert source.notes()[0].startswith("the given table: 1 record without a score")
+    assert source.notes()[0].startswith("the given table, row 2: 1 row without a score")
 
 
 def test_splits_of_datasets_are_named():

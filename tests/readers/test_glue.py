@@ -13,7 +13,8 @@ from keras_bert.readers.glue import (
     glue_task,
     write_submission,
 )
-from keras_bert.readers.texts import PAIR, TEXT, TextSource, one_label, score
+from keras_bert.readers.labels import one_label, score
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.metrics import classification_metrics, score_metrics
 from tests.messages import says
 

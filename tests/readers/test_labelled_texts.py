@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from keras_bert.readers import sources
-from keras_bert.readers.texts import TextSource, score, several_labels, text_warnings
+from keras_bert.readers.labels import score, several_labels
+from keras_bert.readers.texts import TextSource, text_warnings
 from tests.messages import says
 
 
 @pytest.fixture
 def write(tmp_path):
-    def write(content, name="file.tsv"):
+    def write(content, name=None):
+        if name is None:  # the form follows from the extension
+            start = content if isinstance(content, str) else content.decode(errors="replace")
+            name = "file.jsonl" if start.startswith(("{", "[")) else "file.tsv"
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
@@ -40,28 +44,38 @@ def test_a_header_is_found_by_known_names_and_by_content(write):
     known = TextSource(write("Label\tid\tSentence\nx\t1\tone two\ny\t2\tthree four\n"))
     assert pairs(known) == [("one two", "x"), ("three four", "y")]
     assert 'text in "Sentence", label in "Label"' in known.description
-    unknown = TextSource(write("wording\tkind\n" + TSV))
-    assert pairs(unknown) == ROWS
-    assert "with a header line" in unknown.description and '"kind"' in unknown.description
+    unknown = write("wording\tkind\n" + TSV)
+    with says('line 1: "kind" in column 2 could be the name of the column, or a label...`header'):
+        TextSource(unknown)
+    assert pairs(TextSource(unknown, header=True)) == ROWS
+    assert pairs(TextSource(unknown, header=False)) == [("wording", "kind"), *ROWS]
+    named = TextSource(unknown, label_column="kind")
+    assert pairs(named) == ROWS
+    assert "with a header line" in named.description and '"kind"' in named.description
 
 
-def test_a_rare_label_in_the_first_line_is_no_header(write):
-    assert pairs(TextSource(write("a text\t2\n" + TSV)))[0] == ("a text", "2")
+def test_a_rare_label_in_the_first_line_is_a_question_unless_a_model_has_it(write):
+    with says('line 1: "2" in column 2 could be the name of the column'):
+        TextSource(write("a text\t2\n" + TSV))
     rare = write("a text\trare\n" + TSV)
     assert pairs(TextSource(rare, labels=("0", "1", "rare")))[0] == ("a text", "rare")
 
 
-def test_a_label_comes_back_even_where_there_is_only_one(write):
-    assert pairs(TextSource(write("fine\tx\na long text\tx\n"))) == [
-        ("fine", "x"),
-        ("a long text", "x"),
-    ]
+def test_a_label_has_two_values_that_repeat_unless_rows_are_few_and_nothing_else_is_left(write):
+    few = "a fine text\tx\na long text\tx\n"
+    assert pairs(TextSource(write(few))) == [("a fine text", "x"), ("a long text", "x")]
+    for many in (few * 10, "".join(f"the text {n}\tx{n}\n" for n in range(20))):
+        with says("no column looks like a label (two or more values that repeat)"):
+            TextSource(write(many))
     with_language = "".join(f"en\t{text}\t{label}\n" for text, label in ROWS)
     assert pairs(TextSource(write(with_language))) == ROWS
 
 
-def test_a_text_that_is_a_known_name_is_no_header(write):
-    assert pairs(TextSource(write("review\t1\n" + TSV)))[0] == ("review", "1")
+def test_a_text_that_is_a_known_name_is_a_question(write):
+    path = write("review\t1\n" + TSV)
+    with says('"1" is the name of a column and one of its labels...`header=False`'):
+        TextSource(path)
+    assert pairs(TextSource(path, header=False))[0] == ("review", "1")
 
 
 def test_columns_and_header_can_be_given(write):
@@ -71,42 +85,52 @@ def test_columns_and_header_can_be_given(write):
     with_header = "b\tb2\tfirst\tsecond\n" + rows
     named = TextSource(write(with_header), text_column="first", label_column="b2")
     assert pairs(named)[4] == ("the text of row 4", "1")
-    assert len(pairs(TextSource(write(TSV), header=True))) == len(ROWS) - 1
+    with says('"1" is the name of a column and one of its labels'):
+        TextSource(write(TSV), header=True)
     assert len(pairs(TextSource(write("text\tlabel\n" + TSV), header=False))) == len(ROWS) + 1
 
 
 def test_quotes_are_literal_and_only_newline_ends_a_line(write):
     text = '"a "quoted" text\u2028of one\x0bline\x85 \''
-    assert pairs(TextSource(write(f"{text}\tx\r\n\nother text\ty\n"))) == [
+    assert pairs(TextSource(write(f"text\tlabel\n{text}\tx\r\n\nother text\ty\n"))) == [
         (text, "x"),
         ("other text", "y"),
     ]
 
 
 def test_byte_order_mark_is_no_part_of_the_text(write):
-    assert pairs(TextSource(write(b"\xef\xbb\xbfone two\tx\nthree four\ty")))[0][0] == "one two"
+    rows = b"one two\tx\nthree four\ty"
+    for header in (b"", b"text\tlabel\n"):
+        source = TextSource(
+            write(b"\xef\xbb\xbf" + header + rows),
+            label_column="2",
+            text_column="1",
+            header=bool(header),
+        )
+        assert pairs(source)[0][0] == "one two"
 
 
 def test_json_lines(write):
     lines = (
         '{"id": 1, "text": "one", "label": "x"}\n\n{"text": "t\\two", "label": 3}\n'
-        '{"text": "", "label": true}\n'
+        '{"text": "", "label": true}\n{"text": true, "label": true}\n'
     )
     source = TextSource(write(lines))
     assert [(row.line, row.text, row.label) for row in source] == [
         (1, "one", "x"),
         (3, "t\two", "3"),
-        (4, "", "true"),
+        (5, "True", "True"),
     ]
+    assert source.notes() == [f"{source.name}, line 4: 1 row without a text, left out."]
     assert "JSON Lines" in source.description
     other = TextSource(write('{"q": "one", "y": "x"}\n'), text_column="q", label_column="y")
     assert pairs(other) == [("one", "x")]
 
 
 def test_plain_lines_keep_empty_and_tabbed_lines_so_that_answers_stay_in_step(write):
-    source = TextSource(write("\n one\n\na\tb\n"), need_labels=False)
+    source = TextSource(write("\n one\n\na\tb\n", "file.txt"), need_labels=False)
     assert pairs(source) == [("", None), (" one", None), ("", None), ("a\tb", None)]
-    assert source.columns.label is None
+    assert source.columns.label == ()
 
 
 def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypatch):
@@ -132,9 +156,29 @@ def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypat
     assert [row.text for row in rows] == ["second", "third"]
 
 
+def test_a_pipe_of_a_table_is_answered_row_by_row(monkeypatch):
+    for first, rows in (
+        (b"", [b'{"text": "a"}\n', b'{"text": "b"}\n', b'{"text": "c"}\n']),
+        (b"id,text,note\n", [b"1,a,x\n", b"2,b,y\n", b"3,c,x\n"]),
+    ):
+        given = []
+
+        def lines(first=first, rows=rows, given=given):
+            for line in (first, *rows) if first else rows:
+                given.append(line)
+                yield line
+
+        lines = lines()
+        pipe = type("Pipe", (), {"readline": lambda self, size, lines=lines: next(lines, b"")})()
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
+        source = iter(TextSource("-", need_labels=False, labels=("x", "y")))
+        assert next(source).text == "a" and len(given) == 1 + bool(first)
+        assert [e.text for e in source] == ["b", "c"]
+
+
 def test_known_labels_tell_the_column_in_an_unlabelled_world(write):
     rows = "".join(f"en\tsome text number {i}\t{'ham' if i % 3 else 'spam'}\n" for i in range(4))
-    assert TextSource(write(rows), labels=("ham", "spam")).columns.label == 2
+    assert TextSource(write(rows), labels=("ham", "spam")).columns.label == ("3",)
     unlabelled = TextSource(
         write("1\tfirst text\n2\tsecond text\n"), labels=("ham", "spam"), need_labels=False
     )
@@ -146,14 +190,15 @@ def test_labels_that_a_model_does_not_know_are_read_all_the_same(write):
     rows = "".join(f"{'true' if i % 2 else 'false'}\tthe text of number {i}\n" for i in range(24))
     assert pairs(TextSource(write(rows), labels=("0", "1")))[1] == (
         "the text of number 1",
-        "true",
+        "True",
     )
 
 
 @pytest.mark.parametrize("header", ["text\tlabel\n", "wording\tkind\n"])
 def test_a_header_that_comes_again_is_told_by_its_line(write, header):
     """Where files were joined; its own words would be one more label."""
-    source = TextSource(write(header + TSV + header + TSV))
+    given = {"text_column": "1", "label_column": "2", "header": True}
+    source = TextSource(write(header + TSV + header + TSV), **given)
     with says("line 26: the header line again"):
         list(source)
     as_rows = TextSource(write("text\tlabel\n" + TSV + "text\tlabel\n"), header=False)
@@ -161,11 +206,12 @@ def test_a_header_that_comes_again_is_told_by_its_line(write, header):
 
 
 def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
-    source = TextSource(write('one two\tham\n  \tham\nthree\t"spam"\n\tham\n'))
+    content = 'text\tlabel\none two\tham\n  \tham\nthree\t"spam"\n\tham\n'
+    source = TextSource(write(content))
     assert text_warnings(list(source)) == [
-        f"{source.name}, line 2 and later: 2 texts without a word.",
-        f"{source.name}, line 3: 1 label in quotes. Quotes are ordinary characters here: "
+        f"{source.name}, line 4: 1 label in quotes. Quotes are ordinary characters here: "
         '"spam" and spam are different labels.',
+        f"{source.name}, lines 3 and 5: 2 rows without a text, left out.",
     ]
     given = TextSource([("", "x"), ("one", '"'), ("two", "it's")])
     assert text_warnings(list(given)) == ["the given texts, line 1: 1 text without a word."]
@@ -174,10 +220,9 @@ def test_what_is_odd_is_counted_and_the_first_of_it_named(write):
 def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     table = "one two\tSpam\nthree\tspam\nfour\t0\nfive\t0.0\nsix\tnot  ham\nseven\tnot ham\n"
     source = TextSource(write(table), text_column=1, label_column=2, header=False)
-    alike = "differ only in case, spaces or the form of a number, and are different labels here."
+    alike = "differ only in case or spaces, and are different labels here."
     assert text_warnings(list(source)) == [
         f'{source.name}: the labels "Spam" (1), "spam" (1) {alike}',
-        f'{source.name}: the labels "0" (1), "0.0" (1) {alike}',
         f'{source.name}: the labels "not  ham" (1), "not ham" (1) {alike}',
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
@@ -195,10 +240,10 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
 
 
 def test_given_labels_are_words_or_whole_numbers():
-    given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x ")])
-    assert [example.label for example in given] == ["1", "0", "true", "x"]
-    with says("Text 1 ...: the label 0.5 is neither a text nor"):
-        TextSource([("a", 0.5)])
+    given = TextSource([("a", 1), ("b", np.int64(0)), ("c", True), ("d", " x "), ("e", 0.5)])
+    assert [example.label for example in given] == ["1", "0", "True", "x", "0.5"]
+    with says("Text 1 ...: 1j is neither a text nor"):
+        TextSource([("a", 1j)])
 
 
 def test_a_pipe_is_read_once_like_a_file(tmp_path):
@@ -212,8 +257,8 @@ def test_a_pipe_is_read_once_like_a_file(tmp_path):
 
 def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
     train = TextSource(write("".join(f"{label}\t{text}\n" for text, label in ROWS)))
-    dev = write("a\tb\n", "dev.tsv")  # by itself anybody's guess
-    assert pairs(TextSource(dev, schema=train)) == [("b", "a")]
+    dev = write("1\tb\n", "dev.tsv")  # by itself anybody's guess
+    assert pairs(TextSource(dev, schema=train.schema, labels=["0", "1"])) == [("b", "1")]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +268,6 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         (b"\n\n", "file.tsv is empty"),
         (b"one\tx\ntwo\n", "file.tsv, line 2: 1 column, but the first line has 2"),
         (b"one\tx\n\ntwo\ty\tz\n", "file.tsv, line 3: 3 columns, but the first line has 2"),
-        (b"one\tx\ntwo\t \n", "file.tsv, line 2: no label in column 2"),
         (b"one\tx\ntw\xffo\ty\n", "file.tsv, line 2: byte 3 is not UTF-8"),
         (b"one\tx\ntw\0o\ty\n", "file.tsv, line 2: contains a NUL byte"),
         (
@@ -235,20 +279,23 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
             "file.tsv as labelled text: line 1 has 1 column. Expected CSV, TSV or",
         ),
         (b"text\tlabel\n", "has a header line and nothing else"),
+        (b"text\tlabel\na\t\n", 'file.tsv has no label in "label" of any record (line 2), so'),
         (b"label\tlabel\nx\ty\n", "line 1: two columns of the header have the same name"),
         (b'{"text": "a", "label": "x"}\n{"text": "b"\n', "line 2: not JSON"),
         (b'{"text": "a", "label": "x"}\n[1]\n', "line 2: not a JSON object"),
-        (b'{"text": "a", "label": "x"}\n{"text": "b"}\n', 'line 2: no label in "label"'),
-        (b'{"text": "a", "label": "x"}\n{"label": "b"}\n', 'line 2: no text under "text"'),
+        (b'{"text": "a", "label": "x"}\n{"text": ["b"], "label": "x"}\n', "line 2: no text under"),
         (b'{"text": "a\\u0000", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
         (b'{"text": "\\ud83d", "label": "x"}\n', 'line 1: "text" contains a NUL or half'),
-        (b'{"text": "a", "label": "\\udc00"}\n', 'line 1: no label in "label"'),
+        (b'{"text": "a", "label": "\\udc00"}\n', "line 1: A label contains a NUL or half"),
         (
-            b'{"text": "a", "label": 1.0}\n',
-            'line 1: the label 1.0 is neither a text nor a whole number in "label"',
+            b'{"text": "a", "label": [1]}\n',
+            "line 1: [1] is a list, and not a label (`multi_label=True`",
         ),
-        (b'{"text": "a", "y": "x"}\n', 'line 1: no "label" among the keys (text, y)'),
-        (b'{"txt": "a", "label": "x"}\n', 'line 1: no "text" among the keys (txt, label)'),
+        (b'{"text": "a", "n": 1}\n', 'no column looks like a label...keys are "text", "n". Give'),
+        (
+            b'{"n": 1, "txt": 2, "label": "x"}\n',
+            'no column looks like a text...keys are "n", "txt"',
+        ),
         (b'{"text": "a"\n', "line 1: not JSON"),
         (
             b'{"text": "a", "label": "x"}\n' + b"[" * 200_000 + b"\n",
@@ -264,9 +311,10 @@ def test_a_bad_file_is_told_in_one_sentence(write, content, message):
 
 def test_a_file_without_line_ends_is_told_before_the_memory_is_full(write, monkeypatch):
     monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
-    assert len(pairs(TextSource(write("x" * 990 + "\ty\n" + "a\tz\n")))) == 2
+    given = {"header": False, "text_column": 1, "label_column": 2}
+    assert len(pairs(TextSource(write("x" * 990 + "\ty\n" + "a\tz\n"), **given))) == 2
     with says("line 2: more than 0 MiB without a line end"):
-        TextSource(write("a\tx\n" + "x" * 1000 + "\ty\n"))
+        list(TextSource(write("a\tx\n" + "x" * 1000 + "\ty\n"), **given))
 
 
 IDS = "".join(f"the text {i}\t{i}\n" for i in range(30))
@@ -279,7 +327,7 @@ IDS = "".join(f"the text {i}\t{i}\n" for i in range(30))
         (
             IDS.replace("\n", "x\n"),
             {"labels": ("0", "1")},
-            'none holds the model\'s ("0", "1"). Give it as',
+            'none holds the model\'s ("0", "1"). The...Give it as',
         ),
         (TSV, {"label_column": 3}, 'no column "3". Its columns are 1 to 2'),
         (
@@ -312,7 +360,7 @@ def test_sst2(shared_data):
     counts = {}
     for split in ("train", "dev", "test"):
         source = TextSource(shared_data / "sst2" / f"{split}.tsv")
-        assert source.columns.texts == (0,) and source.columns.label == 1
+        assert (source.columns.texts, source.columns.label) == ((("1",),), ("2",))
         rows = pairs(source)
         assert {label for _, label in rows} == {"0", "1"}
         counts[split] = len(rows)

@@ -6,9 +6,10 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.readers.choices import ChoiceSource
-from keras_bert.readers.sources import DatasetRecords
+from keras_bert.readers.labels import score
 from keras_bert.readers.spans import SpanPairSource
-from keras_bert.readers.texts import PAIR, TextSource, score
+from keras_bert.readers.tables import open_table
+from keras_bert.readers.texts import PAIR, TextSource
 from tests.messages import says
 
 _FEATURES = "tensorflow_datasets.core.features"
@@ -114,7 +115,7 @@ def test_pairs_scores_and_other_names_through_fields(root):
     prepare(root, "reviews", {"body": TEXT, "stars": NUMBER}, [{"body": "x", "stars": 3}] * 2)
     source = TextSource("tfds:reviews:train", fields="text=body,label=stars")
     assert [(e.text, e.label) for e in source] == [("x", "3")] * 2
-    with says('no "text" among the features (body, stars); give ...'):
+    with says('no column looks like a label...features are "body", "stars"...`label_column`'):
         TextSource("tfds:reviews:train")
 
 
@@ -128,7 +129,7 @@ def test_sequences_and_features_inside_others(root):
         "answers/answer_start": [2],
     }
     prepare(root, "words", features, [row, {**row, "tokens": []}], {"tags": ["O", "B-PER"]})
-    table = DatasetRecords("tfds:words:1.0.0:train")
+    table = open_table("tfds:words:1.0.0:train", item="row", as_record=None)
     assert list(table) == [
         (1, {**row, "tags": ["B-PER", "O"]}),
         (2, {**row, "tags": ["B-PER", "O"], "tokens": []}),

@@ -230,7 +230,7 @@ def test_the_exported_model_answers_as_predict_does(run, tmp_path):
 
 def test_a_bad_example_is_named(run, tmp_path):
     file = tmp_path / "bad.tsv"
-    file.write_text("yes\tgreat film\nperhaps\tfilm plot\n")
+    file.write_text("yes\tgreat film\nperhaps\tfilm plot\nyes\tfilm\n")
     with says('bad.tsv, line 2: the label is "perhaps". It should be'):
         evaluate(model=run[0], data=file, column=2)
 

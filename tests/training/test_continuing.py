@@ -68,11 +68,12 @@ def saved(folder):
         encoder = make_encoder(tokenizer, num_hidden_layers=1)
         if mixed if mix is None else mix:
             more["layer_mix"] = {"layer_norm_eps": encoder.config.layer_norm_eps, "l2": 0.5}
-        read = list(task_class(kind).read(folder / kind))
-        inferred_arguments = task_class(kind).infer_arguments(read)
+        source = task_class(kind).read(folder / kind)
+        inferred_arguments = task_class(kind).infer_arguments(list(source))
         if "labels" in inferred_arguments:  # another order than that of a file
             inferred_arguments["labels"] = inferred_arguments["labels"][::-1]
         task = task_class(kind)(encoder, tokenizer, **{**inferred_arguments, **options, **more})
+        task.columns = source.schema  # as of a run
         keras.utils.set_random_seed(3)
         for weight in task.trainable_weights:
             weight.assign_add(keras.random.normal(weight.shape) * 0.1)

@@ -9,7 +9,8 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import HiddenLayers, check_labels, labelled_head
-from keras_bert.readers.texts import PAIR, TEXT, TextSource, one_label, several_labels
+from keras_bert.readers.labels import one_label, several_labels, sorted_labels
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
     label_errors,
@@ -22,7 +23,6 @@ from keras_bert.tasks.classification.labels import (
     label_matrix,
     label_numbers,
     parse_class_weights,
-    sorted_labels,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.settings import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
@@ -195,11 +195,13 @@ class Classifier(TextTask):
         schema=None,
         labelled=True,
         multi_label=False,
+        labels=None,
         **columns,
     ):
         """`LabelledText`s of a table, JSON Lines, `tfds:…` or a sequence.
 
-        A sequence holds (text, label), or for pairs (text, text, label).
+        A sequence holds (text, label), or for pairs (text, text, label). `labels` are the names of
+        lists of 0 and 1, as in `ClassifierSettings`.
         """
         inferred_arguments = inferred_arguments or {}
         several = multi_label or inferred_arguments.get("multi_label", False)
@@ -207,6 +209,7 @@ class Classifier(TextTask):
             data,
             texts=cls.text_names,
             form=several_labels if several else one_label,
+            label_names=labels,
             labels=inferred_arguments.get("labels"),
             schema=schema,
             need_labels=labelled,
@@ -231,10 +234,13 @@ class Classifier(TextTask):
         each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
         most = max(inferred_arguments["labels"], key=lambda label: dev_counts[label])
+        positive = ""
+        if len(inferred_arguments["labels"]) == 2 and not isinstance(train[0].label, tuple):
+            positive = f' The positive class of F1 is "{inferred_arguments["labels"][-1]}".'
         return (
             f"{counted(len(train), f'training {what}')} ({each}) and "
             f"{counted(len(dev), f'dev {what}')}, of which {percent(dev_counts[most] / len(dev))} "
-            f'have the label "{most}".'
+            f'have the label "{most}".{positive}'
         )
 
     def targets(self, examples):

@@ -9,13 +9,6 @@ from keras_bert.base.formatting import quoted
 from keras_bert.tasks.settings import BALANCED, NO_WEIGHTS
 
 
-def sorted_labels(labels):
-    """The labels in order: numbers by value, then words alphabetically."""
-    return sorted(
-        labels, key=lambda label: (0, int(label), label) if label.isdecimal() else (1, 0, label)
-    )
-
-
 def label_numbers(examples, labels):
     """int32 (N,): the number of each example's label; -1 if it is not among `labels`."""
     numbers = {label: number for number, label in enumerate(labels)}

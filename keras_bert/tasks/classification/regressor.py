@@ -8,7 +8,8 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, in_one_line
 from keras_bert.heads.classification import labelled_head
-from keras_bert.readers.texts import PAIR, TEXT, TextSource, score
+from keras_bert.readers.labels import score
+from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import TextTask
 from keras_bert.tasks.settings import RegressionSettings

@@ -83,7 +83,7 @@ class MultipleChoice(PooledTask):
 
         A sequence holds (context, choices, number of the right choice, from 0).
         """
-        return ChoiceSource(data, need_labels=labelled, **columns)
+        return ChoiceSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):

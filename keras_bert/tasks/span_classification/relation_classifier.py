@@ -8,7 +8,8 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import check_labels, labelled_head
-from keras_bert.tasks.classification.labels import label_numbers, sorted_labels
+from keras_bert.readers.labels import sorted_labels
+from keras_bert.tasks.classification.labels import label_numbers
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.settings import MAX_SPAN_LENGTH, RelationClassifierSettings
 from keras_bert.tasks.span_classification.decode import (
@@ -107,7 +108,7 @@ class RelationClassifier(WordsTask):
         from keras_bert.readers.spans import SpanPairSource
 
         labels = (inferred_arguments or {}).get("labels")
-        return SpanPairSource(data, need_labels=labelled, labels=labels, **columns)
+        return SpanPairSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
-from keras_bert.tasks.classification.labels import sorted_labels
+from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.settings import LAST, MAX_SPAN_LENGTH, MEAN, SpanClassifierSettings
@@ -162,11 +162,9 @@ class SpanClassifier(WordsTask):
         """
         from keras_bert.readers.spans import SpanSource
 
-        if isinstance(data, str) or hasattr(data, "__fspath__"):
-            columns["schema"] = schema
         labels = (inferred_arguments or {}).get("labels")
         labels = None if labels == [ANY] else labels
-        return SpanSource(data, need_spans=labelled, labels=labels, **columns)
+        return SpanSource(data, need_spans=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

@@ -8,7 +8,6 @@ import keras
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import check_labels, labelled_head
-from keras_bert.readers.columns import COUNT, ERROR, REPAIR
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
@@ -21,6 +20,7 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
+from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.settings import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
@@ -324,7 +324,7 @@ class CheckedSentences:
 
     def __init__(self, source, *, labels, scheme, invalid_tags, unknown_labels, labelled):
         self.name, self.kind, self.labelled = source.name, source.kind, source.labelled
-        self.columns, self.description = source.columns, source.description
+        self.schema, self.description = source.schema, source.description
         self.error = source.error
         self._source = source
         self._labels = None if labels is None else frozenset(labels)

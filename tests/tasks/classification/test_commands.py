@@ -22,7 +22,10 @@ def test_predict_writes_one_json_line_a_text(model_folder, data, capsys, monkeyp
     sequences = [json.loads(line) for line in out.splitlines()]
     assert [row["text"] for row in sequences] == ["good film", "buy pills now", "dull plot"]
     assert [row["expected"] for row in sequences] == ["ham", "spam", "other"]
-    assert "text in column 1, label in column 2" in err and "Next: keras-bert" in err
+    assert (
+        "text in column 1 (by its content), label in column 2 (by its content)" in err
+        and "Next: keras-bert" in err
+    )
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("good film\n\nß".encode())))
     assert main(["predict", "--model", str(model_folder), "--data", "-"]) == 0
     lines = capsys.readouterr().out.splitlines()

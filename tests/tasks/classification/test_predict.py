@@ -43,7 +43,10 @@ def test_files_and_standard_input(task, tmp_path, monkeypatch):
     labelled = list(predict(model=task, data=tmp_path / "labelled.tsv", report=told.append))
     assert [answer.pop("expected") for answer in labelled] == labels
     assert labelled == expected
-    assert len(told) == 1 and "text in column 1, label in column 2" in told[0]
+    assert (
+        len(told) == 1
+        and "text in column 1 (by its content), label in column 2 (by its content)" in told[0]
+    )
     plain = "".join(f"{text}\n" for text in texts).encode()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plain)))
     assert list(predict(model=task, data="-")) == expected
@@ -113,7 +116,7 @@ BORING = "good film\tham\nbad film\tspam\n\ndull film\tboring\n"
         (BORING, {"unknown_labels": "error"}, 'data.tsv, line 4: unknown label "boring"'),
         (BORING, {"max_length": 100}, "`max_length` must be at most 64...Received: 100"),
         # Whatever the labels are: not that there is no column of labels.
-        ("good film\ttrue\nbad film\tfalse\n", {}, 'line 1: unknown label "true"..."ham"'),
+        ("good film\ttrue\nbad film\tfalse\n" * 2, {}, 'line 1: unknown label "True"..."ham"'),
         (
             'good film\tham\nbad film\t"spam"\n',
             {"unknown_labels": "error"},
@@ -128,9 +131,9 @@ def test_what_cannot_be_evaluated_is_named(task, content, options, message, tmp_
 
 
 @pytest.mark.usefixtures("eager")
-def test_texts_without_a_word_are_measured_and_told(task, tmp_path):
+def test_texts_without_a_word_are_left_out_and_told(task, tmp_path):
     file = tmp_path / "data.tsv"
     file.write_text("good film\tham\n \tspam\nbad film\tham\n")
     told = []
-    assert evaluate(model=task, data=file, report=told.append)["examples"] == 3
-    assert told[1:] == [f"Note: {file}, line 2: 1 text without a word."]
+    assert evaluate(model=task, data=file, report=told.append)["examples"] == 2
+    assert told[1:] == [f"Note: {file}, line 2: 1 row without a text, left out."]

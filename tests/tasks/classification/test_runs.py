@@ -215,7 +215,7 @@ def test_scores_in_any_range_of_a_frozen_encoders_means(folder, arguments, tmp_p
     )
     scores = metrics["history"][-1]["eval"]
     assert scores["loss"] == pytest.approx(scores["mse"] / 256**2, rel=1e-3)  # in units of 256
-    notes = [line for line in told if "1 record without a score, left out" in line]
+    notes = [line for line in told if "1 row without a score, left out" in line]
     assert len(notes) == 2
     dev = metrics["dev"]
     assert dev["examples"] == 15 and dev["pearson"] > 0.9

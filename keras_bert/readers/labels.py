@@ -1,0 +1,216 @@
+"""Labels as text, whatever a file, a table or Python has them as, and what counts as missing.
+
+A label is a word, several words, or a score. Each type is a function from a value to the label. It
+raises ValueError for a value of another type.
+"""
+
+import ast
+import contextlib
+import functools
+import math
+import numbers
+import re
+
+from keras_bert.base.files import NotJson, parse_json
+from keras_bert.base.formatting import listed, quoted
+from keras_bert.readers.sources import is_text
+
+# The cells of a CSV that pandas reads as missing, besides empty ones.
+NA = frozenset(
+    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan"
+    "|null".split("|")
+)
+BETWEEN_LABELS = "|"
+QUOTES = "\"'"
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_MOST_DIGITS = 300
+_TRUTH = {
+    **dict.fromkeys(("true", "True", "TRUE"), "True"),
+    **dict.fromkeys(("false", "False", "FALSE"), "False"),
+}
+_BITS = {"0": 0, "1": 1, "False": 0, "True": 1}
+# Python joins strings that only a space is between, as numpy prints them.
+_WITHOUT_COMMA = re.compile(r"""(['"])\s+['"]""")
+
+
+def is_missing(value, *, na):
+    """Whether there is no text or label; `na` says that a cell such as NA has none."""
+    if isinstance(value, str):
+        return not value.strip() or (na and value in NA)
+    return value is None
+
+
+def parsed_number(text):
+    """The number in a cell, as JSON would write it; nan if it is not a number.
+
+    Python's own `float` also reads 1_000 and digits of other scripts.
+    """
+    return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+
+
+def one_label(value):
+    """The string by which a model knows a label; None for an empty one.
+
+    Whole numbers (1, 1.0, 01) and truth values (true, True, TRUE) are written as Python prints
+    them, so that a label is the same in a file and as a value of Python, numpy or pandas.
+    """
+    if isinstance(value, str):
+        return _label_of_text(value)
+    if value is None or isinstance(value, numbers.Real):
+        return None if value is None else _label_of_text(str(value))
+    if isinstance(value, list | tuple | set | dict):
+        raise ValueError(
+            f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` reads "
+            "several labels)."
+        )
+    raise ValueError(f"{value!r} is neither a text nor a number.")
+
+
+@functools.lru_cache(maxsize=4096)
+def _label_of_text(text):
+    text = text.strip()
+    if not is_text(text):
+        raise ValueError("A label contains a NUL or half a surrogate pair.")
+    if text in _TRUTH:
+        return _TRUTH[text]
+    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
+        return text or None
+    if _WHOLE.fullmatch(text):
+        return str(int(text))
+    number = float(text)
+    is_whole = math.isfinite(number) and number == int(number)
+    return str(int(number)) if is_whole else repr(number)
+
+
+def several_labels(value, names=None):
+    """The tuple of labels of a list, a tuple, a set, a dictionary of 0 and 1, or a cell of these.
+
+    A cell may also have `|` between its labels. An empty value has none.
+
+    Args:
+        value: one of these.
+        names: the labels of a list of 0 and 1, one for each number; None if there is none.
+    """
+    parts = _parts(value)
+    if isinstance(parts, dict):
+        if None in (bits := [*map(bit, parts.values())]):
+            raise ValueError(f"{value!r} should have 0 or 1 for each label.")
+        parts = [name for name, is_on in zip(parts, bits, strict=True) if is_on]
+    elif names is not None and is_vector(parts) and len(names) == len(parts):
+        parts = [name for name, is_on in zip(names, parts, strict=True) if is_on]
+    labels = [*map(one_label, parts)] if not any(map(_is_list, parts)) else [None]
+    if None in labels:
+        raise ValueError(f"{value!r} should be a list of labels.")
+    return tuple(dict.fromkeys(labels))
+
+
+def is_vector(value):
+    """Whether a value, or what is written in its cell, is a list of 0 and 1."""
+    with contextlib.suppress(ValueError):
+        value = list_of(value)
+    return (
+        isinstance(value, list | tuple)
+        and len(value) > 1
+        and all(isinstance(x, numbers.Real) and x in (0, 1) for x in value)
+    )
+
+
+def bit(value):
+    """0 or 1, of a number, a truth value or a cell; None for any other value."""
+    with contextlib.suppress(ValueError):
+        return _BITS.get(one_label(value))
+
+
+def _parts(value):
+    """The list of a value's labels, or a dictionary of them."""
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        if isinstance(value, set | frozenset):
+            return sorted(value, key=str)
+        return value if isinstance(value, list | tuple | dict) else [value]
+    parts = list_of(value)
+    if isinstance(parts, str):
+        return [part for part in parts.split(BETWEEN_LABELS) if part.strip()]
+    return _parts(parts)
+
+
+def list_of(value):
+    """The list, or dictionary, that is written into a cell as JSON or Python; others as they are.
+
+    Raises ValueError where a cell that begins as a list is none.
+    """
+    if not isinstance(value, str) or value.strip()[:1] not in ("[", "(", "{"):
+        return value
+    try:
+        parts = parse_json(value)
+    except NotJson:
+        try:
+            parts = None if _WITHOUT_COMMA.search(value) else ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            parts = None
+    if not isinstance(parts, list | tuple | set | dict):
+        raise ValueError(f"{value!r} should be a list, as JSON or Python writes it.")
+    return parts
+
+
+def _is_list(value):
+    return isinstance(value, list | tuple | set | dict)
+
+
+def score(value):
+    """The number; an empty cell has no score, which is not zero."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    number = math.nan
+    if isinstance(value, str):
+        number = parsed_number(value)
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            number = float(value)
+    if not math.isfinite(number):
+        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        raise ValueError(f"{shown} is not a score, a number such as 1.5. Leave it empty for none.")
+    return number
+
+
+def sorted_labels(labels):
+    """The labels in order: numbers by value, then words alphabetically."""
+
+    def order(label):
+        number = parsed_number(label)
+        return (1, 0, label) if math.isnan(number) else (0, number, label)
+
+    return sorted(labels, key=order)
+
+
+def names_of_model(labels):
+    """A function from a label to the name that a model has for it.
+
+    Models of other programs, and of earlier versions, may call it "true" or "01".
+    """
+    by_label = {one_label(name): name for name in labels or ()} | {
+        name: name for name in labels or ()
+    }
+    return lambda label: by_label.get(label, label)
+
+
+def unknown_label(label, of_model):
+    """What is wrong with a label that a model does not have, as a part of a message."""
+    bare = label.strip(QUOTES)
+    quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
+    return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'
+
+
+def check_known(labels, of_model, error):
+    """Raises `error` of a message for the first label that is not known; None knows every label."""
+    for label in labels if of_model is not None else ():
+        if label not in of_model:
+            raise error(unknown_label(label, of_model))
+
+
+def unknown_labels_note(name, unknown):
+    """A line for the user on the labels of a file, a `Counter`, that the model does not have."""
+    counts = listed(f'"{label}" ({count:,})' for label, count in unknown.most_common())
+    return f"{name}: labels that the model does not have, counted as errors: {counts}."
