@@ -1,6 +1,7 @@
 """Where labelled examples come from: the lines of a file, and what examples have in common."""
 
 import codecs
+import contextlib
 import glob
 import os
 import re
@@ -158,10 +159,10 @@ class TextFile:
 
     def _raw_lines(self, stream):
         peek = getattr(stream, "peek", None)
-        if peek is not None and peek(2)[:2] == GZIP:
-            stream = decompressed(stream)
-        number = 0
-        with gzip_errors(self.name):
+        is_gzip, number = peek is not None and peek(2)[:2] == GZIP, 0
+        closed = contextlib.nullcontext() if stream is sys.stdin.buffer else stream
+        with closed, gzip_errors(self.name):
+            stream = decompressed(stream) if is_gzip else stream
             while read := stream.readline(_LONGEST_LINE + 1):
                 if number == 0 and read.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     raise self._encoding_error(1, "the file is UTF-16", "UTF-16")
