@@ -264,7 +264,9 @@ def assert_near(found, expected, place="metrics"):
         for number, value in enumerate(expected):
             assert_near(found[number], value, f"{place}[{number}]")
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6), place
+        # A correlation divides by the deviation of the scores, which is small after a few steps.
+        rounding = 1e-5 if place.endswith("pearson") else 1e-6
+        assert found == pytest.approx(expected, rel=1e-5, abs=rounding), place
     else:
         assert found == expected, place
 

@@ -277,8 +277,8 @@ def test_a_flipped_byte_stops_the_run_with_file_and_record(
     assert main(["pretrain", *flags]) == 2
     *_, said = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
-        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: its checksum is "
-        r"wrong\. Make the data again with keras-bert pretraining-data --force\.",
+        rf"keras-bert: {re.escape(str(path))}, record \d+ cannot be read: the file is "
+        r"damaged or cut there\. Make the data again with keras-bert pretraining-data --force\.",
         said,
     )
 
@@ -333,7 +333,7 @@ def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(instant, tmp_p
     tokenizer = make_tokenizer(["good", "bad"])
     task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
     task.save(tmp_path / "model")
-    (tmp_path / "train.tsv").write_text("good\ta\nbad\tb\n" * 4)
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "good\ta\nbad\tb\n" * 4)
     files = {name: str(tmp_path / "train.tsv") for name in ("train", "dev")}
     finetune(**files, model=str(tmp_path / "model"), output=tmp_path / "run", epochs=1)
     stored = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
