@@ -38,7 +38,7 @@ import keras_bert.training.finetune
 import keras_bert.training.pretrain  # noqa: F401
 from keras_bert import __main__ as console
 from keras_bert import samples
-from keras_bert.base.ownership import owned
+from keras_bert.base.ownership import lock_folder
 from keras_bert.samples.texts import write_manual
 
 _ARCHITECTURE = {
@@ -269,7 +269,7 @@ def faults(command, folder):
     if command.name.split()[0] in ("pretraining-data", "pretrain", "finetune"):
         output = command.output(place)
         name = "IN_PROGRESS" if command.name == "pretraining-data" else ".keras-bert-owner"
-        with owned(output, name=name):
+        with lock_folder(output, name=name):
             _say(command, "owned", *command.run(place))
 
 

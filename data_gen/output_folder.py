@@ -195,7 +195,7 @@ class OutputFolder:
     def _own(self, owned, force):
         """Takes the folder for this process until the `ExitStack` that is given is closed."""
         if is_local(self.path):
-            owned.enter_context(ownership.owned(self.path, name=IN_PROGRESS))
+            owned.enter_context(ownership.lock_folder(self.path, name=IN_PROGRESS))
             return
         # Other file systems have no locks, and overwrite what another job has just written. So
         # each job writes a file of its own, and then looks for others': of two jobs at once at

@@ -29,7 +29,7 @@ from data_gen.shards import CountUnigrams, WriteShard, add_up
 from keras_bert.base.errors import InputError
 from keras_bert.base.ownership import reject_input_as_output
 from keras_bert.base.settings import takes
-from keras_bert.base.signals import says
+from keras_bert.base.signals import interruption_message
 from keras_bert.records import PAIRED, DatasetCard, compact, padded
 from keras_bert.records.masking import Masker
 from keras_bert.text.template import BERT_TEMPLATE, Template
@@ -175,7 +175,7 @@ def pretraining_data(
             if folder.damage is not None and report is not None:
                 report(f"The data in {folder.path} is made again: {folder.damage}.")
             follow(folder, files=len({window.path for window in windows}))
-            with says(lambda: _interrupted(folder)):
+            with interruption_message(lambda: _interrupted(folder)):
                 return _make(job, windows, folder, beam_options)
 
 

@@ -28,7 +28,7 @@ from keras_bert.base.ownership import (
     reject_input_as_output,
 )
 from keras_bert.base.settings import takes
-from keras_bert.base.signals import says
+from keras_bert.base.signals import interruption_message
 from keras_bert.text import vocabulary_files
 from keras_bert.text.gpt_vocabularies import to_letters
 from keras_bert.text.learners import (
@@ -99,7 +99,9 @@ def learn_vocabulary(
     lowercase = lowercase is not False
     output = settings.output.rstrip("/")
     is_there = _is_there(output, settings)
-    with says(lambda: "Interrupted. Nothing was written. Run the command again to start over."):
+    with interruption_message(
+        lambda: "Interrupted. Nothing was written. Run the command again to start over."
+    ):
         counts, counters = _count(output, settings, lowercase, beam_options)
         vocabulary = _learn(counts, settings)
         for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):

@@ -143,7 +143,7 @@ class Owner:
 
 
 @contextlib.contextmanager
-def owned(folder, *, name=OWNER_FILE):
+def lock_folder(folder, *, name=OWNER_FILE):
     """Owns `folder` (made if it is not there) for the body of a `with`.
 
     The lock is the system's own, on the file `name` in the folder: it ends with the process,

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: what they raise, and how work delays them to a better moment.
 
-Code that knows what state was reached gives an interrupt its message (`says`): how far the work
-came, and how to resume it. The command line prints it.
+Code that knows what state was reached gives an interrupt its message (`interruption_message`): how
+far the work came, and how to resume it. The command line prints it.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def stop_later():
 
 
 @contextlib.contextmanager
-def says(sentence):
+def interruption_message(sentence):
     """Gives an interrupt that ends the body the message that the function `sentence` returns.
 
     The outermost message stays, which is about what the user called.

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import clear_leftovers_in, new_file, new_folder, scratch_folder
-from keras_bert.base.ownership import held_names, owned
+from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
@@ -190,7 +190,7 @@ def _export(model, signatures, output, *, precision, report):
     requests = [
         (name, inputs) for name, signature in signatures.items() for inputs in signature.warmup
     ]
-    with owned(output):  # two exports at once must not have the same number
+    with lock_folder(output):  # two exports at once must not have the same number
         version = output / str(_next_version(output))
         clear_leftovers_in(output)  # of an interrupted export
         with new_folder(version) as temporary:  # hidden: servers look at numbered folders only

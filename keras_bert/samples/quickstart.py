@@ -29,9 +29,9 @@ from keras_bert.base.files import (
     write_json,
 )
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.base.ownership import held_names, owned
+from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import Settings, setting, takes
-from keras_bert.base.signals import says
+from keras_bert.base.signals import interruption_message
 from keras_bert.samples.texts import PACKAGES, write_docstrings, write_manual
 
 # The names in the output folder, the last ones first: `settings.json` is written at the beginning
@@ -162,7 +162,7 @@ def quickstart(
     report = report or (lambda line: None)
     if output.exists() and not output.is_dir():
         raise InputError(f"The output {output} is a file. Give a folder.")
-    with owned(output), system_errors(output):
+    with lock_folder(output), system_errors(output):
         # Through JSON, so that it compares equal to what is read back.
         started_with = json.loads(json.dumps({"seed": seed, **asdict(sizes)}))
         _begin(output, started_with, force=settings.force)
@@ -170,7 +170,7 @@ def quickstart(
             report(f"The quickstart in {output} is already finished; these are its results.")
             return json.loads((output / "results.json").read_text(encoding="utf-8"))
         steps = QuickstartSteps(output, sizes=sizes, seed=seed, report=report)
-        with says(steps.how_far):
+        with interruption_message(steps.how_far):
             results = steps.all()
             write_json(output / "results.json", results)
     return results

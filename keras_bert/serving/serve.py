@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
-from keras_bert.base.signals import says
+from keras_bert.base.signals import interruption_message
 from keras_bert.serving.errors import needs_extra
 from keras_bert.serving.settings import ServeSettings
 
@@ -65,9 +65,9 @@ def serve(*, report: Callable[[str], None] = print, **settings) -> None:
     with needs_extra("The server"):
         from keras_bert.serving.development_server import DevelopmentServer
 
-    with says(lambda: "Interrupted while the models were loaded."):
+    with interruption_message(lambda: "Interrupted while the models were loaded."):
         server = DevelopmentServer(**settings, report=report)
-    with says(server.last_words):
+    with interruption_message(server.last_words):
         asyncio.run(server.run())
 
 

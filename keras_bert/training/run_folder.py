@@ -33,8 +33,8 @@ from keras_bert.base.files import (
     write_json,
 )
 from keras_bert.base.formatting import counted, listed
-from keras_bert.base.ownership import held_names, owned, reject_input_as_output
-from keras_bert.base.signals import says
+from keras_bert.base.ownership import held_names, lock_folder, reject_input_as_output
+from keras_bert.base.signals import interruption_message
 
 _RECORDS = (
     "metrics.json",
@@ -138,7 +138,7 @@ class RunFolder:
         _reject_file(path)
         if settings.force:
             reject_input_as_output(settings.paths(), path)
-        with owned(path), system_errors(path):
+        with lock_folder(path), system_errors(path):
             run = cls(
                 path,
                 command=command,
@@ -155,7 +155,7 @@ class RunFolder:
                     "use `force=True` to train again."
                 )
             try:
-                with says(run.how_far):
+                with interruption_message(run.how_far):
                     yield run
             except InputError:
                 run.discard_unless_begun()

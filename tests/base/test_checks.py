@@ -84,8 +84,8 @@ def test_an_input_is_no_output(tmp_path, monkeypatch):
 
 _OWNER = """
 import sys, time
-from keras_bert.base.ownership import owned
-with owned(sys.argv[1]):
+from keras_bert.base.ownership import lock_folder
+with lock_folder(sys.argv[1]):
     print("owned", flush=True)
     time.sleep(600)
 """
@@ -96,14 +96,14 @@ def test_a_folder_has_one_owner_and_a_dead_one_is_no_obstacle(tmp_path):
     owner = subprocess.Popen([sys.executable, "-c", _OWNER, folder], stdout=subprocess.PIPE)
     assert owner.stdout.readline() == b"owned\n"
     with says(f"is in use by process {owner.pid}: wait"):
-        with ownership.owned(folder):
+        with ownership.lock_folder(folder):
             pass
     owner.send_signal(signal.SIGKILL)
     owner.communicate()
     assert ownership.held_names(folder) == [] and os.listdir(folder)
-    with ownership.owned(folder):
+    with ownership.lock_folder(folder):
         with says(f"process {os.getpid()}:"):
-            with ownership.owned(folder):
+            with ownership.lock_folder(folder):
                 pass
     assert os.listdir(folder) == []
 
@@ -123,11 +123,11 @@ def test_where_there_are_no_locks_the_file_tells_the_owner(tmp_path, monkeypatch
     monkeypatch.setattr("fcntl.flock", flock)
     (tmp_path / ".keras-bert-owner").write_text(owner.to_json())
     if not rejects:
-        with ownership.owned(tmp_path):
+        with ownership.lock_folder(tmp_path):
             return
     where = f"process {owner.process}" if owner.is_here else "process 1 on elsewhere... delete "
     with says(f"in use by {where}"):
-        with ownership.owned(tmp_path):
+        with ownership.lock_folder(tmp_path):
             pass
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert.__main__ import ENDED
-from keras_bert.base.signals import STOPPED, Terminated, says, stop_later
+from keras_bert.base.signals import STOPPED, Terminated, interruption_message, stop_later
 from keras_bert.cli.main import COMMANDS, main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -134,5 +134,9 @@ def test_a_stop_request_is_noted_in_the_main_thread_and_the_handlers_are_restore
 
 
 def test_the_outermost_message_stays():
-    with pytest.raises(Terminated, match="outer"), says(lambda: "outer"), says(lambda: "inner"):
+    with (
+        pytest.raises(Terminated, match="outer"),
+        interruption_message(lambda: "outer"),
+        interruption_message(lambda: "inner"),
+    ):
         raise Terminated

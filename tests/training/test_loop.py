@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from keras_bert.base.ownership import owned
+from keras_bert.base.ownership import lock_folder
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
@@ -206,7 +206,7 @@ def test_steps_that_are_no_whole_executions_are_rejected(given):
 
 def test_a_second_run_in_the_same_folder_is_rejected(given, tmp_path, capsys):
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-    with owned(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         assert main(["pretrain", *flags, "--output", str(tmp_path / "run")]) == 2
     assert "is in use by process" in capsys.readouterr().err
 

@@ -6,7 +6,7 @@ import json
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.signals import says
+from keras_bert.base.signals import interruption_message
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategies.workers import WORKER_LOST, Workers
 
@@ -114,7 +114,7 @@ def _followed(workers, common):
             f"{value!r} on the chief."
         )
     run = FollowedRun(workers, chief["metrics"])
-    with says(run.how_far):
+    with interruption_message(run.how_far):
         yield run
 
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from keras_bert.base.ownership import owned
+from keras_bert.base.ownership import lock_folder
 from keras_bert.cli.main import main
 from keras_bert.exports import saved_model
 from keras_bert.exports.precision import as_exported
@@ -81,7 +81,7 @@ def test_two_exports_at_once_are_two_versions(task, tmp_path, monkeypatch):
 
     monkeypatch.setattr(saved_model, "as_exported", meanwhile)
     assert export_task(task, output) == output / "2"
-    with owned(output), says("is in use by process"):
+    with lock_folder(output), says("is in use by process"):
         export_task(task, output)
     assert sorted(entry.name for entry in output.iterdir()) == ["1", "2"]
 
