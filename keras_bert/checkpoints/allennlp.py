@@ -181,7 +181,7 @@ _REQUIRED = object()
 
 
 def _at(options, path, *, source, default=_REQUIRED):
-    """The value at a dotted path of the options; null where it is required is none."""
+    """The value at a dotted path of the options; a required value must not be null."""
     value = options
     for name in path.split("."):
         value = value.get(name, default) if isinstance(value, dict) else default

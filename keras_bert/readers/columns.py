@@ -344,8 +344,11 @@ def _label_or_none(value):
 
 
 def _possible_texts(profiles):
-    """The columns of strings of which most differ and most hold a space (or are of a script without
-    any); where there is none, of strings that hold a space."""
+    """The columns of strings of which most differ and most hold a space.
+
+    Strings in a script without spaces count as holding one. If no column qualifies, those whose
+    strings hold a space, whether or not they differ.
+    """
     texts = [name for name, profile in profiles.items() if profile.is_text]
     return [name for name in texts if profiles[name].mostly_differs] or texts
 

@@ -90,7 +90,7 @@ def several_labels(value, names=None):
 
     Args:
         value: one of these.
-        names: the labels of a list of 0 and 1, one for each number; None if there is none.
+        names: the labels of a list of 0 and 1, one for each number, or None.
     """
     parts = _parts(value)
     if isinstance(parts, dict):
@@ -139,7 +139,7 @@ def _parts(value):
 def list_of(value):
     """The list, or dictionary, that is written into a cell as JSON or Python; others as they are.
 
-    Raises ValueError where a cell that begins as a list is none.
+    Raises ValueError where a cell begins as a list and cannot be parsed as one.
     """
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "(", "{"):
         return value

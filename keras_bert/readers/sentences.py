@@ -291,7 +291,7 @@ class TaggedSource(ExampleSource):
                 begun.add(number)
             for role, column in (("word", word), ("tag", tag)):
                 value = row.get(column) if column else ""
-                # A word may be NA, and a tag is none.
+                # A word may be the text NA; a tag that is NA is missing.
                 if column and (value is None or not str(value).strip()):
                     raise self.error(line, f'no {role} in "{column}".')
             words.append(str(row[word]).strip())

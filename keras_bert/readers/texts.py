@@ -246,7 +246,7 @@ class TextSource(ExampleSource):
         return "without a label, left out"
 
     def _joined(self, line, record, columns):
-        """The text of one column, or of several joined by spaces; None where there is none."""
+        """The text of one column, or of several joined by spaces; None if it is missing."""
         parts = [record.get(column) for column in columns]
         if not (self._keeps_empty and isinstance(parts[0], str)):
             parts = [part for part in parts if not is_missing(part, na=self._na)]

@@ -75,7 +75,7 @@ class RejectOtherSites:
 
 
 def _host(origin):
-    """The host in an Origin header, as in `host_names`; "" if there is none."""
+    """The host in an Origin header, as in `host_names`; "" if it has no host."""
     try:
         name = urlsplit(origin).hostname or ""
     except ValueError:  # such as an incomplete IPv6 address

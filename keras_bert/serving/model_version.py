@@ -257,7 +257,7 @@ class ServedModel:
 
 
 def model_named(models, name):
-    """The `ServedModel` of a name; `RequestError` if there is none."""
+    """The `ServedModel` of a name; `RequestError` if no model has it."""
     if name not in models:
         raise RequestError(f"Servable not found for request: Latest({name})", "NOT_FOUND")
     return models[name]

@@ -224,9 +224,8 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
         variable.assign(value)
     plan, so_far = [], spent()
     for of_phase, cost in zip(minutes, costs, strict=True):
-        evaluations = cost.evaluation * (
-            1 if plan else 2
-        )  # at the end, and at the start of the run
+        # At the end of a phase, and at the start of the run.
+        evaluations = cost.evaluation * (1 if plan else 2)
         overhead = so_far + cost.start + evaluations
         seconds_per_step = cost.step + cost.evaluation / evaluate_every
         steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step

@@ -19,8 +19,6 @@ from tests.reference.make_peer_figures import (
 
 RECORDED = dict(np.load(PATH))
 SHAPES = json.loads(str(RECORDED.pop("shapes")))
-# A model without a tokenizer is said to be one.
-pytestmark = pytest.mark.filterwarnings("ignore::keras_bert.base.errors.InputWarning")
 # {our output: theirs}
 NAMES = {
     "sequence_output": "last_hidden_state",

@@ -264,9 +264,7 @@ def assert_near(found, expected, place="metrics"):
         for number, value in enumerate(expected):
             assert_near(found[number], value, f"{place}[{number}]")
     elif isinstance(expected, float):
-        # A correlation divides by the deviation of the scores, which is small after a few steps.
-        rounding = 1e-5 if place.endswith("pearson") else 1e-6
-        assert found == pytest.approx(expected, rel=1e-5, abs=rounding), place
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6), place
     else:
         assert found == expected, place
 
@@ -296,7 +294,12 @@ def measured(folder, examples, **settings):
 
 
 def trained(row, begun, data, output):
-    """The metrics of a short run of a row, from the folder of an encoder."""
+    """The metrics of a short run of a row, from the folder of an encoder.
+
+    Over a frozen encoder the scores of a regression take larger steps to differ from text to text:
+    a correlation divides rounding by their deviation.
+    """
+    is_slow = row["kind"] == "regression" and row["frozen"] == "frozen"
     with eagerly():
         return finetune(
             task=row["kind"],
@@ -306,7 +309,7 @@ def trained(row, begun, data, output):
             output=output,
             epochs=2,
             batch_size=7,
-            learning_rate=0.02,
+            learning_rate=0.3 if is_slow else 0.02,
             deterministic=True,
             **settings_of(row),
         )
