@@ -230,23 +230,23 @@ class EncoderConfig:
         """Epsilon of a head's own LayerNorms."""
         return getattr(self, "layer_norm_eps", 1e-12)
 
-    def for_pretraining(self, kind: str, *, new: bool) -> Self:
-        """The config of an encoder that is pre-trained as a kind of task.
+    def for_pretraining(self, task_type: str, *, new: bool) -> Self:
+        """The config of an encoder that is pre-trained as a task type.
 
         Args:
-            kind: such as "fill-mask" or "causal-lm".
-            new: whether the encoder has random weights: layers that the kind does not train are
+            task_type: such as "fill-mask" or "causal-lm".
+            new: whether the encoder has random weights: layers that the task does not train are
                 left out.
 
         Raises:
-            InputError: the encoder cannot be pre-trained as that kind.
+            InputError: the encoder cannot be pre-trained as that task type.
         """
-        causal = kind == "causal-lm"
+        causal = task_type == "causal-lm"
         if causal != self.is_causal:
             reads = "only the tokens before it" if self.is_causal else "all tokens"
             raise InputError(
-                f"A {self.model_type} encoder cannot be pre-trained as {kind}: each token sees "
-                f"{reads}."
+                f"A {self.model_type} encoder cannot be pre-trained as {task_type}: each token "
+                f"sees {reads}."
             )
         return self
 
@@ -320,7 +320,7 @@ def _check_type(name, annotation, value):
     allowed = typing.get_args(annotation) or (annotation,)
     if value is None and types.NoneType in allowed:
         return
-    expected = next(kind for kind in allowed if kind is not types.NoneType)
+    expected = next(option for option in allowed if option is not types.NoneType)
     if expected not in (bool, str, int, float):
         return  # the class checks it itself
     accepted = int | float if expected is float else expected

@@ -38,7 +38,7 @@ class Encoder(keras.Model):
 
         OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
         LIMITS: unsupported capabilities: capability -> the message of `require`.
-        WITHOUT_BIAS: kinds of task whose last linear layer has no bias in `transformers`.
+        WITHOUT_BIAS: task types whose last linear layer has no bias in `transformers`.
 
     Args:
         config: a `CONFIG`.
@@ -127,21 +127,21 @@ class Encoder(keras.Model):
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
-    def head_transform(self, kind):
-        """The layer between the first token's vector and the last linear layer of a kind of task.
+    def head_transform(self, task_type):
+        """The layer between the first token's vector and the last linear layer of a task type.
 
-        It is that of the class of `transformers` for the kind, such as BERT's pooler, from (B, D)
+        It is that of the class of `transformers` for the task, such as BERT's pooler, from (B, D)
         to (B, D), and belongs to the head: it is trained and saved with it, over a frozen encoder
         too. None if that class has no such layer, or the encoder's weights came without it.
         """
         return None
 
-    def lacks_head_transform(self, kind):
-        """Whether the class for the kind has a `head_transform` that the weights came without."""
+    def lacks_head_transform(self, task_type):
+        """Whether the class for the task has a `head_transform` that the weights came without."""
         return False
 
-    def with_head_transform(self, kind):
-        """The encoder, with a new `head_transform` layer for the kind if it lacks one."""
+    def with_head_transform(self, task_type):
+        """The encoder, with a new `head_transform` layer for the task type if it lacks one."""
         return self
 
     def lm_head(self, *, name="lm_head"):

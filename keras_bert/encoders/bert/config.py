@@ -78,7 +78,7 @@ _SUPPORTED_VALUES = {
 
 _LARGEST_SIZE = 2**63 - 1  # of an axis of an array
 
-# The kinds of task whose class in `transformers` reads the pooler.
+# The task types whose class in `transformers` reads the pooler.
 READ_THE_POOLER = (
     "pretrainer",
     "sentence-order-pretrainer",
@@ -201,10 +201,12 @@ class BertConfig(TransformerConfig):
     def is_causal(self) -> bool:
         return self.is_decoder
 
-    def for_pretraining(self, kind: str, *, new: bool) -> Self:
-        """Causal for "causal-lm"; with a pooler if the kind trains one or the weights have one."""
-        pooler = kind in READ_THE_POOLER or (self.add_pooling_layer and not new)
-        return dataclasses.replace(self, is_decoder=kind == "causal-lm", add_pooling_layer=pooler)
+    def for_pretraining(self, task_type: str, *, new: bool) -> Self:
+        """Causal for "causal-lm"; with a pooler if the task trains one or the weights have one."""
+        pooler = task_type in READ_THE_POOLER or (self.add_pooling_layer and not new)
+        return dataclasses.replace(
+            self, is_decoder=task_type == "causal-lm", add_pooling_layer=pooler
+        )
 
     def parameter_count(self) -> int:
         size = self.hidden_size

@@ -134,16 +134,18 @@ class BertEncoder(TransformerEncoder):
             return "last"
         return "mean" if self.pooler is None else "cls"
 
-    def head_transform(self, kind):
-        """The pooler, for the kinds of task whose class in `transformers` reads it."""
-        return self.pooler if kind in READ_THE_POOLER else None
+    def head_transform(self, task_type):
+        """The pooler, for the task types whose class in `transformers` reads it."""
+        return self.pooler if task_type in READ_THE_POOLER else None
 
-    def lacks_head_transform(self, kind):
-        """Whether the kind reads the pooler and the weights have none, as those of a masked LM."""
-        return kind in READ_THE_POOLER and self.pooler is None
+    def lacks_head_transform(self, task_type):
+        """Whether the task reads the pooler and the weights have none, as those of a masked LM."""
+        return task_type in READ_THE_POOLER and self.pooler is None
 
-    def with_head_transform(self, kind):
-        return self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(kind) else self
+    def with_head_transform(self, task_type):
+        return (
+            self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(task_type) else self
+        )
 
     def lm_head(self, *, name="lm_head"):
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
