@@ -199,7 +199,7 @@ def _described(text):
     """A description with its lines of commands as a block."""
     lines, inside = [], False
     for line in text.strip().splitlines():
-        is_code = line.startswith(("keras-bert ", "tail ", "    "))
+        is_code = line.startswith(("keras-bert ", "tail ", "  "))
         if is_code != inside:
             lines += ["```", ""] if inside else ["", "```bash"]
             inside = is_code
