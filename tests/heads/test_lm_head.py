@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.heads.lm_head import LMHead, LMTransform, NextTokenPositions
+from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(6)
@@ -165,7 +166,7 @@ def test_the_embedding_may_be_smaller_than_the_hidden_size():
         transform=LMTransform(
             hidden_size=8,
             output_size=3,
-            hidden_act="relu",
+            hidden_act="gelu",
             layer_norm_eps=1e-12,
             initializer_range=0.5,
             name="transform",
@@ -175,7 +176,8 @@ def test_the_embedding_may_be_smaller_than_the_hidden_size():
     y = np.asarray(layer(HIDDEN, POSITIONS))
     assert layer.transform.dense.kernel.shape == (8, 3)
     kernel, bias, gamma, beta = (np.asarray(w.value) for w in layer.transform.weights)
-    x = np.maximum(np.take_along_axis(HIDDEN, POSITIONS[..., None], axis=1) @ kernel + bias, 0)
+    x = np.take_along_axis(HIDDEN, POSITIONS[..., None], axis=1)
+    x = FORMULAS["gelu"](x @ kernel + bias)
     x = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True) * gamma + beta
     expected = x @ np.asarray(layer.token_embedding.embeddings.value).T
     np.testing.assert_allclose(y, expected, atol=5e-6)
