@@ -24,7 +24,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument, arguments
 
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -153,13 +153,15 @@ class Settings:
         removed = cls.removed()
         for name in values:
             if advice := removed.get(name):
-                raise InputError(f"`{name}` was removed. {advice}")
+                raise InputError.naming("{} was removed. {}", argument(name), Naming(advice))
             if name not in fields:
-                raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
+                raise InputError.naming(
+                    "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
+                )
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [f"`{name}`" for name in required if name not in values]
+        missing = [name for name in required if name not in values]
         if missing:
-            raise InputError(f"Missing required arguments: {', '.join(missing)}.")
+            raise InputError.naming("Missing required arguments: {}.", arguments(missing))
         return cls(**values)
 
     def part(self, cls):
@@ -399,22 +401,24 @@ def _checked(value, name, kind, known):
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"`{name}` is {value!r}. It should be {_KINDS[kind]}.")
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, _KINDS[kind])
     if known.is_path and isinstance(value, str) and not value:
-        raise InputError(f"`{name}` is empty. Give a path.")
+        raise InputError.naming("{} is empty. Give a path.", argument(name))
     if isinstance(value, str) and _SURROGATES.search(value):
         advice = "; rename the file or folder" if known.is_path else ""
-        raise InputError(f"`{name}` is {value!r}. It should be UTF-8{advice}.")
+        raise InputError.naming("{} is {!r}. It should be UTF-8{}.", argument(name), value, advice)
     if known.choices is not None and value not in known.choices:
         *others, last = map(str, known.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, choices)
     if kind is float and not math.isfinite(value):
-        raise InputError(f"`{name}` is {value}. It should be a finite number.")
+        raise InputError.naming("{} is {}. It should be a finite number.", argument(name), value)
     if kind is float and 0 < abs(value) < _FLOAT32_TINY:
-        raise InputError(
-            f"`{name}` is too small for a float32. Expected 0, or {_FLOAT32_TINY:.1e} and more. "
-            f"Received: {value}."
+        raise InputError.naming(
+            "{} is too small for a float32. Expected 0, or {:.1e} and more. Received: {}.",
+            argument(name),
+            _FLOAT32_TINY,
+            value,
         )
     largest = {int: _INT32_MAX, float: _FLOAT32_MAX}.get(kind)
     at_most = largest if known.at_most is None else known.at_most
@@ -425,5 +429,7 @@ def _checked(value, name, kind, known):
         (at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
-            raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")
+            raise InputError.naming(
+                "{} must be {} {}. Received: {}.", argument(name), text, bound, value
+            )
     return value

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.labels import bit, is_missing, one_label, parsed_number, several_labels
 from keras_bert.readers.sources import JSON
@@ -62,16 +62,22 @@ def parse_fields(text, *, parts):
     for part in text.split(",") if text is not None else ():
         name, equals, column = (word.strip() for word in part.partition("="))
         if not (name and equals and column):
-            raise InputError(
-                f'`fields` has the part "{part}". It should be NAME=COLUMN, as in '
-                f"{','.join(f'{one}=…' for one in parts)}."
+            raise InputError.naming(
+                '{fields} has the part "{}". It should be NAME=COLUMN, as in {}.',
+                part,
+                ",".join(f"{one}=…" for one in parts),
             )
         if name not in parts:
             task = _TASKS_WITH.get(name)
-            of = f', a part of the examples of another task (`task="{task}"`)' if task else ""
-            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
+            of = Naming(
+                ", a part of the examples of another task ({})", argument("task", f'"{task}"')
+            )
+            of = of if task else ""
+            raise InputError.naming(
+                '{fields} names "{}"{}. It should be {}.', name, of, listed(parts)
+            )
         if name in fields:
-            raise InputError(f'`fields` names "{name}" twice.')
+            raise InputError.naming('{fields} names "{}" twice.', name)
         fields[name] = column
     return fields
 
@@ -152,8 +158,8 @@ class Wanted:
 
     def argument(self, name):
         """How the user gives the column of a text or the label."""
-        argument = self.arguments[name]
-        return f"`{argument}`" if argument != "fields" else f"`fields`, {name}=…"
+        given_by = self.arguments[name]
+        return argument(given_by) if given_by != "fields" else Naming("{fields}, {}=…", name)
 
 
 def choose_columns(table, wanted):
@@ -254,17 +260,23 @@ def _question(table, names, wanted, role):
     if role == "label":
         noun = "score" if wanted.scores else "label"
         several = (
-            ", or all of them as `label_columns` with `multi_label=True`"
+            Naming(", or all of them as {label_columns} with {multi_label=True}")
             if not (wanted.scores or wanted.several)
             else ""
         )
-        return InputError(
-            f"{table.name}: the {noun} could be in {' or in '.join(described)}. Give the right one "
-            f"as {wanted.argument(role)}{several if len(names) > 2 else ''}."
+        return InputError.naming(
+            "{}: the {} could be in {}. Give the right one as {}{}.",
+            table.name,
+            noun,
+            " or in ".join(described),
+            wanted.argument(role),
+            several if len(names) > 2 else "",
         )
-    return InputError(
-        f"{table.name} has text in {' and in '.join(described)}. Give the right one as "
-        f"{wanted.argument(role)}."
+    return InputError.naming(
+        "{} has text in {}. Give the right one as {}.",
+        table.name,
+        " and in ".join(described),
+        wanted.argument(role),
     )
 
 
@@ -403,9 +415,14 @@ def _only_label(table, profiles, wanted):
         raise _question(table, names, wanted, "label")
     of_model = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
     expected = "a score (numbers)" if wanted.scores else "a label (two or more values that repeat)"
-    raise InputError(
-        f"{table.name}: no column looks like {expected}{of_model}. The {table.calls_columns} are "
-        f"{quoted(table.names)}. Give it as {wanted.argument('label')}."
+    raise InputError.naming(
+        "{}: no column looks like {}{}. The {} are {}. Give it as {}.",
+        table.name,
+        expected,
+        of_model,
+        table.calls_columns,
+        quoted(table.names),
+        wanted.argument("label"),
     )
 
 
@@ -420,13 +437,17 @@ def _only_texts(table, possible, profiles, wanted, *, missing):
     if len(possible) > missing:
         raise _question(table, possible, wanted, role)
     if len(wanted.texts) > 1:
-        raise InputError(
-            f"{table.name} does not have two columns of texts. Give them as `fields`, "
-            "text_a=…,text_b=…."
+        raise InputError.naming(
+            "{} does not have two columns of texts. Give them as {fields}, text_a=…,text_b=….",
+            table.name,
         )
-    raise InputError(
-        f"{table.name}: no column looks like a text (most values differ and hold a space). The "
-        f"{table.calls_columns} are {quoted(table.names)}. Give it as {wanted.argument(role)}."
+    raise InputError.naming(
+        "{}: no column looks like a text (most values differ and hold a space). The {} are {}. "
+        "Give it as {}.",
+        table.name,
+        table.calls_columns,
+        quoted(table.names),
+        wanted.argument(role),
     )
 
 
@@ -446,14 +467,20 @@ def _check_header(table, columns, wanted):
         if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
             raise table.error(
                 table.first,
-                f'"{cell}" in {table.describe(name)} could be the name of the column, or a label '
-                "that comes only once. Set `header=True` or `header=False`.",
+                Naming(
+                    '"{}" in {} could be the name of the column, or a label '
+                    "that comes only once. Set {header=True} or {header=False}.",
+                    cell,
+                    table.describe(name),
+                ),
             )
     if table.has_names and name in columns.by_content:
         if one_label(name) in {_label_or_none(row.get(name)) for _, row in table.survey()}:
-            raise InputError(
-                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
-                "first line is an example, read it with `header=False` (in pandas header=None)."
+            raise InputError.naming(
+                '{}: "{}" is the name of a column and one of its labels. If the '
+                "first line is an example, read it with {header=False} (in pandas header=None).",
+                table.name,
+                name,
             )
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted
 from keras_bert.records.file_formats import GZIP, decompressed, gzip_errors
@@ -96,7 +96,7 @@ class TextFile:
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
         where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError(f"{self.name}, {where}: {message}")
+        return InputError.naming("{}, {}: {}", self.name, where, message)
 
     def lines(self):
         """Yields (line number from 1, line without its end); InputError where it is not text."""
@@ -273,7 +273,9 @@ class ExampleSource:
         self.name, self.kind = records.name, getattr(records, "kind", None)
         for name, value in settings.items() if self.kind == "given" else ():
             if value is not None:
-                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
+                raise InputError.naming(
+                    "{} is for files; {} have no columns.", argument(name), self.name
+                )
 
     def __iter__(self):
         yield from self._examples
@@ -295,7 +297,9 @@ class ExampleSource:
         """Counts a row that is left out; InputError where `stops`."""
         if self._stops:
             reason = reason.partition(",")[0]
-            raise self.error(line, f'a row {reason}. Set `missing="skip"` to leave such rows out.')
+            raise self.error(
+                line, Naming('a row {}. Set {missing="skip"} to leave such rows out.', reason)
+            )
         self._left_out.setdefault(reason, []).append(line)
 
     def _set_examples(self, examples):

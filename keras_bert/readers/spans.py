@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import parse_fields
 from keras_bert.readers.labels import check_known
@@ -141,9 +141,9 @@ class SpanSource(TaggedSource):
         else:
             for name, column in (("word_column", word), ("tag_column", tag)):
                 if column is not None:
-                    raise InputError(
-                        f'`{name}` is for files with tags. Spans have "words" or "text", and '
-                        '"spans".'
+                    raise InputError.naming(
+                        '{} is for files with tags. Spans have "words" or "text", and "spans".',
+                        argument(name),
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
             spans = "spans" if self.labelled else "no spans"
@@ -367,8 +367,12 @@ class SpanPairSource(ExampleSource):
             if column not in record and (name != "label" or self._need_labels):
                 raise self.error(
                     line,
-                    f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
-                    f"({listed(record)}).",
+                    Naming(
+                        'no "{}" (from {fields}) among the {} ({}).',
+                        column,
+                        self._records.calls_columns,
+                        listed(record),
+                    ),
                 )
         parts = [record.get(column) for column in columns]
         return parts if len(parts) > 1 else parts[0]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted
 from keras_bert.readers.sources import (
     CONLL,
@@ -366,8 +366,10 @@ def _table_of_cells(file, kind, format, cells, *, header, header_names, skip_inv
             if has_header and row == first[1]:
                 raise file.error(
                     number,
-                    "the header line again, as where files were joined; remove it here (if the "
-                    "first line is not a header, set `header=False`).",
+                    Naming(
+                        "the header line again, as where files were joined; remove it here (if the "
+                        "first line is not a header, set {header=False})."
+                    ),
                 )
             yield number, dict(zip(table.names, row, strict=True))
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import Columns, Wanted, choose_columns, parse_fields
 from keras_bert.readers.glue import glue_columns, glue_task
@@ -39,8 +39,8 @@ TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_NEEDS_NAMES = (
-    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
+_NEEDS_NAMES = Naming(
+    "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
 
 
@@ -298,11 +298,14 @@ class TextSource(ExampleSource):
         is_list = is_vector(value)
         self._vectors += is_list and names is None
         if is_list and len(numbers) != len(names or {*numbers}):
-            advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
+            advice = _NEEDS_NAMES if names is None else Naming("{labels} has {} names.", len(names))
             raise self.error(
                 line,
-                f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
-                f"{advice}",
+                Naming(
+                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
+                    value,
+                    advice,
+                ),
             )
 
     def _label_of_columns(self, line, record):
@@ -350,11 +353,15 @@ def _listed_names(names):
 
 def _check_lists(form, **lists):
     """Raises InputError for a list of labels or columns where a text has one label, or for one."""
-    for argument, names in lists.items():
+    for setting, names in lists.items():
         if names is not None and form is not several_labels:
-            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
+            raise InputError.naming(
+                "{} is for several labels per text ({multi_label=True}).", argument(setting)
+            )
         if names is not None and len(_listed_names(names)) < 2:
-            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
+            raise InputError.naming(
+                "{} has one name. Give the names of two or more labels.", argument(setting)
+            )
 
 
 def _check_width(table, wanted):
@@ -409,14 +416,14 @@ def _given_columns(texts, text_column, label_column, label_columns, fields):
     arguments = dict.fromkeys(names, "fields")
     columns = [("text", "text_column", text_column), ("label", "label_column", label_column)]
     columns.append(("label", "label_columns", _listed_names(label_columns)))
-    for name, argument, column in columns:
-        if len(texts) == 1 and argument != "label_columns":
-            arguments[name] = argument
+    for name, setting, column in columns:
+        if len(texts) == 1 and setting != "label_columns":
+            arguments[name] = setting
         if column is None:
             continue
         if name in given:
-            other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
-            raise InputError(f"Give either `{argument}`, or {other}, not both.")
+            other = Naming("{fields} with {}=…" if name in in_fields else "{label_column}", name)
+            raise InputError.naming("Give either {}, or {}, not both.", argument(setting), other)
         given[name] = column
     return given, arguments
 

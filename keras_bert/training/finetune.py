@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import takes_of_task
 from keras_bert.inputs.batches import without_autograph
@@ -207,9 +207,10 @@ def run_series(
         InputError: OUTPUT contains something else, or another series.
     """
     if Devices().workers > 1:
-        raise InputError(
-            f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
-            "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
+        raise InputError.naming(
+            "{} cannot make several runs with {strategy} multiworker: each run would wait for all "
+            "workers. Give every worker its own runs, with {strategy} mirrored.",
+            argument(command),
         )
     others = others or {}
     inputs = dict(finetuning.inputs)

@@ -235,10 +235,11 @@ class Finetuning:
             steps_per_execution=settings.steps_per_execution,
         )
         if plan.evaluate_every > count:
-            raise InputError(
-                f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
-                f"`steps_per_execution`, for {counted(count, 'example')}. Use a smaller "
-                "`steps_per_execution`."
+            raise InputError.naming(
+                "An epoch would have {}, a multiple of {steps_per_execution}, for {}. Use a "
+                "smaller {steps_per_execution}.",
+                counted(plan.evaluate_every, "step"),
+                counted(count, "example"),
             )
         return plan
 
@@ -344,8 +345,8 @@ class Finetuning:
         of_model = None if self._earlier is None else self._earlier.static_vectors
         if settings.static_vectors is None or of_model is not None:
             if settings.static_vectors is not None:
-                raise InputError(
-                    f"{settings.model} has static vectors already. Leave `static_vectors` out."
+                raise InputError.naming(
+                    "{} has static vectors already. Leave {static_vectors} out.", settings.model
                 )
             return of_model and new_encoder(of_model, dtype=settings.dtype)
         vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
@@ -383,9 +384,11 @@ def _check_fractions(fractions, examples):
     """Raises `InputError` for a `train_fraction` of more examples than there are."""
     for fraction in fractions:
         if fraction > len(examples):
-            raise InputError(
-                f"`train_fraction` is {fraction:.0f} examples, but {examples[0].source.name} has "
-                f"{len(examples):,}."
+            raise InputError.naming(
+                "{train_fraction} is {:.0f} examples, but {} has {:,}.",
+                fraction,
+                examples[0].source.name,
+                len(examples),
             )
 
 
@@ -469,7 +472,7 @@ def _report_unfit(examples, which, report):
     """Reports how many of the training or dev examples the task cannot use."""
     count, reason = examples.unfit
     if count and which == "training" and count == len(examples.examples):
-        raise InputError(f"No training example can be used: {reason}.")
+        raise InputError.naming("No training example can be used: {}.", reason)
     if count:
         treatment = "left out" if which == "training" else "counted as wrong"
         report(f"Note: {counted(count, f'{which} example')} {treatment}: {reason}.")

@@ -28,9 +28,10 @@ def layers_to_train(groups, *, last=None, epochs=None):
     """
     groups = len(groups)
     if last is not None and last > groups - 1:
-        raise InputError(
-            f"`train_layers` is {last}, but the head reads {counted(groups - 1, 'layer')}. Leave "
-            "it out to train all of them."
+        raise InputError.naming(
+            "{train_layers} is {}, but the head reads {}. Leave it out to train all of them.",
+            last,
+            counted(groups - 1, "layer"),
         )
     layers = groups if last is None else last
     return layers if epochs is None else min(layers, epochs - 1)

@@ -1,6 +1,6 @@
 """The optimizer of a run, built for its model."""
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.tasks.global_mean import replica_count
 from keras_bert.training.optimizers.gradients import with_global_gradients, with_gradient_norm
 from keras_bert.training.optimizers.schedules import SCHEDULES, PerUpdate
@@ -54,8 +54,11 @@ def make_optimizer(
         ("schedule", schedule, SCHEDULES),
     ):
         if value not in names:
-            raise InputError(
-                f"Invalid `{name}`. Choose from: {', '.join(names)}. Received: {value!r}."
+            raise InputError.naming(
+                "Invalid {}. Choose from: {}. Received: {!r}.",
+                argument(name),
+                ", ".join(names),
+                value,
             )
     for name, value, is_valid, expected in (
         ("steps", steps, steps is None or steps >= 1, "at least 1"),
@@ -70,7 +73,9 @@ def make_optimizer(
         ),
     ):
         if not is_valid:
-            raise InputError(f"Invalid `{name}`. Expected {expected}. Received: {value}.")
+            raise InputError.naming(
+                "Invalid {}. Expected {}. Received: {}.", argument(name), expected, value
+            )
     rate, accumulated = learning_rate, None
     if steps is not None:
         rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)

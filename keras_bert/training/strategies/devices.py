@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.monitoring.flops import matrix_rate
@@ -99,14 +99,20 @@ class Devices:
         Parts may differ by an example, except on a TPU. `setting` determines the size.
         """
         if size < self.replicas:
-            raise InputError(
-                f"The smallest batch has {size} examples, too few for {self.replicas} devices. Use "
-                f"a larger `{setting}`, more examples, or fewer devices."
+            raise InputError.naming(
+                "The smallest batch has {} examples, too few for {} devices. Use a larger {}, "
+                "more examples, or fewer devices.",
+                size,
+                self.replicas,
+                argument(setting),
             )
         if isinstance(self._strategy, tf.distribute.TPUStrategy) and size % self.replicas:
-            raise InputError(
-                f"Batches have {size} examples, which {self.replicas} TPU cores cannot share "
-                f"equally. Use a `batch_size` that is a multiple of {self.replicas}."
+            raise InputError.naming(
+                "Batches have {} examples, which {} TPU cores cannot share equally. Use a "
+                "{batch_size} that is a multiple of {}.",
+                size,
+                self.replicas,
+                self.replicas,
             )
 
     def prepare(self, model, dataset):

@@ -67,8 +67,8 @@ def _mirrored():
 @functools.cache  # a process joins its cluster once
 def _multiworker():
     if not _workers_named():
-        raise InputError(
-            "The environment variable TF_CONFIG has no workers. For `strategy` multiworker, give "
+        raise InputError.naming(
+            "The environment variable TF_CONFIG has no workers. For {strategy} multiworker, give "
             "each process the addresses of all and its own index, as docs/distribution.md shows."
         )
     try:
@@ -76,8 +76,8 @@ def _multiworker():
     except RuntimeError as error:
         if "program startup" not in str(error):
             raise
-        raise InputError(
-            "`strategy` multiworker must be the first use of TensorFlow in a process. Start a new "
+        raise InputError.naming(
+            "{strategy} multiworker must be the first use of TensorFlow in a process. Start a new "
             "process."
         ) from error
     except (ValueError, tf.errors.OpError) as error:
