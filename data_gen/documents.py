@@ -78,7 +78,7 @@ def find(patterns, input_format=None):
             f"Invalid `input_format` {input_format!r}. "
             f"Choose from: {', '.join(text_files.FORMATS)}."
         )
-    patterns = [patterns] if isinstance(patterns, str) else [str(each) for each in patterns]
+    patterns = [patterns] if isinstance(patterns, str) else [str(pattern) for pattern in patterns]
     datasets = [pattern for pattern in patterns if pattern.startswith(PREFIX)]
     windows = [window for name in datasets for window in _tfds_windows(name)]
     sizes = files.sizes([pattern for pattern in patterns if pattern not in datasets])

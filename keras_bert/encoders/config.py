@@ -77,11 +77,11 @@ class EncoderConfig:
             )
         for name, field in self._own_fields().items():
             _check_type(name, field.type, getattr(self, name))
-        known = [key for key in self.extra_keys if key in self._own_fields()]
-        if known:
+        clashing = [key for key in self.extra_keys if key in self._own_fields()]
+        if clashing:
             raise ValueError(
                 "`extra_keys` must not contain fields of the config. "
-                f"Received: extra_keys with {known[0]!r}."
+                f"Received: extra_keys with {clashing[0]!r}."
             )
 
     def _check(self, names, is_valid, expected):
@@ -126,10 +126,12 @@ class EncoderConfig:
             if name not in cls.SUPPORTED_VALUES:
                 extra_keys[name] = value
             elif value not in cls.SUPPORTED_VALUES[name]:
-                known = " or ".join(repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None)
+                supported = " or ".join(
+                    repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None
+                )
                 raise InputError(
                     f"{source} has {name} = {value!r}, which this encoder cannot compute. "
-                    f"Supported: {known or 'no value'}."
+                    f"Supported: {supported or 'no value'}."
                 )
         for name, field in fields.items():
             if field.default is dataclasses.MISSING and name not in values:
@@ -212,8 +214,8 @@ class EncoderConfig:
     @property
     def head_dropout(self) -> float:
         """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
-        own = getattr(self, "classifier_dropout", None)
-        return getattr(self, "hidden_dropout_prob", 0.1) if own is None else own
+        rate = getattr(self, "classifier_dropout", None)
+        return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
 
     @property
     def head_initializer_range(self) -> float:

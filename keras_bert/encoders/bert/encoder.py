@@ -113,12 +113,12 @@ class BertEncoder(TransformerEncoder):
                 x = block(x, layout=layout, **options)
             if keeps_states:
                 states.append(layout.pad(x))
-        values = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
+        results = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
         if "sequence_output" in outputs:
-            values["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
+            results["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
         if "first_output" in outputs:
-            values["first_output"] = x if cls_only else layout.first(x)  # (B, D)
-        return {name: values[name] for name in outputs}
+            results["first_output"] = x if cls_only else layout.first(x)  # (B, D)
+        return {name: results[name] for name in outputs}
 
     def embed_step(self, ids, index):
         return self.embeddings(ids, None, index, training=False)

@@ -122,12 +122,12 @@ class GptEncoder(TransformerEncoder):
                 x = self.last_norm(x)
             if "hidden_states" in outputs:
                 states.append(layout.pad(x))
-        found = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
+        results = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
         if "sequence_output" in outputs:
-            found["sequence_output"] = layout.pad(x)  # (B, S, D)
+            results["sequence_output"] = layout.pad(x)  # (B, S, D)
         if "first_output" in outputs:
-            found["first_output"] = layout.first(x)  # (B, D)
-        return {name: found[name] for name in outputs}
+            results["first_output"] = layout.first(x)  # (B, D)
+        return {name: results[name] for name in outputs}
 
     def _embed(self, ids, positions):
         """Ids and positions (B, S), or None for 0, 1, … -> the sum of their vectors (B, S, D)."""

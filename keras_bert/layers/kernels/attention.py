@@ -135,8 +135,8 @@ def keys_and_values(query_key_value, is_token, *, num_heads, max_length):
     """
     batch, length = ops.shape(query_key_value)[:2]
     size = query_key_value.shape[-1] // (3 * num_heads)
-    kept = ops.where(is_token[:, :, None], query_key_value, 0)
-    split = ops.reshape(kept, (batch, length, 3, num_heads, size))
+    masked = ops.where(is_token[:, :, None], query_key_value, 0)
+    split = ops.reshape(masked, (batch, length, 3, num_heads, size))
     moved = ops.transpose(split[:, :, 1:], (2, 0, 3, 1, 4))  # (2, B, N, S, H)
     moved = ops.pad(moved, [(0, 0), (0, 0), (0, 0), (0, max_length - length), (0, 0)])
     return tuple(ops.unstack(moved, 2, axis=0))
