@@ -111,7 +111,7 @@ def _check_is_a_file(path):
 
 def head(path, size):
     """The first `size` bytes of a file as they are."""
-    with reading(path) as file:
+    with open_file(path) as file:
         return file.read(size)
 
 
@@ -125,7 +125,7 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
 
     Of a compressed file it yields all that the file holds, decompressed.
     """
-    with reading(path) as file:
+    with open_file(path) as file:
         if compressed:
             with gzip_errors(path), decompressed(file) as stream:
                 while chunk := stream.read(size):
@@ -142,7 +142,7 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
             yield chunk
 
 
-def reading(path):
+def open_file(path):
     """Opens a file to read its bytes as they are."""
     try:
         if is_local(path):  # a fifth of the time, which counts where there are many files

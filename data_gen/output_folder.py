@@ -121,19 +121,19 @@ class OutputFolder:
         self.damage = None
         self._claim = IN_PROGRESS
         self._inputs = inputs
-        self._owned = contextlib.ExitStack()
-        with self._errors(), contextlib.ExitStack() as owned:
+        self._locks = contextlib.ExitStack()
+        with self._errors(), contextlib.ExitStack() as locks:
             self.finished = self._is_finished(card, force)
             names = self._names(temporary=True)
             left = [name for name in names if _CLAIM.fullmatch(name) or files.is_temporary(name)]
             if self.finished and not left:
                 return
-            self._lock(owned, force)
+            self._lock(locks, force)
             self._clear_leftovers()
             self.finished = self._is_finished(card, force)  # another may have finished it since
             if not self.finished:
                 self._clean()
-                self._owned = owned.pop_all()
+                self._locks = locks.pop_all()
 
     def __enter__(self):
         return self
@@ -141,7 +141,7 @@ class OutputFolder:
     def __exit__(self, kind, error, traceback):
         if isinstance(error, InputError):
             self.discard()
-        self._owned.close()
+        self._locks.close()
 
     def file(self, name):
         """The path of a file of the folder."""
@@ -179,23 +179,23 @@ class OutputFolder:
         with self._errors():
             self._clear_leftovers()
             self.write(COMPLETED, self._inputs)
-            self._owned.close()
+            self._locks.close()
 
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
         self._delete(name for name in self._names() if _OURS.fullmatch(name))
-        self._owned.close()
+        self._locks.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
 
     def _errors(self):
         return files.system_errors(self.path)
 
-    def _lock(self, owned, force):
+    def _lock(self, locks, force):
         """Takes the folder for this process until the `ExitStack` that is given is closed."""
         if is_local(self.path):
-            owned.enter_context(ownership.lock_folder(self.path, name=IN_PROGRESS))
+            locks.enter_context(ownership.lock_folder(self.path, name=IN_PROGRESS))
             return
         # Other file systems have no locks, and overwrite what another job has just written. So
         # each job writes a file of its own, and then looks for others': of two jobs at once at
@@ -206,7 +206,7 @@ class OutputFolder:
                 raise self._in_use(owner)
         self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
         self.write(self._claim, ownership.Owner.this().to_json())
-        owned.callback(self._delete, [self._claim])
+        locks.callback(self._delete, [self._claim])
         for name, owner in self._claims().items():
             if name != self._claim and name not in before:
                 raise self._in_use(owner)

@@ -205,7 +205,7 @@ def _bytes_of(path):
     """The content of a file; None where there is none."""
     if not FileSystems.exists(path):
         return None
-    with files.reading(path) as file:
+    with files.open_file(path) as file:
         return file.read()
 
 
