@@ -186,8 +186,8 @@ def _command(command):
     parts = [f"# keras-bert {command}", "", *_described(_all_commands()[command].description), ""]
     parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
-        for kind in _kinds():
-            parts += [f"## Flags of `--task {kind}`", "", *_own_flags(kind), ""]
+        for task_type in _task_types():
+            parts += [f"## Flags of `--task {task_type}`", "", *_own_flags(task_type), ""]
     return "\n".join(parts)
 
 
@@ -212,20 +212,20 @@ def _flags(command):
     return commands[command].format_help().rstrip()
 
 
-def _kinds():
-    from keras_bert.tasks import finetuned_kinds
+def _task_types():
+    from keras_bert.tasks import finetuned_task_types
 
-    return finetuned_kinds()
+    return finetuned_task_types()
 
 
-def _own_flags(kind):
-    """What a kind of task has beside what all have."""
+def _own_flags(task_type):
+    """The flags of a task type that not every task has."""
     from keras_bert.base.settings import about
     from keras_bert.tasks import settings_class
     from keras_bert.tasks.settings import TaskSettings
 
     common = {field.name for field in dataclasses.fields(TaskSettings)}
-    own = [f for f in dataclasses.fields(settings_class(kind)) if f.name not in common]
+    own = [f for f in dataclasses.fields(settings_class(task_type)) if f.name not in common]
     yield "| flag | says | default |"
     yield "|---|---|---|"
     for field in own:

@@ -575,7 +575,7 @@ def export(
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, this kind of task
+            over the model's positions, the precision does not suit the model, this task type
             has no export, or a setting does not apply to the model.
     """
 
@@ -1111,7 +1111,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = ...) -> tuple[Encoder, Tok
     """
 
 def load_task(folder: str | PathLike[str]) -> Task:
-    """Loads the task in a folder, with its head; `config.json` names its kind.
+    """Loads the task in a folder, with its head; `config.json` names its type.
 
     Args:
         folder: a model folder, the output of a run or a name, as `load` takes them.

@@ -13,7 +13,7 @@ from pathlib import Path
 import keras_bert
 from keras_bert import _HOMES
 
-# Their arguments are those of a classifier; another kind of task has its own.
+# Their arguments are those of a classifier; another task type has its own.
 OF_A_KIND = ("finetune", "sweep", "evaluate", "predict")
 
 STUB = Path(keras_bert.__file__).with_suffix(".pyi")

@@ -25,7 +25,7 @@ from keras_bert.checkpoints.pretrained_checkpoint import (
     labels_to_config,
     stored,
 )
-from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_ENCODER,
@@ -33,6 +33,7 @@ from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_POOLER,
     sizes_of,
 )
+from keras_bert.encoders.transformer_config import ACTIVATIONS
 from keras_bert.heads.layer_choice import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE
@@ -63,8 +64,8 @@ _EPSILON = 1e-12
 # What its optimizer and training loop store in a checkpoint in addition to the weights.
 _SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
 
-# The kind of task of a checkpoint with these heads.
-_KINDS = {
+# The task type of a checkpoint with these heads.
+_TASK_TYPES = {
     ("lm_head", "next_sentence_head"): "pretrainer",
     ("lm_head",): "fill-mask",
     ("classifier",): "classifier",
@@ -204,9 +205,9 @@ def _tokenizer(folder, config):
 def _model(encoder, tokenizer, heads, *, labels):
     if not heads:
         return encoder
-    if tuple(heads) not in _KINDS:
+    if tuple(heads) not in _TASK_TYPES:
         raise InputError(f"No task has the heads {' and '.join(heads)} together.")
-    task = task_class(_KINDS[tuple(heads)])
+    task = task_class(_TASK_TYPES[tuple(heads)])
     options = {"labels": labels} if task.MIN_LABELS else {}
     return task(encoder, tokenizer, **options)
 
@@ -239,7 +240,7 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     is_task = not isinstance(model, BertEncoder)
     if is_task and model.architecture not in _ARCHITECTURES:
         raise InputError(
-            f"google-research/bert has no task like {model.KIND}. Convert its encoder instead."
+            f"google-research/bert has no task like {model.TASK_TYPE}. Convert its encoder instead."
         )
     if is_task and model.layer_choice != LAST:
         raise InputError(

@@ -99,7 +99,7 @@ def to_hugging_face(model):
         if model.MIN_LABELS:
             config_json |= labels_to_config(labels)
         config_json |= model.config_keys()
-        stored["task"] = model.KIND
+        stored["task"] = model.TASK_TYPE
         stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
         if model.bilstm is None:
             stored.pop("bilstm", None)
@@ -144,27 +144,28 @@ def head_scale(task, head):
 
 def build_task(checkpoint):
     """The task in a `PretrainedCheckpoint`; see `keras_bert.checkpoints.load_task`."""
-    kind, class_names = checkpoint.task_class(), checkpoint.class_names
-    options = checkpoint.settings(kind)
-    if kind.MIN_LABELS:
+    task_class, class_names = checkpoint.task_class(), checkpoint.class_names
+    options = checkpoint.settings(task_class)
+    if task_class.MIN_LABELS:
         options["labels"] = checkpoint.labels()
-        if len(options["labels"]) < kind.MIN_LABELS:
+        if len(options["labels"]) < task_class.MIN_LABELS:
             raise InputError(
-                f"{checkpoint.name} has a single label. The task {kind.KIND} needs two or more."
+                f"{checkpoint.name} has a single label. The task {task_class.TASK_TYPE} needs two "
+                "or more."
             )
     if "lm_head" in class_names.heads:
         checkpoint.check_copies()
     # Checked before a model of the config's sizes is built.
-    table = [line for head in kind.HEADS for line in class_names.heads.get(head, ())]
+    table = [line for head in task_class.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
     options |= checkpoint.layer_options()
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
+    task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
-    task.tuned = (*task.tuned, *checkpoint.tuned(kind))
+    task.tuned = (*task.tuned, *checkpoint.tuned(task_class))
     return task
 
 

@@ -235,7 +235,7 @@ class PretrainedCheckpoint:
     def task_class(self):
         """The class of the task in the folder.
 
-        Our own key decides between several kinds that one class of `transformers` serves. If
+        Our own key decides between several task types that one class of `transformers` serves. If
         another program has since saved the model as another class, that class decides. Raises
         InputError if `config.json` names no class, or one without a task.
         """
@@ -248,11 +248,11 @@ class PretrainedCheckpoint:
             )
         if "task" in self.stored:
             try:
-                kind = tasks.task_class(str(self.stored["task"]))
+                task = tasks.task_class(str(self.stored["task"]))
             except InputError as error:
                 raise InputError(f"{source}: {error}") from None
-            if name in (names.class_of(kind.KIND), names.base_class):
-                return kind
+            if name in (names.class_of(task.TASK_TYPE), names.base_class):
+                return task
         if name == names.base_class:
             raise InputError(
                 f"{source} describes a {name}: an encoder without a task. Fine-tune it first."
@@ -261,9 +261,9 @@ class PretrainedCheckpoint:
             raise InputError(
                 f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
-        kinds = names.classes[name].kinds
-        is_regression = "regression" in kinds and self._is_regression()
-        return tasks.task_class("regression" if is_regression else kinds[0])
+        task_types = names.classes[name].task_types
+        is_regression = "regression" in task_types and self._is_regression()
+        return tasks.task_class("regression" if is_regression else task_types[0])
 
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""

@@ -21,9 +21,9 @@ from keras_bert.cli import (
 )
 from keras_bert.cli.command import command
 from keras_bert.cli.flags import with_flags
-from keras_bert.cli.kinds import value_of
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
-from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
+from keras_bert.cli.task_types import value_of
+from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
 from keras_bert.training.settings import LabelledRunSettings
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -179,7 +179,7 @@ def parse(argv=None):
     parser, subparsers = make_parser(argv)
     if (task := value_of(argv, "--task")) is not None:
         try:
-            kind_named(task)
+            task_type_named(task)
         except InputError as error:
             parser.exit(2, f"keras-bert: {with_flags(str(error), LabelledRunSettings)}\n")
     arguments, rest = parser.parse_known_args(argv)
@@ -289,8 +289,12 @@ class _MainParser(_Parser):
 def _owner(flag):
     """A hint where the flag is that of another task."""
     name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-    kinds = [kind for kind in finetuned_kinds() if name in settings_class(kind).names()]
-    return f" {flag} is a flag of --task {' and '.join(kinds)}." if kinds else ""
+    task_types = [
+        task_type
+        for task_type in finetuned_task_types()
+        if name in settings_class(task_type).names()
+    ]
+    return f" {flag} is a flag of --task {' and '.join(task_types)}." if task_types else ""
 
 
 def _suggestion(word, known):

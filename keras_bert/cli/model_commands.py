@@ -8,7 +8,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report, report_next
-from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
+from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference.settings import (
     EmbedToFileSettings,
     EvaluateRecordsSettings,
@@ -33,7 +33,7 @@ _LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 def _evaluate_settings(argv):
     if has_data_folder(argv):
         return EvaluateRecordsSettings
-    return evaluate_settings(settings_class(kind_of_model(argv)))
+    return evaluate_settings(settings_class(task_type_of_model(argv)))
 
 
 @command(
@@ -62,7 +62,7 @@ def evaluate(settings, arguments):
     text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
     print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
     for error in errors:
-        report(task_class(kind_of(settings["model"])).describe_error(error))
+        report(task_class(task_type_of(settings["model"])).describe_error(error))
     model = shlex.quote(settings["model"])
     next_step = f"export --model {model} --output savedmodels/NAME"
     if "glue" not in settings and has_data_folder(["--data", settings["data"]]):
@@ -84,7 +84,7 @@ def _add_output(parser):
 @command(
     "predict",
     "predict with a fine-tuned model",
-    settings=lambda argv: predict_settings(settings_class(kind_of_model(argv))),
+    settings=lambda argv: predict_settings(settings_class(task_type_of_model(argv))),
     more_flags=_add_output,
     backends=_TENSORFLOW,
 )

@@ -12,9 +12,9 @@ from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import Settings, about, setting
 from keras_bert.cli.command import command, console, report
-from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
+from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
-from keras_bert.tasks import kind_named
+from keras_bert.tasks import task_type_named
 from keras_bert.training.settings import (
     GlueSettings,
     PretrainSettings,
@@ -149,7 +149,7 @@ def pretrain(settings, arguments):
 @command(
     "finetune",
     "fine-tune an encoder on labelled examples",
-    settings=lambda argv: finetune_settings(kind_to_train(argv)),
+    settings=lambda argv: finetune_settings(task_type_to_train(argv)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -204,7 +204,7 @@ def finetune(settings, arguments):
 @command(
     "sweep",
     "fine-tune with each combination of learning rate, batch size, epochs and layers",
-    settings=lambda argv: sweep_settings(kind_to_train(argv)),
+    settings=lambda argv: sweep_settings(task_type_to_train(argv)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -356,7 +356,7 @@ def _glue_table(results):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InitSettings(Settings):
     output: str = setting(help="the file to write", unit="FILE.toml", is_path=True)
-    task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
+    task: str = setting("classifier", help="the task type, as --task of finetune", unit="TASK")
     force: bool = setting(False, help="replace the file")
 
     def check(self):
@@ -375,7 +375,7 @@ def init(settings, arguments):
     keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll --output runs/a
     """
     chosen = InitSettings.of(settings)
-    task, path = kind_named(chosen.task), Path(chosen.output)
+    task, path = task_type_named(chosen.task), Path(chosen.output)
     if path.exists() and not chosen.force:
         raise InputError(f"{path} exists. Pass `force=True` to replace it.")
     lines = [

@@ -1,6 +1,7 @@
 """The names of an encoder's weights in a model folder, and the classes of `transformers`."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from keras_bert.base import rename
@@ -33,13 +34,13 @@ def layer_norm(ours, theirs, *, ends=(".weight", ".bias")):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassNames:
-    """A class of `transformers` for some kinds of task.
+    """A class of `transformers` for some task types.
 
     Attributes:
-        kinds: the kinds of task that are saved as it. The first is the kind of a folder of another
-            program, which does not name a kind.
+        task_types: the task types that are saved as it. The first is that of a folder of another
+            program, which does not name a task type.
         heads: the heads of the class, by the attribute of the task: lines of a rename table.
-        pooling: the pooling of the class, for a kind of task that reads one vector per text.
+        pooling: the pooling of the class, for a task type that reads one vector per text.
         transform: the name of the encoder's `head_transform` layer in the class: "pooler" is in the
             base model, any other name is a part of the head, None means that the class has none
             (it is kept under `keras_bert.`).
@@ -47,7 +48,7 @@ class ClassNames:
             only after it.
     """
 
-    kinds: tuple[str, ...]
+    task_types: tuple[str, ...]
     heads: Mapping[str, Sequence[Rename]]
     pooling: str | None = None
     transform: str | None = "pooler"
@@ -96,14 +97,27 @@ class TensorNames:
         ]
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
 
-    def class_of(self, kind):
-        """The name of the class for a kind of task; the base class if there is none."""
-        names = (name for name, one in self.classes.items() if kind in one.kinds)
+    def parameter_count(self) -> int:
+        """Number of the encoder's weights, its `transform` among them."""
+        return sum(map(self._count, (*self.encoder, *self.transform)))
+
+    def kernel_count(self) -> int:
+        """Number of the weights of all layers' kernels: products with each token's vector."""
+        return sum(self._count(line) for line in self.encoder if line.ours.endswith(".kernel"))
+
+    def _count(self, line):
+        """Number of the weights of a line, in all layers that have them."""
+        layers = self.layers - len(line.not_in) if "{i}" in line.theirs else 1
+        return layers * math.prod(line.own_shape(self.sizes))
+
+    def class_of(self, task_type):
+        """The name of the class for a task type; the base class if there is none."""
+        names = (name for name, one in self.classes.items() if task_type in one.task_types)
         return next(names, self.base_class)
 
     def names(self, class_name):
         """The `ClassNames` of a class; those of the base class for any other name."""
-        return self.classes.get(class_name, ClassNames(kinds=(), heads={}))
+        return self.classes.get(class_name, ClassNames(task_types=(), heads={}))
 
     def table(self, class_name=None):
         """The lines of the encoder in a folder of a class; None gives their plain names."""

@@ -67,7 +67,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, this kind of task
+            over the model's positions, the precision does not suit the model, this task type
             has no export, or a setting does not apply to the model.
     """
     settings = ExportSettings.of(settings)
@@ -89,7 +89,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
                 f"`top_k` is for [MASK], and {checkpoint.name} contains a model of the task "
-                f"{task.KIND}."
+                f"{task.TASK_TYPE}."
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
@@ -123,7 +123,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, or this kind of task
+            over the model's positions, the precision does not suit the model, or this task type
             has no export.
     """
     _check(task.tokenizer, task.config, max_length)

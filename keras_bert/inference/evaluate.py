@@ -168,7 +168,7 @@ def evaluate_records(*, report=None, **settings):
 def _check(task, folder, *, model):
     if not isinstance(task, PretrainingTask):
         raise InputError(
-            f"{model} contains a model of the task {task.KIND}, but a data folder is for "
+            f"{model} contains a model of the task {task.TASK_TYPE}, but a data folder is for "
             "pre-trained models. Pass a file of labelled examples."
         )
     if task.tokenizer is None:

@@ -56,7 +56,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     task = masked_lm(settings.model)
     if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
         raise InputError(
-            f"{settings.model} contains a model of the task {task.KIND}, which has no "
+            f"{settings.model} contains a model of the task {task.TASK_TYPE}, which has no "
             "span-boundary head. Use a model that was pre-trained with the objective span."
         )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template

@@ -113,18 +113,18 @@ def as_task(model):
     return model if isinstance(model, Task) else load_task(find_model_folder(model))
 
 
-def check_task(task, kinds, *, model, lacks, advice):
-    """Raises InputError for a task of other classes than `kinds`, or without a tokenizer.
+def check_task(task, classes, *, model, lacks, advice):
+    """Raises InputError for a task of other classes than `classes`, or without a tokenizer.
 
     Args:
         task: the task of `model`, a folder or the task itself.
-        kinds: a class of tasks, or a union of them.
+        classes: a class of tasks, or a union of them.
         lacks: what other tasks lack.
         advice: what to do, a sentence.
     """
-    if not isinstance(task, kinds):
+    if not isinstance(task, classes):
         raise InputError(
-            f"{model} contains a model of the task {task.KIND}, which has no {lacks}. {advice}"
+            f"{model} contains a model of the task {task.TASK_TYPE}, which has no {lacks}. {advice}"
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
@@ -146,7 +146,7 @@ def open_task(base, settings_of, given):
     task = as_task(given["model"])
     if task.SETTINGS is None:
         raise InputError(
-            f"{given['model']} contains a model of the task {task.KIND}, which does not read "
+            f"{given['model']} contains a model of the task {task.TASK_TYPE}, which does not read "
             "labelled files. Fine-tune it first."
         )
     settings = settings_of(task.SETTINGS).of(given)

@@ -36,8 +36,8 @@ _PAIRS = (
     ("question", "sentence"),
     ("#1 string", "#2 string"),
 )
-# A part of an example -> the kind of task that has it.
-_KINDS_WITH = {
+# A part of an example -> the task type that has it.
+_TASKS_WITH = {
     **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
     **dict.fromkeys(("question", "answers"), "question-answering"),
     **dict.fromkeys(("head", "tail"), "relation-classifier"),
@@ -67,8 +67,8 @@ def parse_fields(text, *, parts):
                 f"{','.join(f'{one}=…' for one in parts)}."
             )
         if name not in parts:
-            kind = _KINDS_WITH.get(name)
-            of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
+            task = _TASKS_WITH.get(name)
+            of = f', a part of the examples of another task (`task="{task}"`)' if task else ""
             raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')

@@ -396,7 +396,7 @@ def _check_task(task, texts, form):
     )
     if expected != read:
         raise InputError(
-            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record. This task "
+            f"GLUE's {task.name} is a {task.task_type} task, with {expected} per record. This task "
             f"reads {read}."
         )
 

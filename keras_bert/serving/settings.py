@@ -6,7 +6,7 @@ import re
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
-from keras_bert.tasks import finetuned_kinds, settings_class
+from keras_bert.tasks import finetuned_task_types, settings_class
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,10 @@ class AskSettings(Settings):
 @functools.cache
 def given_names():
     """The texts of an example, over all task types: text, text_a, …"""
-    kinds = map(settings_class, finetuned_kinds())
-    return tuple(dict.fromkeys(name for kind in kinds for name in kind.EXAMPLE_FIELDS))
+    task_settings = map(settings_class, finetuned_task_types())
+    return tuple(
+        dict.fromkeys(name for settings in task_settings for name in settings.EXAMPLE_FIELDS)
+    )
 
 
 @functools.cache

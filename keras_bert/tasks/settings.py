@@ -56,7 +56,7 @@ def _dropout_setting(default_help):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
-    """Settings of a kind of task, in addition to those of the training run.
+    """Settings of a task type, in addition to those of the training run.
 
     A model folder stores the `stored` ones, which are attributes of the task by the same names;
     those with `reads` control how a file is read (with both, a model's own value counts).

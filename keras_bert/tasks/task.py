@@ -1,6 +1,6 @@
 """The task contract: an encoder, a head, and what training, inference and export need of them.
 
-CONTRIBUTING.md lists what a new kind of task defines.
+CONTRIBUTING.md lists what a new task type defines.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ class Task(keras.Model):
     them. (A model's weights are in the order in which it gets its layers: the encoder comes first.)
 
         class Classifier(Task):
-            KIND = "classifier"
+            TASK_TYPE = "classifier"
             ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
             MIN_LABELS = 2
@@ -69,7 +69,7 @@ class Task(keras.Model):
     if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
-        KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
+        TASK_TYPE: its name in `keras_bert.tasks.TASKS`, stored in model folders.
         ENCODER_OUTPUTS: names of the encoder's outputs that the head reads.
         HEAD_READS: names of the encoder's inputs that the head reads too.
         HEAD_INPUTS: the shape of each of the head's own inputs, int32, without the batch, by name.
@@ -82,7 +82,7 @@ class Task(keras.Model):
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
-        SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
+        SETTINGS: the `TaskSettings` of a task that is trained on labelled files, else None.
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
@@ -97,7 +97,7 @@ class Task(keras.Model):
             the first token of a causal encoder.
     """
 
-    KIND = None
+    TASK_TYPE = None
     ENCODER_OUTPUTS = ("sequence_output",)
     HEAD_READS = ()
     HEAD_INPUTS = {}
@@ -215,7 +215,7 @@ class Task(keras.Model):
     def _repr_html_(self):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         rows = [
-            ("task", self.KIND),
+            ("task", self.TASK_TYPE),
             *([("labels", listed(self.labels, most=20))] if self.MIN_LABELS else []),
             ("encoder", self.config.described),
             ("tokenizer", self.tokenizer or "none (takes token ids)"),
@@ -349,17 +349,17 @@ class Task(keras.Model):
         return False
 
     def is_standard(self):
-        """Whether the settings compute what the kind's `transformers` class computes."""
+        """Whether the settings compute what the `transformers` class computes."""
         return self.layer_choice == LAST and not self.reads_vectors
 
     @property
     def architecture(self):
         """The `transformers` class named in the folder.
 
-        The base model's if the kind has no class or its class would compute something else.
+        The base model's if the task type has no class or its class would compute something else.
         """
         names = self.encoder.tensor_names(self.config)
-        return names.class_of(self.KIND) if self.is_standard() else names.base_class
+        return names.class_of(self.TASK_TYPE) if self.is_standard() else names.base_class
 
     @classmethod
     def settings_in_config(cls, values):
@@ -390,7 +390,7 @@ class Task(keras.Model):
         An ensemble predicts and is exported; it cannot be saved or trained on.
 
         Args:
-            others: tasks of the same kind, labels and tokenizer.
+            others: tasks of the same type, labels and tokenizer.
 
         Raises InputError: the task has a CRF.
         """
@@ -448,7 +448,7 @@ class Task(keras.Model):
         return {}
 
     def compiled_losses(self):
-        """`default_losses` for `compile`; see `means_over` for kinds that read files."""
+        """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
 
     def default_loss_weights(self):
@@ -569,7 +569,7 @@ class Task(keras.Model):
             InputError: the file cannot be read; at the latest when the bad line is reached.
         """
         raise InputError(
-            f"The task {cls.KIND} cannot read labelled files. Pass your own batches to `fit`."
+            f"The task {cls.TASK_TYPE} cannot read labelled files. Pass your own batches to `fit`."
         )
 
     @classmethod
@@ -670,7 +670,7 @@ class Task(keras.Model):
         """The wrong predictions, the worst first.
 
         Returns dictionaries, the rows of a table: `line`, the texts, `expected`, `predicted` and
-        `score`, how confident or how wrong the prediction is; kinds of tasks may have more.
+        `score`, how confident or how wrong the prediction is; task types may have more.
         """
         return []
 
@@ -747,7 +747,7 @@ class Task(keras.Model):
 
         `max_length` is in tokens per sequence; None is the task's own.
         """
-        raise InputError(f"The task {self.KIND} cannot be exported.")
+        raise InputError(f"The task {self.TASK_TYPE} cannot be exported.")
 
     def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes a model folder, or a Keras file if the name ends in .keras or .h5.

@@ -54,7 +54,7 @@ class Finetuning:
             another `Finetuning`, which are not read again.
         is_random: see `StartingPoint`.
 
-    Attributes: `kind` (the task class), `train_examples` and `dev_examples` (`TokenizedExamples`),
+    Attributes: `task_class`, `train_examples` and `dev_examples` (`TokenizedExamples`),
     `inputs` (fingerprints of everything that the result depends on except the settings).
 
     Raises:
@@ -63,7 +63,7 @@ class Finetuning:
     """
 
     def __init__(self, settings, report, *, given, examples=None, is_random=False):
-        self.kind = task_class(settings.task)
+        self.task_class = task_class(settings.task)
         self._frozen_examples = {}
         self._sample = None, None  # (number, seed), and the examples
         self._given = given
@@ -74,9 +74,9 @@ class Finetuning:
             dtype=settings.dtype,
             is_random=is_random,
         )
-        earlier, why_new = self._start.earlier_task(self.kind)
+        earlier, why_new = self._start.earlier_task(self.task_class)
         options = {} if earlier is None else _not_given(earlier.options, settings, given)
-        # How files are read depends on the kind alone: their labels are not known yet.
+        # How files are read depends on the class alone: their labels are not known yet.
         self._kept_options = {name: v for name, v in options.items() if name in settings.columns}
         encoder, tokenizer = self._draw(settings)
         usual = settings_class(settings.task).MAX_LENGTH
@@ -85,7 +85,7 @@ class Finetuning:
         layers_to_train(encoder.layer_groups, last=settings.train_layers)  # checks the number
         if examples is None:
             remembered = None if earlier is None else earlier.columns
-            examples = _read(self.kind, self.resolved(settings), report, remembered)
+            examples = _read(self.task_class, self.resolved(settings), report, remembered)
         *splits, self._inferred_arguments = examples
         self._columns = splits[0][0].source.schema
         _check_fractions(settings.fractions, splits[0])
@@ -95,7 +95,9 @@ class Finetuning:
         if earlier is not None:
             self._inferred_arguments = _in_order_of(earlier, self._inferred_arguments)
             arguments = {**settings.arguments, **options}
-            if not earlier.has_labels(self.kind.labels_with(self._inferred_arguments, **arguments)):
+            if not earlier.has_labels(
+                self.task_class.labels_with(self._inferred_arguments, **arguments)
+            ):
                 why_new = f"{settings.model} has other labels ({listed(earlier.labels)})."
         if why_new is None:
             self._earlier, self._kept_options = earlier, options
@@ -313,13 +315,13 @@ class Finetuning:
         vectors = self._static_vectors(settings, tokenizer)
         if vectors is not None:
             arguments["static_vectors"] = vectors
-        if encoder.lacks_head_transform(self.kind.KIND):
-            if self.kind.reads_first_token(**settings.arguments):
+        if encoder.lacks_head_transform(self.task_class.TASK_TYPE):
+            if self.task_class.reads_first_token(**settings.arguments):
                 report("The model has no pooler; the head reads [CLS] through a new one.")
-                encoder = encoder.with_head_transform(self.kind.KIND)
+                encoder = encoder.with_head_transform(self.task_class.TASK_TYPE)
             elif arguments.get("pooling") is None:
                 report("The model has no pooler; the head reads the tokens instead of [CLS].")
-        task = self.kind(encoder, tokenizer, **arguments)
+        task = self.task_class(encoder, tokenizer, **arguments)
         task.columns = self._columns
         if self._earlier is not None:
             heads = self._earlier.continue_in(task)
@@ -432,7 +434,7 @@ def _described(options):
     return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
 
 
-def _read(kind, settings, report, remembered):
+def _read(task_class, settings, report, remembered):
     """-> (training examples, dev examples, arguments of the task inferred from the former).
 
     `remembered` are the columns of the data that the model was trained on before, or None.
@@ -445,21 +447,21 @@ def _read(kind, settings, report, remembered):
             raise InputError(f"{file.name} contains no examples.")
         if report is not_reported:
             report_notes(file, report)
-        for note in kind.notes(examples):
+        for note in task_class.notes(examples):
             report(f"Note: {note}")
         return examples
 
     schema, train_examples = remembered, []
     for path in files_of(settings.train):
-        train_file = kind.read(path, schema=schema, **settings.columns)
+        train_file = task_class.read(path, schema=schema, **settings.columns)
         train_examples += examples_of(train_file)
         schema = train_file.schema
-    inferred_arguments = kind.infer_arguments(train_examples)
-    dev_file = kind.read(
+    inferred_arguments = task_class.infer_arguments(train_examples)
+    dev_file = task_class.read(
         settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
     )
     dev_examples = examples_of(dev_file)
-    report(kind.summary(train_examples, dev_examples, inferred_arguments))
+    report(task_class.summary(train_examples, dev_examples, inferred_arguments))
     return train_examples, dev_examples, inferred_arguments
 
 

@@ -148,10 +148,10 @@ def _examine(files, settings):
 
 
 def _examine_task(name, files, size):
-    kind = task_class(GLUE[name].kind)
+    of_glue = task_class(GLUE[name].task_type)
     counts, sample = {"train": 0, "dev": 0, "others": 0}, []
     for (task, which), path in files.items():
-        source = kind.read(path, glue=task, labelled=which != "test")
+        source = of_glue.read(path, glue=task, labelled=which != "test")
         examples = list(source)
         if not examples:
             raise InputError(f"{source.name} contains no examples.")

@@ -14,7 +14,7 @@ from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
-from keras_bert.tasks import kind_named, settings_class
+from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.settings import PoolingSettings
 
 KEEP = ("best", "last")
@@ -518,7 +518,7 @@ class LabelledRunSettings(RunSettings):
 
     def __post_init__(self):
         if isinstance(self.task, str):
-            object.__setattr__(self, "task", kind_named(self.task))
+            object.__setattr__(self, "task", task_type_named(self.task))
         super().__post_init__()
 
     def check(self):
@@ -829,7 +829,12 @@ class GlueSettings(_SweepOfGlueSettings):
     def of_task(self, name):
         """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
         task = GLUE[name]
-        of_glue = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
-        return sweep_settings(task.kind).of(
+        of_glue = {
+            "task": task.task_type,
+            "metric": task.metric,
+            "train": self.data,
+            "dev": self.data,
+        }
+        return sweep_settings(task.task_type).of(
             {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
         )

@@ -167,8 +167,8 @@ class StartingPoint:
             described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
-    def earlier_task(self, kind):
-        """-> (the `EarlierTask` of that kind in the folder or None, the reason for None or None).
+    def earlier_task(self, task_class):
+        """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
         The reason is a sentence; it is None where the folder was not fine-tuned.
 
@@ -185,8 +185,8 @@ class StartingPoint:
             of_folder = source.task_class()
             if of_folder.SETTINGS is None:  # of pre-training
                 return None, None
-            # A class of `transformers` serves several kinds, which its folders do not distinguish.
-            if of_folder is kind or (not own and issubclass(kind, of_folder)):
+            # A class of `transformers` serves several task types; its folders do not name one.
+            if of_folder is task_class or (not own and issubclass(task_class, of_folder)):
                 return EarlierTask(build_task(source)), None
         except InputError as error:
             if own:
@@ -194,7 +194,8 @@ class StartingPoint:
             return None, str(error)
         return (
             None,
-            f"{self._name} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
+            f"{self._name} contains a {of_folder.TASK_TYPE}, and this run trains a "
+            f"{task_class.TASK_TYPE}.",
         )
 
     def build(self):
@@ -216,7 +217,7 @@ class StartingPoint:
 
 
 class EarlierTask:
-    """A fine-tuned task with which a run of the same kind continues.
+    """A fine-tuned task with which a run of the same class continues.
 
     Attributes: `labels`; `columns`, those of its training data; `options`, its settings by the
     names of a run's, except those that are tuned again; `static_vectors`, the config of its static
@@ -366,7 +367,7 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
     for folder in folders:
         check_sequences_fit(folder, config, task_class, source=architecture)
     start = {"architecture": fingerprint(config.to_dict())}
-    config = config.for_pretraining(task_class.KIND, new=True)
+    config = config.for_pretraining(task_class.TASK_TYPE, new=True)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
         encoder.initialize_local_attention()
@@ -395,8 +396,8 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     _check_objective(encoder.config, task_class)
     for folder in folders:
         check_sequences_fit(folder, encoder.config, task_class, source=source.name)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
-    config = encoder.config.for_pretraining(task_class.KIND, new=False)
+    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.TASK_TYPE) else []
+    config = encoder.config.for_pretraining(task_class.TASK_TYPE, new=False)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
@@ -427,11 +428,13 @@ def _options(task_class, settings, source=None):
     if source is None:
         return options
     if task_class.OPTIONS is StaticVectorSettings:
-        own = source.settings(task_class) if source.stored.get("task") == task_class.KIND else {}
+        own = (
+            source.settings(task_class) if source.stored.get("task") == task_class.TASK_TYPE else {}
+        )
         return own | options
     if task_class is not SpanPretrainer:
         return options
-    if source.stored.get("task") == SpanPretrainer.KIND:
+    if source.stored.get("task") == SpanPretrainer.TASK_TYPE:
         own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
         if options.setdefault("max_span_length", own) != own:
             raise InputError(

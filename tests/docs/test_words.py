@@ -8,7 +8,7 @@ import re
 import pytest
 
 from keras_bert.cli.main import make_parser
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from tests.docs.pages import PAGES, REPOSITORY
 
 # What is not written, and what is written instead.
@@ -90,7 +90,7 @@ def test_notebooks(path):
 
 def test_help_texts():
     parsers = dict(make_parser([])[1])
-    for kind in finetuned_kinds():
+    for kind in finetuned_task_types():
         parsers[kind] = make_parser(["finetune", "--task", kind])[1]["finetune"]
     texts = {
         (name, parser.prog, action.dest, action.help or "")

@@ -159,7 +159,7 @@ def test_training_finds_the_words_that_occur_together(pretrained):
 
 def test_a_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
     output, _ = pretrained
-    objective = load_task(output).KIND
+    objective = load_task(output).TASK_TYPE
     killed = output.with_name("killed")
     pretrain(**arguments(data, objective=objective), output=killed)
     assert_same_weights(killed, output)
@@ -169,7 +169,7 @@ def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data,
     output, metrics = pretrained
     task = load_task(output)
     assert (task.window, task.subsample, task.negatives) == (2, 0.0, 5)
-    given = arguments(data, objective=task.KIND, steps=2, checkpoint_every=2)
+    given = arguments(data, objective=task.TASK_TYPE, steps=2, checkpoint_every=2)
     for name in ("architecture", "window", "subsample"):
         del given[name]
     said = []

@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.cli.kinds import has_data_folder
+from keras_bert.cli.task_types import has_data_folder
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.labels import several_labels
 from keras_bert.readers.sentences import TaggedSource

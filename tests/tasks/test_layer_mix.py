@@ -49,8 +49,8 @@ def saved(tasks, tmp_path_factory):
     """The folder of each of them."""
     root = tmp_path_factory.mktemp("saved")
     for kind, task in tasks.items():
-        task.save(root / kind.KIND)
-    return {kind: root / kind.KIND for kind in tasks}
+        task.save(root / kind.TASK_TYPE)
+    return {kind: root / kind.TASK_TYPE for kind in tasks}
 
 
 def test_the_head_reads_the_mix_and_the_pooler_over_it(tokenizer):

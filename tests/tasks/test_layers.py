@@ -14,7 +14,7 @@ from keras_bert.exports.saved_model import export
 from keras_bert.heads.layer_choice import LAYERS, MIXES, layer_numbers
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.finetune import finetune
@@ -232,7 +232,7 @@ def test_so_does_every_other_combination(layers, kind, frozen, start, files, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("kind", sorted({*finetuned_kinds()} - {"classifier", "tagger"}))
+@pytest.mark.parametrize("kind", sorted({*finetuned_task_types()} - {"classifier", "tagger"}))
 def test_every_kind_of_task_reads_four_layers(kind, frozen, start, files, tmp_path):
-    assert task_class(kind).KIND == kind
+    assert task_class(kind).TASK_TYPE == kind
     check_run(kind, "concat-last-4", frozen, start, files[kind], tmp_path)

@@ -1,4 +1,4 @@
-"""A kind of task in one file: does a text hold a word? Everything that a new kind has to define."""
+"""A task type in one file: does a text hold a word? Everything that a new kind has to define."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ class HoldsWordSettings(TaskSettings):
 class HoldsWord(Task):
     """Gives `score` (B, 1), the logit that a text holds `word`, from the largest of its tokens."""
 
-    KIND = "holds-word"
+    TASK_TYPE = "holds-word"
     HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings

@@ -134,28 +134,30 @@ def _classes(model, lm_head, *, causal, labels="classifier", transform="pooler")
     masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
     texts = ("classifier", "pair-classifier", "regression")
     return {
-        f"{model}ForMaskedLM": ClassNames(kinds=masked, heads=lm_head, transform=None),
-        causal: ClassNames(kinds=("causal-lm",), heads=lm_head, transform=None),
+        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=lm_head, transform=None),
+        causal: ClassNames(task_types=("causal-lm",), heads=lm_head, transform=None),
         f"{model}ForSequenceClassification": ClassNames(
-            kinds=texts,
+            task_types=texts,
             heads=label,
             pooling="cls",
             transform=transform,
             drops_before_transform=transform != "pooler",
         ),
         f"{model}ForMultipleChoice": ClassNames(
-            kinds=("multiple-choice",), heads=choice, pooling="cls"
+            task_types=("multiple-choice",), heads=choice, pooling="cls"
         ),
-        f"{model}ForTokenClassification": ClassNames(kinds=("tagger",), heads=tags, transform=None),
+        f"{model}ForTokenClassification": ClassNames(
+            task_types=("tagger",), heads=tags, transform=None
+        ),
         f"{model}ForQuestionAnswering": ClassNames(
-            kinds=("question-answering",), heads=answer, transform=None
+            task_types=("question-answering",), heads=answer, transform=None
         ),
     }
 
 
 _BERT = {
     "BertForPreTraining": ClassNames(
-        kinds=("pretrainer", "sentence-order-pretrainer"), heads=_BERT_LM | _NEXT_SENTENCE
+        task_types=("pretrainer", "sentence-order-pretrainer"), heads=_BERT_LM | _NEXT_SENTENCE
     ),
     **_classes("Bert", _BERT_LM, causal="BertLMHeadModel"),
 }

@@ -32,7 +32,7 @@ class CausalLM(PretrainingTask):
         InputError: the encoder is not causal.
     """
 
-    KIND = "causal-lm"
+    TASK_TYPE = "causal-lm"
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()
@@ -105,7 +105,7 @@ class MaskedCausalLM(FillMask):
         causal_fraction: the fraction of a batch's examples that are causal.
     """
 
-    KIND = "masked-causal-lm"
+    TASK_TYPE = "masked-causal-lm"
     HEAD_INPUTS = {
         **FillMask.HEAD_INPUTS,
         "causal_input_ids": (None,),
@@ -154,14 +154,14 @@ class BidirectionalLM(PretrainingTask):
         InputError: a token's vector has seen both sides in every part, as in a BERT.
     """
 
-    KIND = "bidirectional-lm"
+    TASK_TYPE = "bidirectional-lm"
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = PERPLEXITIES = ("forward_lm", "backward_lm")
     MASKED_OUTPUTS = ()
     SHOWN = shown(forward_lm="next-token", backward_lm="previous-token")
 
     def __init__(self, encoder, tokenizer=None, *, name="bidirectional_lm"):
-        if self.KIND not in encoder.OBJECTIVES:
+        if self.TASK_TYPE not in encoder.OBJECTIVES:
             raise InputError(
                 "A bidirectional LM needs an encoder with a forward and a backward direction, such "
                 f"as elmo. Received: a {encoder.config.model_type} encoder."

@@ -72,7 +72,7 @@ class StaticVectorTask(PretrainingTask):
         subsample=StaticVectorSettings.subsample,
         name=None,
     ):
-        if self.KIND not in encoder.OBJECTIVES:
+        if self.TASK_TYPE not in encoder.OBJECTIVES:
             raise InputError(
                 f"`{type(self).__name__}` trains static vectors. Received: a "
                 f"{encoder.config.model_type} encoder. Use a `StaticEncoder`."
@@ -83,7 +83,7 @@ class StaticVectorTask(PretrainingTask):
             token_embedding=encoder.token_embedding,
             window=window,
             negatives=negatives,
-            cbow=self.KIND == "cbow",
+            cbow=self.TASK_TYPE == "cbow",
             name="contexts",
         )
         super().__init__(tokenizer, name=name or self.name_of_output)
@@ -99,7 +99,7 @@ class StaticVectorTask(PretrainingTask):
 
     @property
     def name_of_output(self):
-        return self.KIND.replace("-", "_")
+        return self.TASK_TYPE.replace("-", "_")
 
     def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
         """As `PretrainingTask.compile_defaults`; the default optimizer is that of `pretrain`.
@@ -128,7 +128,7 @@ class StaticVectorTask(PretrainingTask):
     def signatures(self, *, max_length=None, top_k=5):
         """Raises `InputError`: what is learned is the encoder."""
         raise InputError(
-            f"A model of the task {self.KIND} is exported as its vectors. Pass `encoder=True`."
+            f"A model of the task {self.TASK_TYPE} is exported as its vectors. Pass `encoder=True`."
         )
 
 
@@ -154,7 +154,7 @@ class SkipGram(StaticVectorTask):
         InputError: another encoder.
     """
 
-    KIND = "skip-gram"
+    TASK_TYPE = "skip-gram"
     SHOWN = {"skip_gram_loss": "skip-gram loss"}
 
 
@@ -171,7 +171,7 @@ class Cbow(StaticVectorTask):
         InputError: another encoder.
     """
 
-    KIND = "cbow"
+    TASK_TYPE = "cbow"
     SHOWN = {"cbow_loss": "CBOW loss"}
 
 

@@ -8,24 +8,24 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.readers.glue import glue_settings, glue_task
 from keras_bert.records.stored_tables import is_saved_dataset
-from keras_bert.tasks import kind_named
+from keras_bert.tasks import task_type_named
 
 _DEFAULT = "classifier"
 
 
-def kind_to_train(argv):
-    """The task type of `--glue NAME`, `--task KIND` or `--settings run.json`."""
-    kind = value_of(argv, "--task")
+def task_type_to_train(argv):
+    """The task type of `--glue NAME`, `--task TASK` or `--settings run.json`."""
+    task_type = value_of(argv, "--task")
     glue = value_of(argv, "--glue")
-    if kind is None and glue is not None:
+    if task_type is None and glue is not None:
         with contextlib.suppress(InputError):  # raised again when the command runs
-            return glue_task(glue).kind
-    if kind is None:
-        kind = _at(_json(value_of(argv, "--settings")), "settings", "task")
-    return _supported(kind)
+            return glue_task(glue).task_type
+    if task_type is None:
+        task_type = _at(_json(value_of(argv, "--settings")), "settings", "task")
+    return _supported(task_type)
 
 
-def kind_of(model):
+def task_type_of(model):
     """The task type of a model folder or the output of a run.
 
     The default type if there is none: what is wrong with a folder is reported by the command.
@@ -33,10 +33,10 @@ def kind_of(model):
     return _supported(next(filter(None, map(_task_in, _configs(model))), None))
 
 
-def kind_of_model(argv):
+def task_type_of_model(argv):
     """The task type of the folder of `--model FOLDER`."""
     model = value_of(argv, "--model")
-    return _DEFAULT if model is None else kind_of(model)
+    return _DEFAULT if model is None else task_type_of(model)
 
 
 def has_data_folder(argv):
@@ -84,15 +84,15 @@ def resolve_glue(arguments):
             return
         raise InputError("--glue-dir requires --glue. For other data, pass --train and --dev.")
     task = glue_task(name)
-    settings = {"task": task.kind, "metric": task.metric}
+    settings = {"task": task.task_type, "metric": task.metric}
     for setting, value in (settings if folder is None else glue_settings(name, folder)).items():
         vars(arguments).setdefault(setting, value)
     arguments.glue = task.name
 
 
-def _supported(kind):
+def _supported(task_type):
     try:
-        return kind_named(kind)
+        return task_type_named(task_type)
     except InputError:  # reported by the command
         return _DEFAULT
 
