@@ -4,46 +4,54 @@ They are those that the user names, then those that the model was trained on, th
 then the only possible ones. Where two columns could be meant, it is an error that names both.
 """
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed, quoted
-from keras_bert.readers.labels import bit, is_missing, one_label, parsed_number, several_labels
+from keras_bert.readers.labels import (
+    LISTS,
+    bit,
+    is_missing,
+    is_number,
+    label_or_none,
+    one_label,
+    score,
+    several_labels,
+)
 from keras_bert.readers.sources import JSON
 from keras_bert.readers.tables import is_unnamed
 
-# The usual names, in lower case. A name in an earlier group wins over later ones; two of one group
-# are a question.
-_TEXTS = (("text",), ("sentence", "message", "content", "review", "document"))
+LABEL = "label"
+# The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
+# question. Of a pair each has two.
+_TEXTS = (
+    (("text",),),
+    (("sentence",), ("message",), ("content",), ("review",), ("document",)),
+)
+_PAIRS = (
+    (
+        *(("text_a", "text_b"), ("text1", "text2"), ("sentence1", "sentence2")),
+        *(("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"), ("premise", "hypothesis")),
+        *(("question1", "question2"), ("question", "sentence"), ("#1 string", "#2 string")),
+    ),
+)
 _LABELS = (
     ("label",),
     ("class", "category", "target", "quality", "sentiment", "labels", "sense"),
 )
 _PAIR_LABELS = (("gold_label",), ("is_duplicate", "entailment"))
 _SCORES = (("score",), ("similarity", "rating", "relatedness", "relatedness_score"))
-# The names of a pair's two texts.
-_PAIRS = (
-    ("text_a", "text_b"),
-    ("text1", "text2"),
-    ("sentence1", "sentence2"),
-    ("sentence_1", "sentence_2"),
-    ("sentence_a", "sentence_b"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("#1 string", "#2 string"),
-)
-# A part of an example -> the kind of task that has it.
-_KINDS_WITH = {
+# A part of an example -> the task type that has it.
+_TASKS_WITH = {
     **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
     **dict.fromkeys(("question", "answers"), "question-answering"),
     **dict.fromkeys(("head", "tail"), "relation-classifier"),
     "choices": "multiple-choice",
 }
 JOINED = "+"  # between the columns of one text
+BETWEEN = "|"  # between several columns of another part
 # A space, or a character of a script that writes none.
 _HAS_WORDS = re.compile(r"\s|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _DATE = re.compile(
@@ -67,8 +75,8 @@ def parse_fields(text, *, parts):
                 f"{','.join(f'{one}=…' for one in parts)}."
             )
         if name not in parts:
-            kind = _KINDS_WITH.get(name)
-            of = f', a part of the examples of another task (`task="{kind}"`)' if kind else ""
+            task = _TASKS_WITH.get(name)
+            of = f', a part of the examples of another task (`task="{task}"`)' if task else ""
             raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
         if name in fields:
             raise InputError(f'`fields` names "{name}" twice.')
@@ -76,17 +84,17 @@ def parse_fields(text, *, parts):
     return fields
 
 
-def column_index(source, column, *, names=None, width):
-    """The index from 0 of a column that the user gave by its name or its number from 1.
+def given_or_remembered(given, remembered, names):
+    """{part: its columns}: those that the user gives, else those of training among the names.
 
-    Raises InputError where the table of `width` columns does not have it.
+    Several columns that are given have | between them.
     """
-    if names and str(column) in names:
-        return names.index(str(column))
-    if str(column).isdigit() and 1 <= int(column) <= width:
-        return int(column) - 1
-    available = quoted(names) if names else f"1 to {width}"
-    raise InputError(f'{source.name} has no column "{column}". Its columns are {available}.')
+    remembered = remembered or {}
+    columns = {part: [*names_] for part, names_ in remembered.items() if {*names_} <= {*names}}
+    given = {
+        part: str(column).split(BETWEEN) for part, column in given.items() if column is not None
+    }
+    return columns | {part: [name.strip() for name in given[part]] for part in given}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,52 +116,64 @@ class Wanted:
 
     Attributes:
         texts: the names of the texts: ("text",), or ("text_a", "text_b").
+        form: the type of label: `one_label`, `several_labels` or `score`.
         given: {one of those names, or "label": column}, a name, a number from 1, or several names
             with + between them; of "label" also a list, of a column for each label.
-        arguments: {its name: the argument by which the user gives its column}, for messages.
         remembered: {its name: columns} of the table that the model was trained on.
-        labels: those that a model knows, or None.
+        labels: those that a model has, or None.
         need_labels: whether a table without labels is an error.
-        scores: labels are numbers.
-        several: a row may have several labels.
         na: cells such as NA are missing.
     """
 
     texts: tuple[str, ...]
+    form: object = one_label
     given: dict[str, str]
-    arguments: dict[str, str]
     remembered: dict[str, list[str]] = field(default_factory=dict)
     labels: tuple[str, ...] | None = None
     need_labels: bool = True
-    scores: bool = False
-    several: bool = False
     na: bool = True
 
     @property
-    def label_groups(self):
-        """The usual names of a label column, the most probable group first."""
-        first = _SCORES if self.scores else (("labels",),) if self.several else ()
-        return (*first, *(_PAIR_LABELS if len(self.texts) > 1 else ()), *_LABELS)
+    def is_score(self):
+        return self.form is score
+
+    @property
+    def has_several(self):
+        return self.form is several_labels
+
+    @property
+    def usual_texts(self):
+        """The usual names of the texts, in groups of tuples with a name for each."""
+        return _PAIRS if len(self.texts) > 1 else _TEXTS
+
+    @property
+    def usual_labels(self):
+        """The usual names of a label column, likewise."""
+        first = _SCORES if self.is_score else (("labels",),) if self.has_several else ()
+        groups = (*first, *(_PAIR_LABELS if len(self.texts) > 1 else ()), *_LABELS)
+        return [[(name,) for name in group] for group in groups]
 
     @property
     def given_names(self):
         """The names that the user gives, and what is around their +."""
-        columns = [[c] if isinstance(c, str | int) else c for c in self.given.values()]
-        names = {str(name) for of_part in columns for name in of_part}
-        return {part.strip() for name in names for part in name.split(JOINED)}
+        columns = [c if isinstance(c, list) else [c] for c in self.given.values()]
+        return {part.strip() for c in columns for name in c for part in str(name).split(JOINED)}
 
     @property
     def header_names(self):
         """The names, in lower case, by which the first line of a table is its header."""
-        groups = (*_PAIRS, *_TEXTS, *self.label_groups)
-        others = {name for names in self.remembered.values() for name in names} | self.given_names
-        names = {name.casefold() for name in others if not name.isdigit()}
-        return names.union(*groups)
+        groups = (*_PAIRS, *_TEXTS, *self.usual_labels)
+        usual = {name for group in groups for names in group for name in names}
+        others = self.given_names.union(*self.remembered.values())
+        return usual | {name.casefold() for name in others if not name.isdigit()}
 
     def argument(self, name):
         """How the user gives the column of a text or the label."""
-        argument = self.arguments[name]
-        return f"`{argument}`" if argument != "fields" else f"`fields`, {name}=…"
+        return f"`{name}_column`" if len(self.texts) == 1 else f"`fields`, {name}=…"
+
+    def is_label(self, value):
+        """Whether a value is a label of the model."""
+        return value in (self.labels or ()) or label_or_none(value) in (self.labels or ())
 
 
 def choose_columns(table, wanted):
@@ -163,117 +183,105 @@ def choose_columns(table, wanted):
     """
     if table.are_cells and table.peek() is None:
         raise InputError(f"{table.name} has a header line and nothing else.")
-    label, texts = (), [None]
+    columns, needed = {}, {*wanted.texts, *((LABEL,) if wanted.need_labels else ())}
     if table.kind != JSON or wanted.given_names <= {*table.names}:
-        label, texts = _by_name(table, wanted)
-    if table.kind == JSON and (None in texts or (wanted.need_labels and not label)):
-        # The first object may lack a key.
+        columns = _by_name(table, wanted)
+    if table.kind == JSON and not needed <= columns.keys():  # the first object may lack a key
         table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
-        label, texts = _by_name(table, wanted)
-    may_have_label = wanted.scores or wanted.labels is not None
+        columns = _by_name(table, wanted)
+    may_have_label = wanted.is_score or wanted.labels is not None
     if not wanted.need_labels:  # then a pipe is not read to its end
-        may_have_label &= not table.is_stream and len(table.names) > len(texts)
-    lacks_label = not label and (wanted.need_labels or may_have_label)
-    by_content = []
-    if lacks_label or not all(texts):
-        profiles = _profiles(table, wanted)
-        taken = {name for columns in (*texts, label) for name in columns or ()}
-        free = {name: profile for name, profile in profiles.items() if name not in taken}
-        possible = _possible_texts(free)
+        may_have_label &= not table.is_stream and len(table.names) > len(wanted.texts)
+    lacks_label = LABEL not in columns and (wanted.need_labels or may_have_label)
+    named, profiles = {name for names in columns.values() for name in names}, {}
+    if lacks_label or not {*wanted.texts} <= columns.keys():
+        profiles = {n: p for n, p in _profiles(table, wanted).items() if n not in named}
+        possible = _possible_texts(profiles)
         if lacks_label:
-            others = {name: p for name, p in free.items() if name not in possible}
-            label = _only_label(table, others, wanted)
-            by_content += label
-        if not all(texts):
-            possible = [name for name in possible if name not in label]
-            rest = {name: profile for name, profile in free.items() if name not in label}
-            chosen = iter(_only_texts(table, possible, rest, wanted, missing=texts.count(None)))
-            texts = [columns or (next(chosen),) for columns in texts]
-            by_content += [name for columns in texts for name in columns if name not in taken]
-    columns = Columns(texts=tuple(texts), label=tuple(label), by_content=frozenset(by_content))
-    chosen = [name for group in (*columns.texts, columns.label) for name in group]
+            others = {name: p for name, p in profiles.items() if name not in possible}
+            columns[LABEL] = _only_label(table, others, wanted)
+        missing = [name for name in wanted.texts if name not in columns]
+        if missing:
+            free = {n: p for n, p in profiles.items() if n not in columns.get(LABEL, ())}
+            texts = _only_texts(table, possible, free, wanted, missing=len(missing))
+            columns |= {name: (text,) for name, text in zip(missing, texts, strict=True)}
+    chosen = [name for names in columns.values() for name in names]
     if len({*chosen}) < len(chosen):
         roles = "two texts and label" if len(wanted.texts) > 1 else "text and label"
         raise InputError(f"{table.name}: {roles} cannot be the same column.")
-    _check_header(table, columns, wanted)
-    return columns
+    label, by_content = columns.get(LABEL, ()), frozenset(chosen) - named
+    if len(label) == 1 and table.kind != JSON:
+        _check_header(table, label[0], wanted, profiles if label[0] in by_content else {})
+    texts = tuple(columns[name] for name in wanted.texts)
+    return Columns(texts=texts, label=label, by_content=by_content)
+
+
+# By their names.
 
 
 def _by_name(table, wanted):
-    """-> (the columns of the label, those of each text) that have a name; () or None for others."""
-    label = _given(table, wanted, "label")
-    label = label or _usual(table, wanted.label_groups, wanted, "label") or ()
+    """{a text or the label: the names of its columns}, without those that have no such name."""
+    label = _given(table, wanted, LABEL) or _usual(table, wanted.usual_labels, wanted, (LABEL,))
     texts = [_given(table, wanted, name) for name in wanted.texts]
-    return label, texts if any(texts) else _usual_texts(table, wanted, label) or texts
+    if not any(texts):
+        usual = _usual(table, wanted.usual_texts, wanted, wanted.texts) or ()
+        texts = [(name,) for name in usual if len(wanted.texts) > 1 or usual != label]
+    columns = dict(zip(wanted.texts, texts, strict=False)) | {LABEL: label}
+    return {name: names for name, names in columns.items() if names}
 
 
 def _given(table, wanted, role):
     """The columns that the user, or the training of the model, names for a text or the label."""
-    column = wanted.given.get(role)
-    if column is None:
+    given = wanted.given.get(role)
+    if given is None:
         remembered = tuple(wanted.remembered.get(role, ()))
-        return remembered if {*remembered} <= {*table.names} and remembered else None
-    names = [column] if isinstance(column, str | int) else list(column)
-    whole = table.column(column) if len(names) == 1 and isinstance(column, str | int) else None
-    if whole is None and len(names) == 1 and role != "label":
-        names = [name.strip() for name in str(names[0]).split(JOINED)]
-    columns = (whole,) if whole is not None else tuple(map(table.column, names))
-    for name, column in zip(names, columns, strict=False):
-        if column is None:
-            available = quoted(table.names) if table.has_names else f"1 to {len(table.names)}"
-            raise InputError(f'{table.name} has no column "{name}". Its columns are {available}.')
-    return columns
+        return remembered if {*remembered} <= {*table.names} else ()
+    names = given if isinstance(given, list) else [given]
+    if role != LABEL and table.column(given) is None:
+        names = [name.strip() for name in str(given).split(JOINED)]
+    return tuple(table.existing(name) for name in names)
 
 
-def _usual(table, groups, wanted, role):
-    """The column with a usual name of a text or the label, as a tuple, or None."""
-    for group in groups if table.has_names else ():
-        names = [name for name in table.names if name.strip().casefold() in group]
-        if len(names) > 1:
-            raise _question(table, names, wanted, role)
-        if names:
-            return (table.column(names[0]),)
+def _usual(table, groups, wanted, roles):
+    """The columns with usual names for some texts or the label; None without any."""
+    by_lower = {}
+    for name in table.names if table.has_names else ():
+        by_lower.setdefault(name.strip().casefold(), []).append(name)
+    for group in groups:
+        present = [names for names in group if {*names} <= by_lower.keys()]
+        matches = [name for names in present for lower in names for name in by_lower[lower]]
+        if len(matches) > len(roles):
+            raise _question(table, matches, wanted, roles[0])
+        if matches:
+            return tuple(map(table.column, matches))
     return None
-
-
-def _usual_texts(table, wanted, label):
-    if len(wanted.texts) == 1:
-        columns = _usual(table, _TEXTS, wanted, wanted.texts[0])
-        return None if columns is None or columns == label else [columns]
-    lower = {name.strip().casefold(): name for name in table.names} if table.has_names else {}
-    pairs = [pair for pair in _PAIRS if {*pair} <= {*lower}]
-    if len(pairs) > 1:
-        names = [lower[name] for pair in pairs for name in pair]
-        raise _question(table, names, wanted, wanted.texts[0])
-    return [(table.column(lower[name]),) for pair in pairs for name in pair] or None
 
 
 def _question(table, names, wanted, role):
     """The InputError for several columns that a text or the label could be in."""
-    described = [*map(table.describe, names)]
-    if role == "label":
-        noun = "score" if wanted.scores else "label"
-        several = (
-            ", or all of them as `label_columns` with `multi_label=True`"
-            if not (wanted.scores or wanted.several)
-            else ""
-        )
+    described, argument = [*map(table.describe, names)], wanted.argument(role)
+    if role != LABEL:
         return InputError(
-            f"{table.name}: the {noun} could be in {' or in '.join(described)}. Give the right one "
-            f"as {wanted.argument(role)}{several if len(names) > 2 else ''}."
+            f"{table.name} has text in {' and in '.join(described)}. Give the right one as "
+            f"{argument}."
         )
+    several = ", or all of them as `label_columns` with `multi_label=True`"
+    if len(names) < 3 or wanted.is_score or wanted.has_several:
+        several = ""
     return InputError(
-        f"{table.name} has text in {' and in '.join(described)}. Give the right one as "
-        f"{wanted.argument(role)}."
+        f"{table.name}: the {'score' if wanted.is_score else 'label'} could be in "
+        f"{' or in '.join(described)}. Give the right one as {argument}{several}."
     )
+
+
+# By their content.
 
 
 class _Profile:
     """How often each value of a column comes, those without a value left out."""
 
     def __init__(self, counts):
-        self.counts = counts
-        self.filled = counts.total()
+        self.counts, self.filled = counts, counts.total()
 
     def most(self, holds):
         """Whether a condition holds for more than half of the cells."""
@@ -298,11 +306,7 @@ class _Profile:
 
     @property
     def numbers(self):
-        return sum(parsed_number(str(v)) == parsed_number(str(v)) for v in self.counts)
-
-    @property
-    def is_numeric(self):
-        return self.numbers == len(self.counts)
+        return sum(map(is_number, self.counts))
 
     @property
     def is_id(self):
@@ -310,8 +314,9 @@ class _Profile:
         return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
 
 
-def _has_words(value):
-    return _HAS_WORDS.search(value.strip()) is not None
+def _has_words(text):
+    text = text.strip()
+    return " " in text or _HAS_WORDS.search(text) is not None
 
 
 def _is_date(value):
@@ -320,27 +325,18 @@ def _is_date(value):
 
 def _profiles(table, wanted):
     """The `_Profile` of each column that has a name and values, from all rows."""
-    names = [name for name in table.names if not (table.has_names and is_unnamed(name))]
-    counters, na = {name: Counter() for name in names}, wanted.na and table.are_cells
-    for _, row in table.survey():
-        for name, counts in counters.items():
-            value = row.get(name)
-            if _is_list(value):
-                counts.update(_labels_of(value) if wanted.several else ())
-            elif not is_missing(value, na=na):
-                counts[value] += 1
-    return {name: _Profile(counts) for name, counts in counters.items() if counts}
-
-
-def _labels_of(value):
-    with contextlib.suppress(ValueError):  # raised again when its row is read
-        return several_labels(value)
-    return ()
-
-
-def _label_or_none(value):
-    with contextlib.suppress(ValueError):
-        return one_label(value)
+    rows, na, profiles = table.survey(), wanted.na and table.are_cells, {}
+    for name in table.names:
+        values = [row.get(name) for _, row in rows]
+        if any(isinstance(value, LISTS) for value in values):
+            lists = [value if isinstance(value, LISTS) else [value] for value in values]
+            values = [x for value in lists for x in label_or_none(value, several_labels) or ()]
+            values = values if wanted.has_several else ()
+        counts = Counter(values)
+        counts = Counter({v: n for v, n in counts.items() if not is_missing(v, na=na)})
+        if counts and not (table.has_names and is_unnamed(name)):
+            profiles[name] = _Profile(counts)
+    return profiles
 
 
 def _possible_texts(profiles):
@@ -354,119 +350,97 @@ def _possible_texts(profiles):
 
 
 def _possible_labels(profiles, wanted):
-    """The columns most of whose values are labels of the model, or those that could be labels."""
-    labels, of_model = [], {*(wanted.labels or ())}
-    if of_model:
-        labels = [
-            name for name, p in profiles.items() if p.most(lambda value: _is_known(value, of_model))
-        ]
-    if not labels and (wanted.need_labels or not of_model):
+    """The columns of numbers, those of the model's labels, or those that could be labels.
+
+    In a table of few rows, in which labels need not repeat, it is the only column that is left.
+    """
+    if wanted.is_score:
+        least = _LEAST_NUMBERS if wanted.need_labels else 1
+        scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.counts)]
+        return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
+    labels = [n for n, p in profiles.items() if wanted.labels and p.most(wanted.is_label)]
+    if not labels and (wanted.need_labels or not wanted.labels):
         labels = [name for name, profile in profiles.items() if profile.is_label]
-    return labels
-
-
-def _left_over(profiles, wanted):
-    """The only column that is left in a table of few rows, in which labels need not repeat."""
-    if wanted.scores or not wanted.need_labels:
-        return []
-    names = [
+    if labels or not wanted.need_labels:
+        return labels
+    left = [
         name
         for name, profile in profiles.items()
         if profile.filled < _MANY_ROWS and not profile.is_id and not profile.most(_is_date)
     ]
-    return names if len(names) == 1 else []
-
-
-def _is_known(value, labels):
-    return value in labels or _label_or_none(value) in labels
-
-
-def _possible_scores(profiles, wanted):
-    """The columns of numbers; of several, those that are no ids."""
-    least = _LEAST_NUMBERS if wanted.need_labels else 1
-    scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.counts)]
-    return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
+    return left if len(left) == 1 else []
 
 
 def _only_label(table, profiles, wanted):
     """The only column that could be the label, as a tuple; () where none is needed."""
-    find = _possible_scores if wanted.scores else _possible_labels
-    names = find(profiles, wanted) or _left_over(profiles, wanted)
-    bits = [name for name in names if profiles[name].is_bits]
-    if wanted.several and wanted.need_labels and len(bits) == len(names) > 1:
-        return tuple(names)  # a 0 or 1 for each label
-    if len(names) == 1:
-        return tuple(names)
-    if not wanted.need_labels:
-        return ()
+    names = tuple(_possible_labels(profiles, wanted))
+    if len(names) == 1 or not wanted.need_labels:
+        return names if len(names) == 1 else ()
+    if names and wanted.has_several and all(profiles[name].is_bits for name in names):
+        return names  # a 0 or 1 for each label
     if names:
-        raise _question(table, names, wanted, "label")
+        raise _question(table, names, wanted, LABEL)
     of_model = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
-    expected = "a score (numbers)" if wanted.scores else "a label (two or more values that repeat)"
-    raise InputError(
-        f"{table.name}: no column looks like {expected}{of_model}. The {table.calls_columns} are "
-        f"{quoted(table.names)}. Give it as {wanted.argument('label')}."
-    )
+    expected = "score (numbers)" if wanted.is_score else "label (two or more values that repeat)"
+    raise _nothing(table, f"a {expected}{of_model}", wanted.argument(LABEL))
 
 
 def _only_texts(table, possible, profiles, wanted, *, missing):
     """The only columns that could be the `missing` texts, in order."""
+    possible = [name for name in possible if name in profiles]
     if len(possible) == missing:
         return possible
-    role = wanted.texts[0]
-    left = [name for name, profile in profiles.items() if not profile.is_numeric]
+    left = [name for name, p in profiles.items() if p.numbers < len(p.counts)]
     if len(possible) < missing == len(left):
         return left
     if len(possible) > missing:
-        raise _question(table, possible, wanted, role)
+        raise _question(table, possible, wanted, wanted.texts[0])
     if len(wanted.texts) > 1:
         raise InputError(
             f"{table.name} does not have two columns of texts. Give them as `fields`, "
             "text_a=…,text_b=…."
         )
-    raise InputError(
-        f"{table.name}: no column looks like a text (most values differ and hold a space). The "
-        f"{table.calls_columns} are {quoted(table.names)}. Give it as {wanted.argument(role)}."
+    expected = "a text (most values differ and hold a space)"
+    raise _nothing(table, expected, wanted.argument(wanted.texts[0]))
+
+
+def _nothing(table, expected, argument):
+    return InputError(
+        f"{table.name}: no column looks like {expected}. The {table.calls_columns} are "
+        f"{quoted(table.names)}. Give it as {argument}."
     )
 
 
-def _check_header(table, columns, wanted):
+# The header.
+
+
+def _check_header(table, name, wanted, profiles):
     """Raises InputError where the first line could be a header or an example.
 
     It is so where a table without a header has a label in its first line that comes nowhere else,
     and where the name of a label column, chosen by its content, is one of its labels.
     """
-    if len(columns.label) != 1 or table.kind == JSON:
-        return
-    (name,) = columns.label
     if table.is_undecided and not table.has_names:
-        rows = iter(table.survey())
-        _, row = next(rows, (None, {name: ""}))
-        cell = row[name].strip()
+        (_, first), *rows = table.survey()
+        cell = first[name].strip()
         if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
             raise table.error(
                 table.first,
                 f'"{cell}" in {table.describe(name)} could be the name of the column, or a label '
                 "that comes only once. Set `header=True` or `header=False`.",
             )
-    if table.has_names and name in columns.by_content:
-        if one_label(name) in {_label_or_none(row.get(name)) for _, row in table.survey()}:
-            raise InputError(
-                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
-                "first line is an example, read it with `header=False` (in pandas header=None)."
-            )
-
-
-def _is_list(value):
-    return isinstance(value, list | tuple | dict | set)
+    labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
+    if table.has_names and one_label(name) in labels:
+        raise InputError(
+            f'{table.name}: "{name}" is the name of a column and one of its labels. If the first '
+            "line is an example, read it with `header=False` (in pandas header=None)."
+        )
 
 
 def _is_label(cell, wanted):
     """Whether the cell of a first line is a label and not a name, whatever the other lines have."""
-    if is_missing(cell, na=wanted.na):
+    if is_missing(cell, na=wanted.na) or wanted.is_label(cell):
         return True
-    if wanted.scores:
-        return cell[:1].isdecimal() or parsed_number(cell) == parsed_number(cell)
-    if wanted.several and (cell[:1] in "[({" or "|" in cell):
-        return True
-    return wanted.labels is not None and _is_known(cell, {*wanted.labels})
+    if wanted.is_score:
+        return cell[:1].isdecimal() or is_number(cell)
+    return wanted.has_several and (cell[:1] in "[({" or "|" in cell)

@@ -75,6 +75,18 @@ class GlueTask:
         """What selects the best epoch of a run: the metric, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
 
+    def check_form(self, texts, *, is_score):
+        """Raises InputError where the task has other texts, or labels in place of scores."""
+        expected, read = (
+            f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
+            for count, scores in ((len(self.texts), not self.labels), (len(texts), is_score))
+        )
+        if expected != read:
+            raise InputError(
+                f"GLUE's {self.name} is a {self.kind} task, with {expected} per record. This task "
+                f"reads {read}."
+            )
+
     def check_label(self, label, error):
         """Raises `error` of a message where a label of a training or dev file is another task's."""
         if self.labels and label not in self.labels:

@@ -14,22 +14,14 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import parse_fields
-from keras_bert.readers.labels import check_known
+from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.labels import check_known, one_label
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
-from keras_bert.readers.sources import (
-    JSON,
-    Example,
-    ExampleSource,
-    TextFile,
-    is_text,
-    records_of_columns,
-)
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.settings import COUNT, ERROR, REPAIR, SKIP
+from keras_bert.readers.sources import JSON, Example, ExampleSource, Missing, TextFile, is_text
+from keras_bert.readers.tables import open_objects, records_of_columns
 
-_BETWEEN_COLUMNS = "|"
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
 
 
@@ -52,7 +44,7 @@ class _Spanned(Example):
         return tuple(start + len(word) for start, word in zip(self.starts, self.words, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SpannedWords(_Spanned):
     """A text, its words, and the spans that a person labelled in it.
 
@@ -73,7 +65,7 @@ class SpannedWords(_Spanned):
     document: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SpanPair(_Spanned):
     """A text with two marked spans, and how they are related or None.
 
@@ -110,7 +102,7 @@ class SpanSource(TaggedSource):
     Attributes are those of `TaggedSource`.
     """
 
-    ITEM = "text"
+    ITEM, ROW = "text", "row"
 
     def __init__(
         self,
@@ -125,45 +117,43 @@ class SpanSource(TaggedSource):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
         self._checks_tags = need_spans or invalid_tags == ERROR
         self._has_tags = True
-        self._known = labels if need_spans and unknown_labels == ERROR else None
+        self._known_labels = labels if need_spans and unknown_labels == ERROR else None
         super().__init__(data, need_tags=need_spans, **columns)
 
     def notes(self):
-        return self._invalid_tags.notes()
+        return [*super().notes(), *self._invalid_tags.notes()]
 
-    def _of_objects(self, records, *, word, tag):
-        keys = dict.fromkeys(records.names)
-        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
+    def _of_objects(self, records):
+        keys = {*records.names}
+        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in records)
-        elif not self.labelled and (self.kind != JSON or (tag or TAG_KEYS[0]) in keys):
-            return super()._of_objects(records, word=word, tag=tag)
         else:
-            for name, column in (("word_column", word), ("tag_column", tag)):
-                if column is not None:
+            tag = self._given["tag"] or TAG_KEYS[0]
+            if not self.labelled and (self.kind != JSON or tag in keys):
+                return super()._of_objects(records)
+            for name in ("word", "tag"):
+                if self._given[name] is not None:
                     raise InputError(
-                        f'`{name}` is for files with tags. Spans have "words" or "text", and '
-                        '"spans".'
+                        f'`{name}_column` is for files with tags. Spans have "words" or "text", '
+                        'and "spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
             spans = "spans" if self.labelled else "no spans"
             self.description = f"{self.name}: {records.format}, {words}, {spans}"
         self._has_tags = False
-        return self._of_spans(records)
+        return self._each(records, self._spanned)
 
-    def _of_spans(self, records):
-        for number, record in records:
-            if "spans/start" in record:  # of tfds
-                columns = {
-                    part: record[f"spans/{part}"]
-                    for part in ("start", "end", "label")
-                    if f"spans/{part}" in record
-                }
-                spans = records_of_columns(columns)
-                if spans is None:
-                    raise self.error(number, "its spans do not have as many starts as ends.")
-                record = {**record, "spans": spans}
-            yield spanned_words(record, number, source=self, need_spans=self._need_tags)
+    def _spanned(self, number, record):
+        if "spans/start" in record:  # of tfds
+            parts = (part for part in ("start", "end", "label") if f"spans/{part}" in record)
+            spans = records_of_columns({part: record[f"spans/{part}"] for part in parts})
+            if spans is None:
+                raise self.error(number, "its spans do not have as many starts as ends.")
+            record = {**record, "spans": spans}
+        if self._need_tags and record.get("spans") is None and self.may_lack("spans"):
+            raise Missing("spans", place='"spans"')
+        return spanned_words(record, number, source=self, need_spans=self._need_tags)
 
     def _set_examples(self, examples):
         examples = self._of_tagged(examples) if self._has_tags else examples
@@ -172,7 +162,7 @@ class SpanSource(TaggedSource):
     def _checked(self, examples):
         for example in examples:
             labels = [span.label for span in example.spans or () if span.label is not None]
-            check_known(labels, self._known, example.error)
+            check_known(labels, self._known_labels, example.error)
             yield example
 
     def _of_tagged(self, examples):
@@ -182,12 +172,11 @@ class SpanSource(TaggedSource):
             for example in examples if scheme is not None else ():
                 self._invalid_tags.count(example, scheme)
         for example in examples:
-            spans = None
+            spans, text, starts = None, example.text, example.starts
             if example.tags is not None:
                 spans = spans_of_tags(
                     example.tags, error=lambda message, word, e=example: e.error(message, word=word)
                 )
-            text, starts = example.text, example.starts
             if text is None:
                 text, starts = joined(example.words)
             place = {"document": example.document, "source": self}
@@ -240,6 +229,8 @@ def words_of(record, line, source):
     if text is not None and not is_text(text):
         raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
     if words is None:
+        if text is None and (source.may_lack("words") or source.may_lack("text")):
+            raise Missing("a text")
         if text is None:
             raise source.error(
                 line, f'no "words" and no "text" among the keys ({listed(record)}); give either.'
@@ -310,8 +301,8 @@ class SpanPairSource(ExampleSource):
     """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
 
     Args:
-        data: see `ExampleSource`.
-        need_labels: whether a pair without a label is an error.
+        data, missing: see `ExampleSource`.
+        need_labels: whether a pair without a label is left out.
         labels, unknown_labels: see `SpanSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
@@ -328,65 +319,57 @@ class SpanPairSource(ExampleSource):
         unknown_labels=COUNT,
         fields=None,
         schema=None,
+        missing=SKIP,
     ):
         records = open_objects(data, item="pair", as_record=_pair_record)
         if isinstance(records, TextFile):
             raise InputError(
-                f"Could not read {records.name} as pairs of spans: line {records.head[-1][0]} is "
-                'not a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
+                f"Could not read {records.name} as pairs of spans: line {records.first[0]} is not "
+                'a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
                 '"tail": [start, end], "label": "…"}.'
             )
-        super().__init__(records, fields=fields)
+        super().__init__(records, missing=missing, need_all=need_labels, fields=fields)
         self._need_labels = need_labels
-        self._known = labels if need_labels and unknown_labels == ERROR else None
+        self._labels = labels if need_labels and unknown_labels == ERROR else None
         given = parse_fields(fields, parts=("words", "text", "head", "tail", "label"))
-        remembered = {
-            name: _BETWEEN_COLUMNS.join(columns)
-            for name, columns in (schema or {}).items()
-            if {*columns} <= {*records.names}
-        }
-        self._fields = {**remembered, **given}
-        if self._fields:
-            self.schema = {
-                name: [column.strip() for column in columns.split(_BETWEEN_COLUMNS)]
-                for name, columns in self._fields.items()
-            }
+        self._columns = given_or_remembered(given, schema, records.names)
+        self.schema = self._columns or None
         if self.kind != "given":
             self.description = f"{self.name}: {records.format}, pairs of spans"
-        self._set_examples(self._read())
+        self._set_examples(self._each(records, self._pair))
 
-    def _read(self):
-        for line, record in self._records:
-            named = {name: self._value(record, line, name) for name in self._fields}
-            yield self._pair({**record, **named}, line)
+    def may_lack(self, key):
+        return key in self._columns or super().may_lack(key)
 
-    def _value(self, record, line, name):
-        """The value under the key, or the values under the keys, that `fields` gives."""
-        columns = [column.strip() for column in self._fields[name].split(_BETWEEN_COLUMNS)]
-        for column in columns:
-            if column not in record and (name != "label" or self._need_labels):
-                raise self.error(
-                    line,
-                    f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
-                    f"({listed(record)}).",
-                )
-        parts = [record.get(column) for column in columns]
-        return parts if len(parts) > 1 else parts[0]
+    def _named(self, record, line):
+        """A record with its parts under their usual names."""
+        names, parts = self._records.names, {}
+        for name, columns in self._columns.items():
+            for column in columns:
+                if column not in names and (name != "label" or self._need_labels):
+                    raise self.error(
+                        line,
+                        f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
+                        f"({listed(record)}).",
+                    )
+            cells = [record.get(column) for column in columns]
+            parts[name] = cells if len(cells) > 1 and None not in cells else cells[0]
+        return {**record, **parts}
 
-    def _pair(self, record, line):
+    def _pair(self, line, record):
+        record = self._named(record, line)
         text, words, starts = words_of(record, line, self)
         spans = []
         for name in ("head", "tail"):
-            if name not in record:
-                raise self.error(
-                    line, f'no "{name}" among the keys ({listed(record)}); it is [start, end].'
-                )
-            spans.append(labelled_span(record[name], line, self, text=text, words=words, what=name))
-        label = record.get("label")
-        if not isinstance(label, str | None) or (self._need_labels and not (label or "").strip()):
-            raise self.error(line, 'no text under "label"; every labelled pair needs one.')
-        label = label.strip() or None if label else None
-        check_known((label,), self._known, partial(self.error, line))
+            span = self.value(line, record, name, f"a {name}", more="; it is [start, end].")
+            spans.append(labelled_span(span, line, self, text=text, words=words, what=name))
+        try:
+            label = one_label(record.get("label"))
+        except ValueError as error:
+            raise self.error(line, str(error)) from None
+        if label is None and self._need_labels:
+            self.value(line, {**record, "label": None}, "label", "a label", more=".")
+        check_known([label], self._labels, partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)
 
 

@@ -122,6 +122,7 @@ class TfdsSplit:
         InputError: it is not prepared, or a shard is missing or damaged.
     """
 
+    kind, location, calls_columns = "tfds", "record", "features"
     format = "a prepared tfds split"
 
     def __init__(self, name):

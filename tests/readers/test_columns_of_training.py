@@ -147,7 +147,7 @@ def test_one_word_per_row(write):
     [
         ("sentence_id,word,tag\n1,a,O\n2,b,O\n1,c,O\n", "line 4: sentence 1 comes again after"),
         ("sentence_id,word,tag\n1,a,O\n1,,O\n", 'line 3: no word in "word"'),
-        ("sentence_id,word,tag\n1,a,\n", 'line 2: no tag in "tag"'),
+        ("sentence_id,word,tag\n1,a,O\n1,b,\n", 'line 3: no tag in "tag"'),
         ("sentence_id,word,kind\n1,a,O\n", 'no column with the tag among "sentence_id", "word"'),
         ("sentence_id,word,ner,tag\n1,a,O,O\n", 'the tag could be in "ner", "tag". Give the right'),
     ],

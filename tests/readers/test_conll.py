@@ -4,6 +4,7 @@ import pytest
 
 from keras_bert.readers.sentences import TaggedSource
 from tests.messages import says
+from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL_2003 = """\
@@ -176,15 +177,7 @@ def test_what_has_no_tags_is_plain_text_unless_it_looks_like_words(read):
 
 
 def test_a_pipe_of_plain_lines_is_read_line_by_line(monkeypatch):
-    class Pipe:
-        given = 0
-
-        def readline(self, size):
-            self.given += 1
-            return b"line\n" if self.given < 9 else b""
-
-    pipe = Pipe()
-    monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
+    pipe = pipe_in(monkeypatch, [b"line\n"] * 8)
     source = iter(TaggedSource("-", need_tags=False))
     assert next(source).text == "line" and pipe.given == 1
     assert next(source).text == "line" and pipe.given == 2
@@ -239,6 +232,7 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
         TaggedSource("tfds:conll2003:train", tag_column="chunks")
 
 
+_REST = "\t_" * 6 + "\n"
 LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tham\n"
 
 
@@ -254,15 +248,15 @@ LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tha
         ("a\tO\n\xff\tO".encode("latin-1"), "line 2: byte 1 is not UTF-8"),
         (b"a\tO\nb\0\tO", "line 2: contains a NUL byte"),
         ('{"words": ["a"], "tags": ["O", "O"]}', "line 1: 1 word and 2 tags"),
-        ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"]}', 'line 2: "tags" should be a list'),
-        ('{"words": [], "tags": []}', "line 1: a sentence without a word"),
+        ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"], "tags": 1}', 'line 2: "tags" should'),
+        ('{"words": [], "tags": []}', 'has no word in "words" of any record (line 1), so there is'),
         ('{"words": ["a", ""], "tags": ["O", "O"]}', 'line 1: "words" should be a list of strings'),
         ('{"words": ["a"]}', 'line 1: no "tags" among the keys'),
         ('{"words": ["a"], "tags": ["O"]}\n[]', "line 2: not a JSON object"),
         (LABELLED, 'line 1: the word "We meet at noon ." contains spaces, as most do'),
         (f"{CONLLU}\n2\tx\n", "line 12: 2 columns; a word of CoNLL-U has 10"),
         (f"{CONLLU}\nx" + "\t_" * 9, 'line 12: the ID is "x"'),
-        (f"{CONLLU}\n1\tx\tx" + "\t" * 7, "line 12: UPOS is empty"),
+        (f"{CONLLU}\n1\tx\tx\tX{_REST}2\tx\tx\t{_REST}", "line 13: UPOS is empty; write _ for"),
     ],
 )
 def test_bad_lines_are_named(read, content, message):
@@ -292,7 +286,7 @@ def test_bad_columns_are_named(read, content, options, message):
         ("/nowhere/file", {}, "does not exist"),
         ([["a"]], {}, "Sentence 1 of those given: no tags"),
         ([(["a"], ["O"]), (["a", "b"], ["O"])], {}, "Sentence 2 ...: 2 words and 1 tag;"),
-        ([([], [])], {}, "Sentence 1 ...: a sentence without a word"),
+        ([([], [])], {}, 'the given sentences have no word in "words" of any record (row 1)'),
         ([(["a"], ["O"])], {"tag_column": 1}, "`tag_column` is for files"),
     ],
 )

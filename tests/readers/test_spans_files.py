@@ -164,7 +164,7 @@ def test_given_texts_are_strings_words_or_objects():
         SpanSource(given, tag_column="2")
 
 
-ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n'
+ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"], "spans": 3}\n'
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n'
             {"tag_column": "2"},
             'a.conll, line 2: the tag "X-ORG" should be O, B-…',
         ),
-        ("a.jsonl", ROME, {}, 'a.jsonl, line 2: no "spans" among the keys'),
+        ("a.jsonl", ROME, {}, 'a.jsonl, line 2: "spans" should be a list'),
         ("a.jsonl", ROME, {"word_column": "form"}, "`word_column` is for files with tags"),
     ],
 )

@@ -1,6 +1,5 @@
 """Reading questions: every form, every sentence about a bad one, and answers at wrong offsets."""
 
-import io
 import json
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from keras_bert.base.files import parse_json
 from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
 from tests.messages import says
+from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -97,19 +97,13 @@ def test_version_2_with_questions_without_an_answer(write):
     assert (found.id, found.answers) == ("7", ())
 
 
-def test_json_lines_are_read_line_by_line():
+def test_json_lines_are_read_line_by_line(monkeypatch):
     def lines():
         yield json.dumps({"question": "a?", "context": "b"}).encode() + b"\n"
         raise AssertionError("a second line was asked for")
 
-    class Pipe(io.RawIOBase):
-        def readline(self, size=-1, found=lines()):  # noqa: B008
-            return next(found)
-
-    source = QuestionSource.__new__(QuestionSource)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", type("In", (), {"buffer": Pipe()}))
-        source.__init__("-", need_answers=False)
+    pipe_in(monkeypatch, lines())
+    source = QuestionSource("-", need_answers=False)
     assert source.name == "standard input"
     assert next(iter(source)).question == "a?"
 
