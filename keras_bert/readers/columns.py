@@ -7,6 +7,7 @@ then the only possible ones. Where two columns could be meant, it is an error th
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed, quoted
@@ -58,6 +59,7 @@ _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|\d\d?:\d\d.*"
 )
 _LEAST_NUMBERS = 0.5
+_ROWS_AT_ONCE = 4096
 _MANY_ROWS = 20  # in which labels repeat
 
 
@@ -285,7 +287,12 @@ class _Profile:
 
     def most(self, holds):
         """Whether a condition holds for more than half of the cells."""
-        return 2 * sum(n for value, n in self.counts.items() if holds(value)) > self.filled
+        count = 0
+        for value, times in self.counts.items():
+            count += times if holds(value) else 0
+            if 2 * count > self.filled:
+                return True
+        return False
 
     @property
     def is_text(self):
@@ -325,18 +332,21 @@ def _is_date(value):
 
 def _profiles(table, wanted):
     """The `_Profile` of each column that has a name and values, from all rows."""
-    rows, na, profiles = table.survey(), wanted.na and table.are_cells, {}
-    for name in table.names:
-        values = [row.get(name) for _, row in rows]
-        if any(isinstance(value, LISTS) for value in values):
-            lists = [value if isinstance(value, LISTS) else [value] for value in values]
-            values = [x for value in lists for x in label_or_none(value, several_labels) or ()]
-            values = values if wanted.has_several else ()
-        counts = Counter(values)
-        counts = Counter({v: n for v, n in counts.items() if not is_missing(v, na=na)})
-        if counts and not (table.has_names and is_unnamed(name)):
-            profiles[name] = _Profile(counts)
-    return profiles
+    names = [name for name in table.names if not (table.has_names and is_unnamed(name))]
+    counters, rows = {name: Counter() for name in names}, table.survey()
+    while batch := list(islice(rows, _ROWS_AT_ONCE)):
+        for name, counts in counters.items():
+            values = [row.get(name) for _, row in batch]
+            if not {*map(type, values)}.isdisjoint(LISTS):
+                lists = [value if isinstance(value, LISTS) else [value] for value in values]
+                lists = (label_or_none(value, several_labels) or () for value in lists)
+                values = chain.from_iterable(lists if wanted.has_several else ())
+            counts.update(values)
+    na = wanted.na and table.are_cells
+    for counts in counters.values():
+        for value in [value for value in counts if is_missing(value, na=na)]:
+            del counts[value]
+    return {name: _Profile(counts) for name, counts in counters.items() if counts}
 
 
 def _possible_texts(profiles):
@@ -421,8 +431,8 @@ def _check_header(table, name, wanted, profiles):
     and where the name of a label column, chosen by its content, is one of its labels.
     """
     if table.is_undecided and not table.has_names:
-        (_, first), *rows = table.survey()
-        cell = first[name].strip()
+        rows = table.survey()
+        cell = next(rows)[1][name].strip()
         if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
             raise table.error(
                 table.first,

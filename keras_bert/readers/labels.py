@@ -38,7 +38,7 @@ _WITHOUT_COMMA = re.compile(r"""(['"])\s+['"]""")
 def is_missing(value, *, na):
     """Whether there is no text or label; `na` says that a cell such as NA has none."""
     if isinstance(value, str):
-        return not value or value.isspace() or (na and value in NA)
+        return (na and value in NA) or not value or value.isspace()
     return value is None
 
 

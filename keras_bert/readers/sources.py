@@ -6,7 +6,6 @@ import re
 import stat
 import sys
 import warnings
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from io import BufferedReader, TextIOWrapper
@@ -31,6 +30,7 @@ _FORMS = {
     **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
 }
 _without_end = methodcaller("rstrip", "\r\n")
+_BLOCK = 1 << 20
 _MOST_LINES = 5  # that a note lists
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
@@ -81,16 +81,17 @@ class TextFile:
     are part of the text. Lines of a pipe are read once, but for those that were read with `keep`.
 
     Attributes: `name`, what errors begin with; `location`, what a number in them counts; `is_pipe`;
-    `first`, the `first_line` that its form was told by, or None.
+    `size` in bytes, 0 of a pipe; `first`, the `first_line` that its form was told by, or None.
     """
 
     kind, location, first = None, "line", None
 
     def __init__(self, path):
         self.name = STANDARD_INPUT_NAME if str(path) == STANDARD_INPUT else str(path)
-        stream = self._open()
-        is_standard = stream is sys.stdin.buffer
-        self.is_pipe = is_standard or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        stream, self.is_pipe, self.size = self._open(), True, 0
+        if self.name != STANDARD_INPUT_NAME:
+            status = os.fstat(stream.fileno())
+            self.is_pipe, self.size = not stat.S_ISREG(status.st_mode), status.st_size
         if self.is_pipe:
             self._lines = self._read(stream)
         else:
@@ -118,6 +119,16 @@ class TextFile:
     def lines(self, *, keep=False):
         """As `raw_lines`, of (line number from 1, line without its end)."""
         return enumerate(map(_without_end, self.raw_lines(keep=keep)), start=1)
+
+    def has(self, character):
+        """Whether there is an ASCII character anywhere; lines of a pipe are read again."""
+        if self.is_pipe:
+            return any(character in line for line in self.raw_lines(keep=True))
+        with self._open() as stream, gzip_errors(self.name):
+            plain = decompressed(stream) if stream.peek(2)[:2] == GZIP else stream
+            return any(
+                character.encode() in block for block in iter(partial(plain.read, _BLOCK), b"")
+            )
 
     def first_line(self, *, comment=None):
         """(number, line) of the first that is neither empty nor begins with `comment`, or the last.
@@ -221,7 +232,7 @@ class ExampleSource:
         """`need_all`: a source of which everything is left out is an error; `columns`: settings
         that sequences do not have."""
         self._records, self._missing, self._need_all = records, missing, need_all
-        self._left_out, self._counts = {}, Counter()
+        self._left_out, self._count = {}, 0
         self.name, self.kind = records.name, records.kind
         for name, value in columns.items() if self.kind == "given" else ():
             if value is not None:
@@ -253,7 +264,6 @@ class ExampleSource:
 
     def _each(self, rows, read):
         """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
-        is_empty = True
         for line, row in rows:
             try:
                 example = read(line, row)
@@ -267,9 +277,9 @@ class ExampleSource:
                 key = missing.part, missing.place, missing.why
                 self._left_out.setdefault(key, []).append(line)
             else:
-                is_empty = False
+                self._count += 1
                 yield example
-        if self._need_all and is_empty and self._left_out:
+        if self._need_all and self._left_out and not self._count:
             part, place, _ = max(self._left_out, key=lambda key: len(self._left_out[key]))
             part = part.removeprefix("a ") + (f" in {place}" if place else "")
             where = located([line for lines in self._left_out.values() for line in lines], self)

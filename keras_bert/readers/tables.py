@@ -30,6 +30,7 @@ from keras_bert.readers.sources import (
 from keras_bert.records.stored_tables import ArrowTable, with_names
 from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
 
+_LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
 _SAMPLE_LINES = 1000  # by which the delimiter of a CSV is chosen
 _LEAST_OF_ONE_WIDTH = 0.9
 _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
@@ -74,9 +75,10 @@ class Table:
         return next(self.rows(keep=True) if callable(self.rows) else iter(self.rows), None)
 
     def survey(self):
-        """All rows, which are in memory from then on."""
-        self.rows = [*self]
-        return self.rows
+        """All rows, before they are read as examples; those of a large file are read again."""
+        if self.file is not None and self.file.size < _LARGE:
+            self.rows = [*self]
+        return iter(self)
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
@@ -342,7 +344,7 @@ def _quotes_enclose_cells(file):
     quotes are those of CSV where every cell with one is enclosed, and one of the cells has such a
     character or is in the first line. In all other files they are ordinary characters.
     """
-    if not any('"' in line for line in file.raw_lines(keep=True)):
+    if not file.has('"'):
         return None
     record, is_needed = [], False
 

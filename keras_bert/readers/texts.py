@@ -149,6 +149,7 @@ class TextSource(ExampleSource):
         self._labels = labels if need_labels and unknown_labels == ERROR else None
         self._name_of = names_of_model(labels)
         self._na = table.are_cells and not keep_na
+        self._label_of = {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
         self._keeps_empty = self.kind in ("given", "lines")
         self._may_be_no_text = not (table.are_cells or self._keeps_empty)
@@ -197,11 +198,8 @@ class TextSource(ExampleSource):
             )
 
     def _read(self):
-        count = 0
-        for example in self._each(self._records, self._example):
-            count += 1
-            yield example
-        if self._wanted.need_labels and count and self._vectors == count:
+        yield from self._each(self._records, self._example)
+        if self._wanted.need_labels and self._count and self._vectors == self._count:
             raise InputError(
                 f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
                 f"of labels. {_NEEDS_NAMES}"
@@ -216,13 +214,15 @@ class TextSource(ExampleSource):
             )
 
     def _example(self, line, record):
-        text, *others = [self._text_of(line, record, names) for names in self.columns.texts]
+        texts = self.columns.texts
+        text = self._text_of(line, record, texts[0])
+        text_b = self._text_of(line, record, texts[1]) if len(texts) > 1 else None
         label = self._label(line, record) if self.columns.label else None
         if label is None and self._wanted.need_labels:
             raise self._without_label(record)
         if self._checks_label:
             self._check_label(label, partial(self.error, line))
-        return LabelledText(line, text, label, *others, source=self)
+        return LabelledText(line, text, label, text_b, source=self)
 
     def _check_label(self, label, error):
         """Raises `error` of a message for a label that GLUE's task, or the model, does not have."""
@@ -243,15 +243,14 @@ class TextSource(ExampleSource):
     def _text_of(self, line, record, names):
         """The text of one column, or of several joined by spaces; Missing where there is none."""
         text = record.get(names[0])
-        # Items of a sequence, and plain lines, are texts, whatever is in them.
-        if len(names) > 1 or not (self._keeps_empty and isinstance(text, str)):
-            parts = [record.get(name) for name in names] if len(names) > 1 else (text,)
+        if len(names) > 1 or not isinstance(text, str):
+            parts = (record.get(name) for name in names)
             parts = [part for part in parts if not is_missing(part, na=self._na)]
-            if not parts:
-                raise Missing("a text", place=self._described(names))
-            text = parts[0]
-            if len(parts) > 1 or not isinstance(text, str):
-                text = " ".join(self._as_text(line, part, names) for part in parts)
+            text = " ".join(self._as_text(line, part, names) for part in parts)
+        # Items of a sequence, and plain lines, are texts, whatever is in them.
+        is_kept = self._keeps_empty and record[names[0]] is not None
+        if not is_kept and is_missing(text, na=self._na):
+            raise Missing("a text", place=self._described(names))
         if self._may_be_no_text and not is_text(text):
             raise self.error(line, f'"{names[0]}" contains a NUL or half a surrogate pair.')
         return text
@@ -269,6 +268,8 @@ class TextSource(ExampleSource):
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self._wanted.form
         value = record.get(name)
+        if isinstance(value, str) and value in self._label_of:
+            return self._label_of[value]
         if self.kind == "given" and self._wanted.need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
@@ -283,9 +284,11 @@ class TextSource(ExampleSource):
             label = form(value)
         except ValueError as error:
             raise self.error(line, str(error)) from None
-        if form is score:
-            return label
-        return None if self._is_gold and label == _NO_GOLD else self._name_of(label)
+        if form is not score:
+            label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
+        if isinstance(value, str) and label is not None:
+            self._label_of[value] = label
+        return label
 
     def _several(self, line, value):
         """Several labels; InputError for a list of 0 and 1 that has no names of labels.
