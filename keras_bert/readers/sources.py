@@ -243,6 +243,11 @@ class ExampleSource:
         if self.at_end is not None:
             self.at_end()
 
+    @property
+    def location(self):
+        """What the `line` of an example counts: "line", "row", "item" or "record"."""
+        return self._records.location
+
     def error(self, line, message):
         """The InputError that names a location in the source."""
         return self._records.error(line, message)
@@ -351,7 +356,7 @@ def located(where, source):
     more = len(where) - _MOST_LINES
     if more > 0:
         first, last = [*first, last], f"{more:,} more"
-    location = "" if isinstance(where[0], str) else source._records.location
+    location = "" if isinstance(where[0], str) else source.location
     location = f"{location}s " if location and first else location and f"{location} "
     return f"{location}{', '.join(first)} and {last}" if first else f"{location}{last}"
 

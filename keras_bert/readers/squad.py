@@ -257,7 +257,8 @@ def question_warnings(examples):
             f"{first_location(empty)}: {counted(len(empty), 'question')} without a word, or about "
             "a context without one."
         )
-    return [*lines, *_wrong_offsets(examples), *_repeated(examples)]
+    lines += [*_wrong_offsets(examples), *_repeated(examples)]
+    return [*lines, *examples[0].source.notes()] if examples else lines
 
 
 def _wrong_offsets(examples):

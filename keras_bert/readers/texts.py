@@ -117,7 +117,8 @@ class TextSource(ExampleSource):
         self._label_names = _listed_names(label_names) or remembered.pop("label_names", None)
         (separator,) = remembered.pop("label_separator", [None])
         self._separator = label_separator or separator
-        _check_lists(form, label_columns=label_columns, labels=label_names)
+        names = {"label_columns": label_columns, "labels": label_names}
+        _check_several(form, names, label_separator)
         given = {"text_column": text_column, "label_column": label_column}
         given["label_columns"] = _listed_names(label_columns)
         self._wanted = wanted = Wanted(
@@ -361,12 +362,12 @@ def _listed_names(names):
     return None if names is None else list(names)
 
 
-def _check_lists(form, **lists):
-    """Raises InputError for a list of labels or columns where a text has one label, or for one."""
-    for argument, names in lists.items():
-        if names is not None and form is not several_labels:
+def _check_several(form, lists, separator):
+    """Raises InputError for arguments of several labels where a text has one, or for one name."""
+    for argument, value in {**lists, "label_separator": separator}.items():
+        if value is not None and form is not several_labels:
             raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
-        if names is not None and len(_listed_names(names)) < 2:
+        if value is not None and argument in lists and len(_listed_names(value)) < 2:
             raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
 
 

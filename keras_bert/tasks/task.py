@@ -587,8 +587,8 @@ class Task(keras.Model):
 
     @classmethod
     def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Warnings for the user about the labelled examples of a file."""
-        return []
+        """Warnings for the user about the labelled examples of a file; those of their source."""
+        return examples[0].source.notes()
 
     @classmethod
     def labels_with(cls, inferred_arguments, **settings):

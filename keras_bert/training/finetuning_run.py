@@ -449,16 +449,18 @@ def _read(kind, settings, report, remembered):
             report(f"Note: {note}")
         return examples
 
-    schema, train_examples = remembered, []
-    for path in files_of(settings.train):
-        train_file = kind.read(path, schema=schema, **settings.columns)
-        train_examples += examples_of(train_file)
-        schema = train_file.schema
+    def read(data, schema, **inferred):
+        """-> (examples of a file or several, the schema of the last)."""
+        examples = []
+        for path in files_of(data):
+            file = kind.read(path, schema=schema, **inferred, **settings.columns)
+            examples += examples_of(file)
+            schema = file.schema
+        return examples, schema
+
+    train_examples, schema = read(settings.train, remembered)
     inferred_arguments = kind.infer_arguments(train_examples)
-    dev_file = kind.read(
-        settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
-    )
-    dev_examples = examples_of(dev_file)
+    dev_examples, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(kind.summary(train_examples, dev_examples, inferred_arguments))
     return train_examples, dev_examples, inferred_arguments
 

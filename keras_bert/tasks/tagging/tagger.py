@@ -224,10 +224,6 @@ class Tagger(Task):
             f"{counted(len(dev), 'dev sentence')}; {what}."
         )
 
-    @classmethod
-    def notes(cls, examples):
-        return examples[0].source.notes()
-
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
 
@@ -357,8 +353,8 @@ class CheckedSentences:
         return (self._checked(sentence) for sentence in sentences)
 
     def notes(self):
-        """Lines for the user on invalid tags, and on words with spaces, so far."""
-        lines = self._broken.notes()
+        """Lines for the user on what was left out, invalid tags and words with spaces, so far."""
+        lines = [*self._source.notes(), *self._broken.notes()]
         if self._with_spaces:
             sentence, word = self._first_with_spaces
             lines.append(
