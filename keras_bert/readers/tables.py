@@ -133,8 +133,9 @@ def open_table(
     item,
     as_record,
     is_row=lambda item: True,
-    labelled=True,
+    least=2,
     noun="labelled text",
+    parts="a text and a label",
     header=None,
     header_names=(),
     has_literal_quotes=False,
@@ -147,12 +148,11 @@ def open_table(
             `datasets.Dataset`, a `tf.data.Dataset`, a list of dictionaries, a dictionary of lists,
             or a sequence, whose items messages call `item` and `as_record` makes dictionaries.
         is_row: whether dictionaries in memory, by the first of them, are rows and not items.
-        labelled: a row has more than a text, so that plain lines are an error.
-        noun: what messages call the rows.
+        least: the columns that a file needs at least; `noun` and `parts` are what it has then.
         header: whether the first line of a CSV or TSV names its columns; None is by the rule, with
             `header_names`, in lower case.
-        has_literal_quotes: quotes of a TSV are ordinary characters, as in GLUE's files.
-        skip_invalid: leave out and count lines with another number of columns.
+        has_literal_quotes, skip_invalid: as in GLUE's files, quotes of a TSV are ordinary
+            characters, and lines with another number of columns are left out and counted.
 
     Raises:
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
@@ -162,41 +162,46 @@ def open_table(
         return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
     if is_stored_table(data):
         return _stored(str(data))
-    file, form = TextFile(data), form_of(data)
+    file, form_by_name = TextFile(data), form_of(data)
     number, line = file.first_line()
-    form = form or _form_of_content(file, line, labelled=labelled, header_names=header_names)
+    form = form_by_name or _form_of_content(file, line, is_wide=least > 1, names=header_names)
     if form == JSON:
         return json_table(file)
-    if form == CONLL or (form == TXT and labelled):
+    delimiter, begin, format = "\t", 0, form.upper()
+    if form == CSV:
+        delimiter, begin = _delimiter_of(file, header_names)
+        header = True if header is None and form_by_name == CSV else header
+    elif form == TXT:
+        delimiter, format, header = None, "plain lines", False
+    elif form == TSV and not has_literal_quotes and file.has('"'):
+        is_quoted = _quotes_enclose_cells(file)
+        quotes = "cells in quotes, as pandas writes them" if is_quoted else "literal quotes"
+        format = f"TSV ({quotes})"
+    is_csv = form == CSV or format.endswith("writes them)")
+    rows = partial(_csv_rows if is_csv else _split_rows, file, delimiter, begin)
+    table = _table_of_cells(
+        file,
+        "lines" if form == TXT else form,
+        format,
+        rows,
+        header=header,
+        header_names=header_names,
+        skip_invalid=skip_invalid,
+    )
+    if form == CONLL or len(table.names) < least:
         reason = (
-            f"line {number} has 1 column. Expected CSV, TSV or JSON Lines with a text and a label."
+            f"line {number} has {counted(len(table.names), 'column')}. Expected CSV, TSV or JSON "
+            f"Lines with {parts}."
         )
-        if form_of(data) == TXT:
+        if form == CONLL:
+            reason = "its name says that it is CoNLL, with one word per line, for taggers."
+        elif form_by_name == TXT:
             reason = (
                 "a .txt file has one text per line and no labels. Name a table with tabs .tsv, one "
                 "with commas .csv."
             )
-        elif form == CONLL:
-            reason = "its name says that it is CoNLL, with one word per line, for taggers."
         raise InputError(f"Could not read {file.name} as {noun}: {reason}")
-    is_quoted, options = None, {"header_names": header_names, "skip_invalid": skip_invalid}
-    if form == TXT:
-        rows = lambda keep: ((number, [line]) for number, line in file.lines(keep=keep))  # noqa: E731
-        return _table_of_cells(file, "lines", "plain lines", rows, header=False, **options)
-    if form == TSV and not has_literal_quotes:
-        is_quoted = _quotes_enclose_cells(file)
-    if form == CSV or is_quoted:
-        delimiter, begin = _delimiter_of(file, header_names) if form == CSV else ("\t", 0)
-        rows = partial(_csv_rows, file, delimiter, begin)
-    else:
-        rows = lambda keep: ((n, line.split("\t")) for n, line in file.lines(keep=keep) if line)  # noqa: E731
-    if header is None and form_of(data) == CSV:
-        header = True
-    format = form.upper()
-    if is_quoted is not None:
-        quotes = "cells in quotes, as pandas writes them" if is_quoted else "literal quotes"
-        format = f"{format} ({quotes})"
-    return _table_of_cells(file, form, format, rows, header=header, **options)
+    return table
 
 
 def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: False):
@@ -283,13 +288,13 @@ def _json_array(file, begin, lines):
 # Cells.
 
 
-def _form_of_content(file, line, *, labelled, header_names):
+def _form_of_content(file, line, *, is_wide, names):
     """The form of a file whose name has no extension that says it."""
     if is_json_object(line):
         return JSON
     if "\t" in line:
         return TSV
-    has_cells = _delimiter_of_names(line, header_names) or (labelled and _common_delimiter(file))
+    has_cells = _delimiter_of_names(line, names) or (is_wide and _common_delimiter(file))
     return CSV if has_cells else TXT
 
 
@@ -323,6 +328,13 @@ def _common_delimiter(file):
     return best if best is not None and widths[best] > 1 else None
 
 
+def _split_rows(file, delimiter, begin, keep):
+    """As `_csv_rows`, of lines without quotes; without a delimiter all lines, of one cell each."""
+    for number, line in file.lines(keep=keep):
+        if line or delimiter is None:
+            yield number, [line] if delimiter is None else line.split(delimiter)
+
+
 def _csv_rows(file, delimiter, begin, keep):
     """Yields (the line where it begins, cells) of every row; a cell may have several lines."""
     lines = islice(file.raw_lines(keep=keep), begin, None)
@@ -338,14 +350,12 @@ def _csv_rows(file, delimiter, begin, keep):
 
 
 def _quotes_enclose_cells(file):
-    """Whether quotes enclose the cells of a TSV, from all its lines; None where it has no quotes.
+    """Whether quotes enclose the cells of a TSV, from all its lines.
 
     pandas encloses a cell with a tab, a line break or a quote in it, and doubles that quote. So
     quotes are those of CSV where every cell with one is enclosed, and one of the cells has such a
     character or is in the first line. In all other files they are ordinary characters.
     """
-    if not file.has('"'):
-        return None
     record, is_needed = [], False
 
     def lines():

@@ -73,20 +73,14 @@ class TextSource(ExampleSource):
         data, missing: see `ExampleSource`.
         texts: the names of an example's texts: `TEXT` or `PAIR`.
         form: the type of label: `one_label`, `several_labels` or `score`.
-        text_column, label_column, fields: names, or numbers from 1; None is by the rule of
-            `keras_bert.readers.columns`. A text of several columns is `subject+body`.
-        label_columns, label_names: with `several_labels`, a column of 0 and 1 for each label, and
-            the label of each number in lists of 0 and 1: lists, or names with commas between them.
-        label_separator: with `several_labels`, what is between those of a cell; None is |.
-        header: whether the first line of a CSV or TSV names the columns; None is by the rule of
-            `keras_bert.readers.tables`.
-        keep_na: cells such as NA are texts and labels; otherwise they are missing, as in pandas.
-        glue: the name of the task of GLUE to which the file belongs.
+        label_names: what the settings call `labels`: those of lists of 0 and 1.
         labels: those of a model, by which its column is recognised.
-        unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         need_labels: whether an example without a label is left out.
+
+    The others are settings, whose help says what they are (`LabelSettings`). Columns are names, or
+    numbers from 1, and a text of several is `subject+body`; lists of names may also be strings with
+    commas between them.
 
     Attributes: `columns` (a `Columns`), `unlabelled` (how many rows without a label were left out
     so far) and those of `ExampleSource`.
@@ -138,8 +132,9 @@ class TextSource(ExampleSource):
             data,
             item="text",
             as_record=lambda item: _as_record(item, texts),
-            labelled=need_labels or len(texts) > 1,
+            least=len(texts) + need_labels,
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
+            parts=f"{'two texts' if len(texts) > 1 else 'a text'} and a label",
             header=header,
             header_names=task.column_names if task is not None else wanted.header_names,
             has_literal_quotes=task is not None,
@@ -160,7 +155,6 @@ class TextSource(ExampleSource):
             label = (LABEL,) if self.kind == "given" else ()
             self.columns = Columns(texts=tuple((name,) for name in names), label=label)
         else:
-            _check_width(table, wanted)
             of_glue = glue_columns(table, task, labelled=need_labels) if task else None
             self.columns = of_glue or choose_columns(table, wanted)
             self._task = task if of_glue and need_labels else None
@@ -314,16 +308,14 @@ class TextSource(ExampleSource):
         return tuple(map(self._name_of, labels))
 
     def _label_of_columns(self, line, record):
-        """The labels whose columns have a 1."""
-        labels = []
-        for name in self.columns.label:
-            value = record.get(name)
-            if is_missing(value, na=self._na):
-                return None
-            if (is_on := bit(value)) is None:
+        """The labels whose columns have a 1; None where one has nothing."""
+        values = {name: record.get(name) for name in self.columns.label}
+        if any(is_missing(value, na=self._na) for value in values.values()):
+            return None
+        for name, value in values.items():
+            if bit(value) is None:
                 raise self.error(line, f'{value!r} in "{name}" should be 0 or 1, for a label.')
-            labels += [self._name_of(name)] if is_on else []
-        return tuple(labels)
+        return tuple(self._name_of(name) for name, value in values.items() if bit(value))
 
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))
@@ -342,12 +334,12 @@ class TextSource(ExampleSource):
         text = "texts in" if len(columns.texts) > 1 else "text in"
         label = "score" if self._wanted.is_score else "label"
         label = (
-            f"{label}{'s' if len(columns.label) > 1 else ''} in"
+            f"{label}{'s' if len(columns.label) > 1 else ''} in "
             if columns.label
             else f"no {label}s"
         )
-        labels = " and ".join(map(shown, columns.label))
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {label} {labels}".rstrip()
+        label += " and ".join(map(shown, columns.label))
+        return f"{self.name}: {table.format}{header}, {text} {texts}, {label}"
 
 
 def _could_be_several(cell):
@@ -369,18 +361,6 @@ def _check_several(form, lists, separator):
             raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
         if value is not None and argument in lists and len(_listed_names(value)) < 2:
             raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
-
-
-def _check_width(table, wanted):
-    several = len(wanted.texts) > 1
-    is_narrow = table.are_cells and len(table.names) < len(wanted.texts) + wanted.need_labels
-    if is_narrow and (wanted.need_labels or several):
-        noun, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
-        raise InputError(
-            f"Could not read {table.name} as {noun}: line 1 has "
-            f"{counted(len(table.names), 'column')}. Expected CSV, TSV or JSON Lines with "
-            f"{texts} and a label."
-        )
 
 
 def _as_record(item, names):
