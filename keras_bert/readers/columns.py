@@ -21,8 +21,8 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
+from keras_bert.readers.memory import is_unnamed
 from keras_bert.readers.sources import JSON
-from keras_bert.readers.tables import is_unnamed
 
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a

@@ -16,11 +16,12 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.labels import check_known, one_label
+from keras_bert.readers.memory import records_of_columns
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR, SKIP
 from keras_bert.readers.sources import JSON, Example, ExampleSource, Missing, TextFile, is_text
-from keras_bert.readers.tables import open_objects, records_of_columns
+from keras_bert.readers.tables import open_objects
 
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
 

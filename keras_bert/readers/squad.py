@@ -11,6 +11,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.memory import records_of_columns
 from keras_bert.readers.settings import SKIP
 from keras_bert.readers.sources import (
     Example,
@@ -22,7 +23,7 @@ from keras_bert.readers.sources import (
     is_stored_table,
     is_text,
 )
-from keras_bert.readers.tables import is_json_object, json_table, open_table, records_of_columns
+from keras_bert.readers.tables import is_json_object, json_table, open_table
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.

@@ -7,7 +7,6 @@ these extensions, is recognised by its content.
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -16,6 +15,7 @@ from typing import Any
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.memory import class_names, rows_in_memory, unique_names
 from keras_bert.readers.sources import (
     CONLL,
     CSV,
@@ -27,7 +27,7 @@ from keras_bert.readers.sources import (
     is_file,
     is_stored_table,
 )
-from keras_bert.records.stored_tables import ArrowTable, with_names
+from keras_bert.records.stored_tables import ArrowTable
 from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
 
 _LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
@@ -245,14 +245,6 @@ def is_json_object(line):
         return line.lstrip("{ ").startswith('"')
 
 
-def records_of_columns(columns):
-    """{"text": […], "start": […]} -> a list of dictionaries; None where the lengths differ."""
-    lists = list(columns.values())
-    if not all(isinstance(cells, list) and len(cells) == len(lists[0]) for cells in lists):
-        return None
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
-
-
 def _json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     lines = file.lines(keep=keep)
@@ -381,7 +373,9 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     names, has_header = [cell.strip() for cell in first], header
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
-    columns, repeated = _named(names) if has_header else ([*map(str, range(1, len(names) + 1))], ())
+    columns, repeated = (
+        unique_names(names) if has_header else ([*map(str, range(1, len(names) + 1))], ())
+    )
 
     def read(*, keep=False):
         width = len(first)
@@ -408,21 +402,6 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
     return table
 
 
-def _named(names):
-    """-> (names of the columns as pandas makes them unique, the names of several columns)."""
-    unique, seen = [], {}
-    for number, name in enumerate(names):
-        name = name or f"Unnamed: {number}"
-        count = seen[name] = seen.get(name, 0) + 1
-        unique.append(name if count == 1 else f"{name}.{count - 1}")
-    return unique, frozenset(name for name, count in seen.items() if count > 1)
-
-
-def is_unnamed(name):
-    """Whether a column has no name, as the index that pandas writes."""
-    return name.startswith("Unnamed: ")
-
-
 # Stored tables, and data in memory.
 
 
@@ -439,70 +418,12 @@ def _stored(name):
 
 
 def _in_memory(data, *, item, as_record, is_row):
-    names, rows, repeated = _rows_of(data)
+    names, rows, repeated = rows_in_memory(data)
     if names is None or not is_row(rows[0] if rows else {}):
         items, format = [*enumerate(map(as_record, rows), start=1)], f"given {item}s"
         return Table(f"the {format}", "given", format, items, item=item, calls_columns="keys")
     if not names and not rows:
         raise InputError("The given table has no columns. Expected one with a text in each row.")
     format, rows = f"{counted(len(rows), 'row')} in memory", [*enumerate(rows, start=1)]
-    about = {"repeated": repeated, "class_labels": _class_names(data)}
+    about = {"repeated": repeated, "class_labels": class_names(data)}
     return Table("the given table", "table", format, rows, names, **about)
-
-
-def _rows_of(data):
-    """-> (the columns' names, or None of a sequence, its rows or items, names of several)."""
-    if hasattr(data, "itertuples"):  # a DataFrame
-        names, repeated = _named([str(name) for name in data.columns])
-        rows = data.itertuples(index=False, name=None)
-        return names, [dict(zip(names, map(plain, row), strict=True)) for row in rows], repeated
-    if isinstance(getattr(data, "column_names", None), dict):  # a DatasetDict
-        raise InputError(
-            f"The data have the splits {', '.join(data)}. Give one of them, such as "
-            f"data[{next(iter(data))!r}]."
-        )
-    if hasattr(data, "column_names") and hasattr(data, "features"):
-        labels = _class_names(data)
-        return data.column_names, [plain(with_names(row, labels)) for row in data], ()
-    if isinstance(data, Mapping):
-        columns = {str(name): [*column] for name, column in data.items() if not is_file(column)}
-        if len(columns) < len(data) or len({*map(len, columns.values())}) > 1:
-            raise InputError(
-                "A dictionary must have a list for each column, all of the same length. Received: "
-                f"the keys {', '.join(map(str, data))}."
-            )
-        return [*columns], records_of_columns(plain(columns)) if columns else [], ()
-    if not isinstance(data, Iterable):
-        raise InputError(
-            "Expected a file, a table in memory or a sequence of examples. Received: "
-            f"{type(data).__name__}."
-        )
-    items = data.as_numpy_iterator() if hasattr(data, "as_numpy_iterator") else data
-    rows = [plain(item) for item in items]
-    is_table = rows and all(isinstance(row, dict) for row in rows)
-    return [*dict.fromkeys(chain.from_iterable(rows))] if is_table else None, rows, ()
-
-
-def _class_names(data):
-    """The names of the labels in each column of labels, or of lists of them, of a `Dataset`."""
-    features = getattr(data, "features", None)
-    features = features.items() if isinstance(features, Mapping) else ()
-    features = {column: getattr(feature, "feature", feature) for column, feature in features}
-    return {name: feature.names for name, feature in features.items() if hasattr(feature, "names")}
-
-
-def plain(value):
-    """A value in memory in Python's own types; None for what pandas has in place of a value."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return None if value != value else float(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(plain, value)) if type(value) in (list, tuple) else tuple(value)
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    return plain(value.tolist()) if hasattr(value, "tolist") else value
