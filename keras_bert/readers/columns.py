@@ -23,6 +23,7 @@ from keras_bert.readers.labels import (
 )
 from keras_bert.readers.memory import is_unnamed
 from keras_bert.readers.sources import JSON
+from keras_bert.readers.tables import Table
 
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
@@ -99,60 +100,38 @@ def given_or_remembered(given, remembered, names):
     return columns | {part: [name.strip() for name in given[part]] for part in given}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Columns:
-    """The names of the columns of each text (joined where they are several), and of the label.
+    """Which columns of a table have the texts and the label of an example.
 
-    `label` is () in an unlabelled table. Several columns have a 0 or 1 for one label each.
-    `by_content` are the columns that were chosen by what they hold.
+    What is given is joined by `choose`, which sets the names of the columns: `texts`, of each text
+    (several are joined), `label`, () in an unlabelled table (several have a 0 or 1 for one label
+    each), and `by_content`, those that were chosen by what they hold.
     """
 
-    texts: tuple[tuple[str, ...], ...]
-    label: tuple[str, ...] = ()
-    by_content: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What is looked for in a table, and the columns that are given.
-
-    Attributes:
-        texts: the names of the texts: ("text",), or ("text_a", "text_b").
-        form: the type of label: `one_label`, `several_labels` or `score`.
-        given: {one of those names, or "label": column}, a name, a number from 1, or several names
-            with + between them; of "label" also a list, of a column for each label.
-        remembered: {its name: columns} of the table that the model was trained on.
-        labels: those that a model has, or None.
-        need_labels: whether a table without labels is an error.
-        na: cells such as NA are missing.
-    """
-
-    texts: tuple[str, ...]
-    form: object = one_label
-    given: dict[str, str]
-    remembered: dict[str, list[str]] = field(default_factory=dict)
-    labels: tuple[str, ...] | None = None
+    roles: tuple[str, ...]  # of the texts: ("text",), or ("text_a", "text_b")
+    form: object = one_label  # the type of label, or `several_labels` or `score`
+    # {a role, or "label": a name, a number from 1, or several names with + between them; of "label"
+    # also a list of columns}, and likewise {role: names} of the data that a model was trained on.
+    given: dict = field(default_factory=dict)
+    remembered: dict = field(default_factory=dict)
+    of_model: tuple = ()  # the labels of a model
     need_labels: bool = True
-    na: bool = True
+    na: bool = True  # cells such as NA are missing
+    texts: tuple = ()
+    label: tuple = ()
+    by_content: frozenset = frozenset()
+    table: Table | None = None
 
     @property
     def is_score(self):
         return self.form is score
 
     @property
-    def has_several(self):
-        return self.form is several_labels
-
-    @property
-    def usual_texts(self):
-        """The usual names of the texts, in groups of tuples with a name for each."""
-        return _PAIRS if len(self.texts) > 1 else _TEXTS
-
-    @property
     def usual_labels(self):
-        """The usual names of a label column, likewise."""
-        first = _SCORES if self.is_score else (("labels",),) if self.has_several else ()
-        groups = (*first, *(_PAIR_LABELS if len(self.texts) > 1 else ()), *_LABELS)
+        """The usual names of the label, in groups of tuples with one name."""
+        first = {score: _SCORES, several_labels: (("labels",),)}.get(self.form, ())
+        groups = (*first, *(_PAIR_LABELS if len(self.roles) > 1 else ()), *_LABELS)
         return [[(name,) for name in group] for group in groups]
 
     @property
@@ -169,114 +148,212 @@ class Wanted:
         others = self.given_names.union(*self.remembered.values())
         return usual | {name.casefold() for name in others if not name.isdigit()}
 
-    def argument(self, name):
-        """How the user gives the column of a text or the label."""
-        return f"`{name}_column`" if len(self.texts) == 1 else f"`fields`, {name}=…"
+    def choose(self, table):
+        """Sets the columns of a table.
+
+        Raises InputError where two, or none, could be meant, or the table lacks a given one.
+        """
+        self.table, named = table, {}
+        if table.are_cells and table.peek() is None:
+            raise InputError(f"{table.name} has a header line and nothing else.")
+        needed = {*self.roles, *((LABEL,) if self.need_labels else ())}
+        if table.kind != JSON or self.given_names <= {*table.names}:
+            named = self._by_name()
+        if table.kind == JSON and not needed <= named.keys():  # the first object may lack a key
+            table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
+            named = self._by_name()
+        may_have_label = self.is_score or bool(self.of_model)
+        if not self.need_labels:  # then a pipe is not read to its end
+            may_have_label &= not table.is_stream and len(table.names) > len(self.roles)
+        lacks_label = LABEL not in named and (self.need_labels or may_have_label)
+        columns, profiles = named, {}
+        if lacks_label or not {*self.roles} <= named.keys():
+            taken = {name for names in named.values() for name in names}
+            profiles = {n: p for n, p in self._profiles().items() if n not in taken}
+            columns = self._by_content(profiles, named, lacks_label=lacks_label)
+        chosen = [name for names in columns.values() for name in names]
+        if len({*chosen}) < len(chosen):
+            roles = "two texts and label" if len(self.roles) > 1 else "text and label"
+            raise InputError(f"{table.name}: {roles} cannot be the same column.")
+        self.texts = tuple(columns[name] for name in self.roles)
+        self.label, self.by_content = columns.get(LABEL, ()), frozenset(chosen) & profiles.keys()
+        if len(self.label) == 1 and table.kind != JSON:
+            self._check_header(self.label[0], profiles)
 
     def is_label(self, value):
         """Whether a value is a label of the model."""
-        return value in (self.labels or ()) or label_or_none(value) in (self.labels or ())
+        return value in self.of_model or label_or_none(value) in self.of_model
 
+    # By their names.
 
-def choose_columns(table, wanted):
-    """The `Columns` of a table.
+    def _by_name(self):
+        """{role: the names of its columns}, without those that have no such name."""
+        label = self._given(LABEL) or self._usual(self.usual_labels, (LABEL,))
+        texts = [self._given(role) for role in self.roles]
+        if not any(texts):
+            usual = self._usual(_PAIRS if len(self.roles) > 1 else _TEXTS, self.roles)
+            texts = [(name,) for name in usual if len(self.roles) > 1 or usual != label]
+        columns = {**dict(zip(self.roles, texts, strict=False)), LABEL: label}
+        return {role: names for role, names in columns.items() if names}
 
-    Raises InputError where two columns, or none, could be meant, or the table lacks a given one.
-    """
-    if table.are_cells and table.peek() is None:
-        raise InputError(f"{table.name} has a header line and nothing else.")
-    columns, needed = {}, {*wanted.texts, *((LABEL,) if wanted.need_labels else ())}
-    if table.kind != JSON or wanted.given_names <= {*table.names}:
-        columns = _by_name(table, wanted)
-    if table.kind == JSON and not needed <= columns.keys():  # the first object may lack a key
-        table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
-        columns = _by_name(table, wanted)
-    may_have_label = wanted.is_score or wanted.labels is not None
-    if not wanted.need_labels:  # then a pipe is not read to its end
-        may_have_label &= not table.is_stream and len(table.names) > len(wanted.texts)
-    lacks_label = LABEL not in columns and (wanted.need_labels or may_have_label)
-    named, profiles = {name for names in columns.values() for name in names}, {}
-    if lacks_label or not {*wanted.texts} <= columns.keys():
-        profiles = {n: p for n, p in _profiles(table, wanted).items() if n not in named}
-        possible = _possible_texts(profiles)
-        if lacks_label:
-            others = {name: p for name, p in profiles.items() if name not in possible}
-            columns[LABEL] = _only_label(table, others, wanted)
-        missing = [name for name in wanted.texts if name not in columns]
-        if missing:
-            free = {n: p for n, p in profiles.items() if n not in columns.get(LABEL, ())}
-            texts = _only_texts(table, possible, free, wanted, missing=len(missing))
-            columns |= {name: (text,) for name, text in zip(missing, texts, strict=True)}
-    chosen = [name for names in columns.values() for name in names]
-    if len({*chosen}) < len(chosen):
-        roles = "two texts and label" if len(wanted.texts) > 1 else "text and label"
-        raise InputError(f"{table.name}: {roles} cannot be the same column.")
-    label, by_content = columns.get(LABEL, ()), frozenset(chosen) - named
-    if len(label) == 1 and table.kind != JSON:
-        _check_header(table, label[0], wanted, profiles if label[0] in by_content else {})
-    texts = tuple(columns[name] for name in wanted.texts)
-    return Columns(texts=texts, label=label, by_content=by_content)
+    def _given(self, role):
+        """The columns that the user, or the training of the model, names for a role."""
+        given = self.given.get(role)
+        if given is None:
+            remembered = tuple(self.remembered.get(role, ()))
+            return remembered if {*remembered} <= {*self.table.names} else ()
+        names = given if isinstance(given, list) else [given]
+        if role != LABEL and self.table.column(given) is None:
+            names = [name.strip() for name in str(given).split(JOINED)]
+        return tuple(map(self.table.existing, names))
 
+    def _usual(self, groups, roles):
+        """The columns with usual names for some roles; () without any."""
+        by_lower = {}
+        for name in self.table.names if self.table.has_names else ():
+            by_lower.setdefault(name.strip().casefold(), []).append(name)
+        for group in groups:
+            present = [names for names in group if {*names} <= by_lower.keys()]
+            matches = [name for names in present for lower in names for name in by_lower[lower]]
+            if len(matches) > len(roles):
+                raise self._question(matches, roles[0])
+            if matches:
+                return tuple(map(self.table.column, matches))
+        return ()
 
-# By their names.
+    def _argument(self, role):
+        """How the user gives the column of a role."""
+        return f"`{role}_column`" if len(self.roles) == 1 else f"`fields`, {role}=…"
 
-
-def _by_name(table, wanted):
-    """{a text or the label: the names of its columns}, without those that have no such name."""
-    label = _given(table, wanted, LABEL) or _usual(table, wanted.usual_labels, wanted, (LABEL,))
-    texts = [_given(table, wanted, name) for name in wanted.texts]
-    if not any(texts):
-        usual = _usual(table, wanted.usual_texts, wanted, wanted.texts) or ()
-        texts = [(name,) for name in usual if len(wanted.texts) > 1 or usual != label]
-    columns = dict(zip(wanted.texts, texts, strict=False)) | {LABEL: label}
-    return {name: names for name, names in columns.items() if names}
-
-
-def _given(table, wanted, role):
-    """The columns that the user, or the training of the model, names for a text or the label."""
-    given = wanted.given.get(role)
-    if given is None:
-        remembered = tuple(wanted.remembered.get(role, ()))
-        return remembered if {*remembered} <= {*table.names} else ()
-    names = given if isinstance(given, list) else [given]
-    if role != LABEL and table.column(given) is None:
-        names = [name.strip() for name in str(given).split(JOINED)]
-    return tuple(table.existing(name) for name in names)
-
-
-def _usual(table, groups, wanted, roles):
-    """The columns with usual names for some texts or the label; None without any."""
-    by_lower = {}
-    for name in table.names if table.has_names else ():
-        by_lower.setdefault(name.strip().casefold(), []).append(name)
-    for group in groups:
-        present = [names for names in group if {*names} <= by_lower.keys()]
-        matches = [name for names in present for lower in names for name in by_lower[lower]]
-        if len(matches) > len(roles):
-            raise _question(table, matches, wanted, roles[0])
-        if matches:
-            return tuple(map(table.column, matches))
-    return None
-
-
-def _question(table, names, wanted, role):
-    """The InputError for several columns that a text or the label could be in."""
-    described, argument = [*map(table.describe, names)], wanted.argument(role)
-    if role != LABEL:
+    def _question(self, names, role):
+        """The InputError for several columns that a role could have."""
+        described, argument = [*map(self.table.describe, names)], self._argument(role)
+        if role != LABEL:
+            return InputError(
+                f"{self.table.name} has text in {' and in '.join(described)}. Give the right one "
+                f"as {argument}."
+            )
+        all_of_them = ", or all of them as `label_columns` with `multi_label=True`"
+        if len(names) < 3 or self.form is not one_label:
+            all_of_them = ""
         return InputError(
-            f"{table.name} has text in {' and in '.join(described)}. Give the right one as "
-            f"{argument}."
+            f"{self.table.name}: the {'score' if self.is_score else 'label'} could be in "
+            f"{' or in '.join(described)}. Give the right one as {argument}{all_of_them}."
         )
-    several = ", or all of them as `label_columns` with `multi_label=True`"
-    if len(names) < 3 or wanted.is_score or wanted.has_several:
-        several = ""
-    return InputError(
-        f"{table.name}: the {'score' if wanted.is_score else 'label'} could be in "
-        f"{' or in '.join(described)}. Give the right one as {argument}{several}."
-    )
 
+    # By their content.
 
-# By their content.
+    def _profiles(self):
+        """The `_Profile` of each column that has a name and values, from all rows."""
+        names = [n for n in self.table.names if not (self.table.has_names and is_unnamed(n))]
+        counters, rows = {name: Counter() for name in names}, self.table.survey()
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            for name, counts in counters.items():
+                values = [row.get(name) for _, row in batch]
+                if not {*map(type, values)}.isdisjoint(LISTS):
+                    lists = [value if isinstance(value, LISTS) else [value] for value in values]
+                    lists = (label_or_none(value, several_labels) or () for value in lists)
+                    values = chain(*lists) if self.form is several_labels else ()
+                counts.update(values)
+        na = self.na and self.table.are_cells
+        for counts in counters.values():
+            for value in [value for value in counts if is_missing(value, na=na)]:
+                del counts[value]
+        return {name: _Profile(counts) for name, counts in counters.items() if counts}
+
+    def _by_content(self, profiles, named, *, lacks_label):
+        """The named columns, and those that are chosen among the profiles of the others.
+
+        A text is in the column of strings of which most differ and most hold a space (strings in a
+        script without spaces count as holding one); without any, in one of strings with spaces.
+        """
+        columns, missing = {**named}, [role for role in self.roles if role not in named]
+        texts = [name for name, profile in profiles.items() if profile.is_text]
+        texts = [name for name in texts if profiles[name].mostly_differs] or texts
+        if lacks_label:
+            columns[LABEL] = self._only_label({n: p for n, p in profiles.items() if n not in texts})
+        texts = [name for name in texts if name not in columns.get(LABEL, ())]
+        if len(texts) < len(missing):
+            others = [n for n in profiles if n not in columns.get(LABEL, ())]
+            left = [n for n in others if profiles[n].numbers < len(profiles[n].counts)]
+            texts = left if len(left) == len(missing) else texts
+        if missing and len(texts) > len(missing):
+            raise self._question(texts, self.roles[0])
+        if len(texts) < len(missing) and len(self.roles) > 1:
+            raise InputError(
+                f"{self.table.name} does not have two columns of texts. Give them as `fields`, "
+                "text_a=…,text_b=…."
+            )
+        if len(texts) < len(missing):
+            raise self._nothing("a text (most values differ and hold a space)", self.roles[0])
+        return columns | {role: (name,) for role, name in zip(missing, texts, strict=False)}
+
+    def _only_label(self, profiles):
+        """The only column that could be the label, as a tuple; () where none is needed."""
+        names = tuple(self._possible_labels(profiles))
+        if len(names) == 1 or not self.need_labels:
+            return names if len(names) == 1 else ()
+        if names and self.form is several_labels and all(profiles[n].is_bits for n in names):
+            return names  # a 0 or 1 for each label
+        if names:
+            raise self._question(names, LABEL)
+        of_model = f" and none holds the model's ({quoted(self.of_model)})" if self.of_model else ""
+        expected = "score (numbers)" if self.is_score else "label (two or more values that repeat)"
+        raise self._nothing(f"a {expected}{of_model}", LABEL)
+
+    def _possible_labels(self, profiles):
+        """The columns of numbers, those of the model's labels, or those that could be labels.
+
+        In a table of few rows, in which labels need not repeat, it is the only one that is left.
+        """
+        if self.is_score:
+            least = _LEAST_NUMBERS if self.need_labels else 1
+            scores = [n for n, p in profiles.items() if p.numbers >= least * len(p.counts)]
+            return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
+        labels = [n for n, p in profiles.items() if self.of_model and p.most(self.is_label)]
+        if not labels and (self.need_labels or not self.of_model):
+            labels = [name for name, profile in profiles.items() if profile.is_label]
+        left = [name for name, profile in profiles.items() if profile.may_be_few_labels]
+        return labels or (left if self.need_labels and len(left) == 1 else [])
+
+    def _nothing(self, expected, role):
+        return InputError(
+            f"{self.table.name}: no column looks like {expected}. The {self.table.calls_columns} "
+            f"are {quoted(self.table.names)}. Give it as {self._argument(role)}."
+        )
+
+    # The header.
+
+    def _check_header(self, name, profiles):
+        """Raises InputError where the first line could be a header or an example.
+
+        It is so where a table without a header has a label in its first line that comes nowhere
+        else, and where the name of a label column, chosen by its content, is one of its labels.
+        """
+        table = self.table
+        if table.is_undecided and not table.has_names:
+            rows = table.survey()
+            cell = next(rows)[1][name].strip()
+            if not self._is_label(cell) and all(row[name].strip() != cell for _, row in rows):
+                raise table.error(
+                    table.first,
+                    f'"{cell}" in {table.describe(name)} could be the name of the column, or a '
+                    "label that comes only once. Set `header=True` or `header=False`.",
+                )
+        labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
+        if table.has_names and one_label(name) in labels:
+            raise InputError(
+                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
+                "first line is an example, read it with `header=False` (in pandas header=None)."
+            )
+
+    def _is_label(self, cell):
+        """Whether the cell of a first line is a label and no name, whatever other lines have."""
+        if is_missing(cell, na=self.na) or self.is_label(cell):
+            return True
+        if self.is_score:
+            return cell[:1].isdecimal() or is_number(cell)
+        return self.form is several_labels and (cell[:1] in "[({" or "|" in cell)
 
 
 class _Profile:
@@ -308,6 +385,11 @@ class _Profile:
         return 2 <= len(self.counts) < self.filled and not self.most(_is_date)
 
     @property
+    def may_be_few_labels(self):
+        """Whether it could be labels that do not repeat, since there are few."""
+        return self.filled < _MANY_ROWS and not self.is_id and not self.most(_is_date)
+
+    @property
     def is_bits(self):
         return len(self.counts) < 9 and all(bit(value) is not None for value in self.counts)
 
@@ -328,129 +410,3 @@ def _has_words(text):
 
 def _is_date(value):
     return _DATE.fullmatch(str(value).strip()) is not None
-
-
-def _profiles(table, wanted):
-    """The `_Profile` of each column that has a name and values, from all rows."""
-    names = [name for name in table.names if not (table.has_names and is_unnamed(name))]
-    counters, rows = {name: Counter() for name in names}, table.survey()
-    while batch := list(islice(rows, _ROWS_AT_ONCE)):
-        for name, counts in counters.items():
-            values = [row.get(name) for _, row in batch]
-            if not {*map(type, values)}.isdisjoint(LISTS):
-                lists = [value if isinstance(value, LISTS) else [value] for value in values]
-                lists = (label_or_none(value, several_labels) or () for value in lists)
-                values = chain.from_iterable(lists if wanted.has_several else ())
-            counts.update(values)
-    na = wanted.na and table.are_cells
-    for counts in counters.values():
-        for value in [value for value in counts if is_missing(value, na=na)]:
-            del counts[value]
-    return {name: _Profile(counts) for name, counts in counters.items() if counts}
-
-
-def _possible_texts(profiles):
-    """The columns of strings of which most differ and most hold a space.
-
-    Strings in a script without spaces count as holding one. If no column qualifies, those whose
-    strings hold a space, whether or not they differ.
-    """
-    texts = [name for name, profile in profiles.items() if profile.is_text]
-    return [name for name in texts if profiles[name].mostly_differs] or texts
-
-
-def _possible_labels(profiles, wanted):
-    """The columns of numbers, those of the model's labels, or those that could be labels.
-
-    In a table of few rows, in which labels need not repeat, it is the only column that is left.
-    """
-    if wanted.is_score:
-        least = _LEAST_NUMBERS if wanted.need_labels else 1
-        scores = [name for name, p in profiles.items() if p.numbers >= least * len(p.counts)]
-        return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
-    labels = [n for n, p in profiles.items() if wanted.labels and p.most(wanted.is_label)]
-    if not labels and (wanted.need_labels or not wanted.labels):
-        labels = [name for name, profile in profiles.items() if profile.is_label]
-    if labels or not wanted.need_labels:
-        return labels
-    left = [
-        name
-        for name, profile in profiles.items()
-        if profile.filled < _MANY_ROWS and not profile.is_id and not profile.most(_is_date)
-    ]
-    return left if len(left) == 1 else []
-
-
-def _only_label(table, profiles, wanted):
-    """The only column that could be the label, as a tuple; () where none is needed."""
-    names = tuple(_possible_labels(profiles, wanted))
-    if len(names) == 1 or not wanted.need_labels:
-        return names if len(names) == 1 else ()
-    if names and wanted.has_several and all(profiles[name].is_bits for name in names):
-        return names  # a 0 or 1 for each label
-    if names:
-        raise _question(table, names, wanted, LABEL)
-    of_model = f" and none holds the model's ({quoted(wanted.labels)})" if wanted.labels else ""
-    expected = "score (numbers)" if wanted.is_score else "label (two or more values that repeat)"
-    raise _nothing(table, f"a {expected}{of_model}", wanted.argument(LABEL))
-
-
-def _only_texts(table, possible, profiles, wanted, *, missing):
-    """The only columns that could be the `missing` texts, in order."""
-    possible = [name for name in possible if name in profiles]
-    if len(possible) == missing:
-        return possible
-    left = [name for name, p in profiles.items() if p.numbers < len(p.counts)]
-    if len(possible) < missing == len(left):
-        return left
-    if len(possible) > missing:
-        raise _question(table, possible, wanted, wanted.texts[0])
-    if len(wanted.texts) > 1:
-        raise InputError(
-            f"{table.name} does not have two columns of texts. Give them as `fields`, "
-            "text_a=…,text_b=…."
-        )
-    expected = "a text (most values differ and hold a space)"
-    raise _nothing(table, expected, wanted.argument(wanted.texts[0]))
-
-
-def _nothing(table, expected, argument):
-    return InputError(
-        f"{table.name}: no column looks like {expected}. The {table.calls_columns} are "
-        f"{quoted(table.names)}. Give it as {argument}."
-    )
-
-
-# The header.
-
-
-def _check_header(table, name, wanted, profiles):
-    """Raises InputError where the first line could be a header or an example.
-
-    It is so where a table without a header has a label in its first line that comes nowhere else,
-    and where the name of a label column, chosen by its content, is one of its labels.
-    """
-    if table.is_undecided and not table.has_names:
-        rows = table.survey()
-        cell = next(rows)[1][name].strip()
-        if not _is_label(cell, wanted) and all(row[name].strip() != cell for _, row in rows):
-            raise table.error(
-                table.first,
-                f'"{cell}" in {table.describe(name)} could be the name of the column, or a label '
-                "that comes only once. Set `header=True` or `header=False`.",
-            )
-    labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
-    if table.has_names and one_label(name) in labels:
-        raise InputError(
-            f'{table.name}: "{name}" is the name of a column and one of its labels. If the first '
-            "line is an example, read it with `header=False` (in pandas header=None)."
-        )
-
-
-def _is_label(cell, wanted):
-    """Whether the cell of a first line is a label and not a name, whatever the other lines have."""
-    if is_missing(cell, na=wanted.na) or wanted.is_label(cell):
-        return True
-    if wanted.is_score:
-        return cell[:1].isdecimal() or is_number(cell)
-    return wanted.has_several and (cell[:1] in "[({" or "|" in cell)

@@ -12,7 +12,6 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
-from keras_bert.readers.columns import Columns
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")
@@ -265,17 +264,14 @@ def check_glue_folder(folder, names, *, with_tests=True):
 
 
 def glue_columns(table, task, *, labelled):
-    """The `Columns` of a file of GLUE; None of JSON Lines and tfds, which have their own names.
+    """-> (the columns of each text, of the label) of a file of GLUE's cells, as tuples.
 
     Raises InputError where it is another file, without the columns of the task.
     """
-    if not table.are_cells:
-        return None
-    if task.without_header and not set(task.texts) & set(table.names):
+    if task.without_header and not {*task.texts} & {*table.names}:
         text, label = task.without_header
         if len(table.names) > max(text, label):
-            text, label = table.names[text], table.names[label]
-            return Columns(texts=((text,),), label=(label,))
+            return ((table.names[text],),), (table.names[label],)
     for name in (*task.texts, *((task.label,) if labelled else ())):
         if name not in table.names:
             names = table.names if table.has_names else next(iter(table.survey()))[1].values()
@@ -284,8 +280,8 @@ def glue_columns(table, task, *, labelled):
                 f'no column "{name}", which a file of GLUE\'s {task.name} has; its columns are '
                 f"{quoted(names)}.",
             )
-    label = (task.label,) if task.label in table.names else ()
-    return Columns(texts=tuple((name,) for name in task.texts), label=label)
+    texts = tuple((name,) for name in task.texts)
+    return texts, (task.label,) if task.label in table.names else ()
 
 
 def glue_metrics(name, measures):

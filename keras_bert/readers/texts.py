@@ -10,7 +10,7 @@ from functools import partial
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import LABEL, Columns, Wanted, choose_columns, parse_fields
+from keras_bert.readers.columns import LABEL, Columns, parse_fields
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import (
     BETWEEN_LABELS,
@@ -115,12 +115,12 @@ class TextSource(ExampleSource):
         _check_several(form, names, label_separator)
         given = {"text_column": text_column, "label_column": label_column}
         given["label_columns"] = _listed_names(label_columns)
-        self._wanted = wanted = Wanted(
-            texts=texts,
+        self.columns = Columns(
+            roles=texts,
             form=form,
             given=_given_columns(texts, fields, given),
             remembered=remembered,
-            labels=None if form is score else labels,
+            of_model=tuple(labels or ()) if form is not score else (),
             need_labels=need_labels,
             na=not keep_na,
         )
@@ -136,7 +136,7 @@ class TextSource(ExampleSource):
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
             parts=f"{'two texts' if len(texts) > 1 else 'a text'} and a label",
             header=header,
-            header_names=task.column_names if task is not None else wanted.header_names,
+            header_names=task.column_names if task is not None else self.columns.header_names,
             has_literal_quotes=task is not None,
             skip_invalid=task is not None and need_labels,
         )
@@ -152,12 +152,15 @@ class TextSource(ExampleSource):
         self._task = None
         if self._keeps_empty:
             names = texts if self.kind == "given" else ("1",)
-            label = (LABEL,) if self.kind == "given" else ()
-            self.columns = Columns(texts=tuple((name,) for name in names), label=label)
+            self.columns.texts = tuple((name,) for name in names)
+            self.columns.label = (LABEL,) if self.kind == "given" else ()
         else:
-            of_glue = glue_columns(table, task, labelled=need_labels) if task else None
-            self.columns = of_glue or choose_columns(table, wanted)
-            self._task = task if of_glue and need_labels else None
+            if task is None or not table.are_cells:
+                self.columns.choose(table)
+            else:
+                self._task = task if need_labels else None
+                columns = glue_columns(table, task, labelled=need_labels)
+                self.columns.texts, self.columns.label = columns
             self._set_schema()
         self._checks_label = self._task is not None or self._labels is not None
         self.is_chosen_by_content = bool(self.columns.by_content)
@@ -171,7 +174,7 @@ class TextSource(ExampleSource):
         return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")
 
     def _set_schema(self):
-        self.schema = dict(zip(self._wanted.texts, map(list, self.columns.texts), strict=True))
+        self.schema = dict(zip(self.columns.roles, map(list, self.columns.texts), strict=True))
         if self.columns.label:
             self.schema[LABEL] = list(self.columns.label)
         if self._label_names:
@@ -194,7 +197,7 @@ class TextSource(ExampleSource):
 
     def _read(self):
         yield from self._each(self._records, self._example)
-        if self._wanted.need_labels and self._count and self._vectors == self._count:
+        if self.columns.need_labels and self._count and self._vectors == self._count:
             raise InputError(
                 f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
                 f"of labels. {_NEEDS_NAMES}"
@@ -213,7 +216,7 @@ class TextSource(ExampleSource):
         text = self._text_of(line, record, texts[0])
         text_b = self._text_of(line, record, texts[1]) if len(texts) > 1 else None
         label = self._label(line, record) if self.columns.label else None
-        if label is None and self._wanted.need_labels:
+        if label is None and self.columns.need_labels:
             raise self._without_label(record)
         if self._checks_label:
             self._check_label(label, partial(self.error, line))
@@ -227,9 +230,9 @@ class TextSource(ExampleSource):
 
     def _without_label(self, record):
         (name,), why = self.columns.label[:1] or (None,), ""
-        part = "a score" if self._wanted.is_score else "a label"
+        part = "a score" if self.columns.is_score else "a label"
         value, class_labels = record.get(name), self._records.class_labels
-        if self._wanted.is_score:
+        if self.columns.is_score:
             why = " (no score is not a score of zero)"
         elif value == _NO_GOLD or (value is None and name in class_labels):
             part, why = "a gold label", " (the annotators did not agree on one)"
@@ -261,11 +264,11 @@ class TextSource(ExampleSource):
         """The label of a row, None where it has none."""
         if len(self.columns.label) > 1:
             return self._label_of_columns(line, record)
-        (name,), form = self.columns.label, self._wanted.form
+        (name,), form = self.columns.label, self.columns.form
         value = record.get(name)
         if isinstance(value, str) and value in self._label_of:
             return self._label_of[value]
-        if self.kind == "given" and self._wanted.need_labels and name not in record:
+        if self.kind == "given" and self.columns.need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):
@@ -303,7 +306,7 @@ class TextSource(ExampleSource):
                 )
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
-            if _could_be_several(parts) and not self._wanted.is_label(parts):
+            if _could_be_several(parts) and not self.columns.is_label(parts):
                 self._unclear = self._unclear or (line, parts)
         return tuple(map(self._name_of, labels))
 
@@ -332,7 +335,7 @@ class TextSource(ExampleSource):
         header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
         texts = " and ".join(" + ".join(map(shown, names)) for names in columns.texts)
         text = "texts in" if len(columns.texts) > 1 else "text in"
-        label = "score" if self._wanted.is_score else "label"
+        label = "score" if self.columns.is_score else "label"
         label = (
             f"{label}{'s' if len(columns.label) > 1 else ''} in "
             if columns.label
