@@ -249,12 +249,12 @@ class Columns:
         counters, rows = {name: Counter() for name in names}, self.table.survey()
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
             for name, counts in counters.items():
-                values = [row.get(name) for _, row in batch]
-                if not {*map(type, values)}.isdisjoint(LISTS):
-                    lists = [value if isinstance(value, LISTS) else [value] for value in values]
-                    lists = (label_or_none(value, several_labels) or () for value in lists)
-                    values = chain(*lists) if self.form is several_labels else ()
-                counts.update(values)
+                cells = [row.get(name) for _, row in batch]
+                if not {*map(type, cells)}.isdisjoint(LISTS):
+                    lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells]
+                    lists = (label_or_none(cell, several_labels) or () for cell in lists)
+                    cells = chain(*lists) if self.form is several_labels else ()
+                counts.update(cells)
         na = self.na and self.table.are_cells
         for counts in counters.values():
             for value in [value for value in counts if is_missing(value, na=na)]:

@@ -163,7 +163,7 @@ class CoreferenceSource(ExampleSource):
         if clusters is not None:
             if not _is_list(clusters) or not all(map(_is_list, clusters)):
                 raise self.error(line, '"clusters" should be a list of lists of mentions.')
-            given = {"text": text, "words": words, "what": "the mention"}
+            given = {"text": text, "words": words, "noun": "the mention"}
             spans = [
                 labelled_span(mention, line, self, **given)._replace(label=str(number))
                 for number, cluster in enumerate(clusters)

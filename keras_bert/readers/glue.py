@@ -227,10 +227,10 @@ def glue_files(name, *, with_tests=True):
     """
     names = ("MNLI", "MNLI-mm", "AX") if name == "MNLI" else (name,)
     return [
-        (each, which)
-        for each in names
+        (task, which)
+        for task in names
         for which in ("train", "dev", "test")
-        if getattr(GLUE[each], which) is not None and (with_tests or which != "test")
+        if getattr(GLUE[task], which) is not None and (with_tests or which != "test")
     ]
 
 
@@ -246,15 +246,17 @@ def check_glue_folder(folder, names, *, with_tests=True):
         raise InputError(f"There is no folder {folder}. Expected GLUE's, with CoLA/ and so on.")
     missing = []
     for name in names:
-        files = glue_files(name, with_tests=with_tests)
-        tasks = [(GLUE[each].folders, getattr(GLUE[each], which)) for each, which in files]
-        own = (".",) if len(names) == 1 else ()
+        files = [
+            (GLUE[task].folders, getattr(GLUE[task], which))
+            for task, which in glue_files(name, with_tests=with_tests)
+        ]
+        task_folder = (".",) if len(names) == 1 else ()
         absent = [
             f"{under[0]}/{file}"
-            for under, file in tasks
-            if not any(Path(folder, each, file).is_file() for each in (*under, *own))
+            for under, file in files
+            if not any(Path(folder, part, file).is_file() for part in (*under, *task_folder))
         ]
-        missing += absent if len(absent) < len(tasks) else [f"the folder {tasks[0][0][0]}"]
+        missing += absent if len(absent) < len(files) else [f"the folder {files[0][0][0]}"]
     if missing:
         tests = ", and the test files with `dev_only`" if with_tests else ""
         raise InputError(
@@ -390,13 +392,13 @@ def glue_average(metrics, *, with_wnli):
     averaged = [name for name in GLUE if name not in ("AX", "MNLI-mm")]
     if not with_wnli:
         averaged.remove("WNLI")
-    each = {
+    scores = {
         glue_task(name).name: [value] if isinstance(value, int | float) else list(value)
         for name, value in metrics.items()
     }
-    missing = [name for name in averaged if name not in each]
+    missing = [name for name in averaged if name not in scores]
     if missing:
         raise InputError(f"GLUE's average needs {listed(missing)}, too.")
-    if "MNLI-mm" in each:
-        each["MNLI"] = [each["MNLI"][0], *each["MNLI-mm"]]
-    return fmean(fmean(each[name]) for name in averaged)
+    if "MNLI-mm" in scores:
+        scores["MNLI"] = [scores["MNLI"][0], *scores["MNLI-mm"]]
+    return fmean(fmean(scores[name]) for name in averaged)

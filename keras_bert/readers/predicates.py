@@ -174,7 +174,7 @@ class PredicateSource(ExampleSource):
         if self._need_tags:
             tags = self.value(line, record, "tags", "tags", more=more)
         text, words, starts = words_of(record, line, self)
-        predicate = labelled_span(predicate, line, self, text=text, words=words, what="predicate")
+        predicate = labelled_span(predicate, line, self, text=text, words=words, noun="predicate")
         if tags is not None:
             tags = self._checked_tags(tags, words, line)
         where = {"starts": starts, "document": line - 1, "source": self}

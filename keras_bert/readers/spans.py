@@ -262,12 +262,12 @@ def joined(words):
     return " ".join(words), tuple(starts)
 
 
-def labelled_span(span, line, source, *, text, words, what="the span"):
+def labelled_span(span, line, source, *, text, words, noun="the span"):
     """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
 
     One with "words", [start, end], counts words by these, as our own predictions do.
     """
-    shown = f"{what} {json.dumps(span, ensure_ascii=False, default=str)}"
+    shown = f"{noun} {json.dumps(span, ensure_ascii=False, default=str)}"
     label = None
     if isinstance(span, dict):
         label = span.get("label")
@@ -363,7 +363,7 @@ class SpanPairSource(ExampleSource):
         spans = []
         for name in ("head", "tail"):
             span = self.value(line, record, name, f"a {name}", more="; it is [start, end].")
-            spans.append(labelled_span(span, line, self, text=text, words=words, what=name))
+            spans.append(labelled_span(span, line, self, text=text, words=words, noun=name))
         try:
             label = one_label(record.get("label"))
         except ValueError as error:

@@ -312,13 +312,13 @@ class TextSource(ExampleSource):
 
     def _label_of_columns(self, line, record):
         """The labels whose columns have a 1; None where one has nothing."""
-        values = {name: record.get(name) for name in self.columns.label}
-        if any(is_missing(value, na=self._na) for value in values.values()):
+        cells = {name: record.get(name) for name in self.columns.label}
+        if any(is_missing(value, na=self._na) for value in cells.values()):
             return None
-        for name, value in values.items():
+        for name, value in cells.items():
             if bit(value) is None:
                 raise self.error(line, f'{value!r} in "{name}" should be 0 or 1, for a label.')
-        return tuple(self._name_of(name) for name, value in values.items() if bit(value))
+        return tuple(self._name_of(name) for name, value in cells.items() if bit(value))
 
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))

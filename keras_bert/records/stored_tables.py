@@ -42,7 +42,7 @@ def with_names(row, class_names):
 def _named(value, names):
     """The name of a label that is given as a number, or the names of a list of them."""
     if isinstance(value, list):
-        return [_named(each, names) for each in value]
+        return [_named(label, names) for label in value]
     return names[value] if value not in (None, UNKNOWN_LABEL) else None
 
 
