@@ -15,10 +15,9 @@ from itertools import islice
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import conllu_cells, looks_like_conllu
+from keras_bert.readers.objects import LabelledSpan, ObjectSource, joined, labelled_span, words_of
 from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import ExampleSource, TextFile
-from keras_bert.readers.spans import LabelledSpan, SpannedWords, joined, labelled_span, words_of
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.spans import SpannedWords
 
 _BEGIN, _END = "#begin document", "#end document"
 _NOTHING = ("-", "_", "*")
@@ -27,7 +26,7 @@ _ENTITY = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
 _PART_OF = re.compile(r"(.*)\[\d+/(\d+)\]")
 
 
-class CoreferenceSource(ExampleSource):
+class CoreferenceSource(ObjectSource):
     """The documents of a source, `SpannedWords`.
 
     The objects of JSON Lines, and the dictionaries of a sequence, have "words", or "text", and
@@ -42,15 +41,13 @@ class CoreferenceSource(ExampleSource):
         need_clusters: whether a document without them is left out.
     """
 
-    ROW = "document"
+    ITEM = ROW = "document"
+    ITEMS = 'A document must be a string, or a dictionary with "words" or "text", and "clusters"'
+    STRINGS, COMMENT = True, "#"
 
     def __init__(self, data, *, need_clusters=True, missing=SKIP):
-        records = open_objects(data, item="document", as_record=_as_record, comment="#")
-        super().__init__(records, missing=missing, need_all=need_clusters)
-        self._need_clusters = need_clusters
-        self._skipped = Counter()
-        read = self._of_file if isinstance(records, TextFile) else self._of_objects
-        self._set_examples(read(records))
+        self._need_clusters, self._skipped = need_clusters, Counter()
+        super().__init__(data, missing=missing, need_all=need_clusters)
 
     def _more_notes(self):
         for reason, count in self._skipped.items():
@@ -148,13 +145,7 @@ class CoreferenceSource(ExampleSource):
         if document is not None:
             yield from document.finish(number)
 
-    def _of_objects(self, records):
-        if self.kind != "given":
-            unit = f"one document per {records.location}"
-            self.description = f"{self.name}: {records.format}, {unit}"
-        return self._each(records, self._of_record)
-
-    def _of_record(self, line, record):
+    def _example(self, line, record):
         text, words, starts = words_of(record, line, self)
         clusters, spans = record.get("clusters"), None
         if self._need_clusters:
@@ -244,14 +235,3 @@ class _Document:
 
 def _is_list(value):
     return isinstance(value, list | tuple)
-
-
-def _as_record(document):
-    if isinstance(document, str):
-        return {"text": document}
-    if isinstance(document, dict):
-        return document
-    raise ValueError(
-        'A document must be a string, or a dictionary with "words" or "text", and "clusters". '
-        f"Received: {document!r}."
-    )

@@ -15,12 +15,10 @@ from itertools import chain
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import DOCUMENT, END, grouped
+from keras_bert.readers.objects import LabelledSpan, ObjectSource, labelled_span, words_of
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import ExampleSource, TextFile
-from keras_bert.readers.spans import LabelledSpan, labelled_span, words_of
-from keras_bert.readers.tables import open_objects
 
 # The role of the predicate itself.
 VERB = "V"
@@ -40,7 +38,7 @@ class PredicateWords(TaggedWords):
     predicate: LabelledSpan | None = None
 
 
-class PredicateSource(ExampleSource):
+class PredicateSource(ObjectSource):
     """The `PredicateWords` of a source.
 
     The objects of JSON Lines, and the items of a sequence, have "words" and "predicate", [first
@@ -55,16 +53,15 @@ class PredicateSource(ExampleSource):
     Attributes: `labelled` (whether there are tags) and those of `ExampleSource`.
     """
 
-    ROW = "sentence"
+    ITEM = ROW = "sentence"
+    ITEMS = 'A sentence must be a dictionary with "words", "predicate" and "tags"'
+    COMMENT = "#begin"
 
     def __init__(self, data, *, need_tags=True, missing=SKIP):
-        records = open_objects(data, item="sentence", as_record=_as_record, comment="#begin")
-        super().__init__(records, missing=missing, need_all=need_tags)
         self._need_tags, self._width = need_tags, 0
-        read = self._of_conll if isinstance(records, TextFile) else self._of_objects
-        self._set_examples(read(records))
+        super().__init__(data, missing=missing, need_all=need_tags)
 
-    def _of_conll(self, file):
+    def _of_file(self, file):
         self.kind, self.labelled = "conll", True
         number, line = file.first
         cells = line.split()
@@ -159,15 +156,13 @@ class PredicateSource(ExampleSource):
         return tuple(tags_of(spans, len(cells), BIO))
 
     def _of_objects(self, records):
-        first = (records.peek() or (0, {}))[1]
-        self.labelled = "tags" in first
-        if self.kind != "given":
-            tags = 'tags in "tags"' if self.labelled else "no tags"
-            words = "words" if "words" in first else "text"
-            self.description = f'{self.name}: {records.format}, words in "{words}", {tags}'
-        return self._each(records, self._of_record)
+        keys = (records.peek() or (0, {}))[1]
+        self.labelled = "tags" in keys
+        tags = 'tags in "tags"' if self.labelled else "no tags"
+        self.UNIT = f'words in "{"words" if "words" in keys else "text"}", {tags}'
+        return super()._of_objects(records)
 
-    def _of_record(self, line, record):
+    def _example(self, line, record):
         more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags".'
         predicate = self.value(line, record, "predicate", "a predicate", more=more)
         tags = record.get("tags")
@@ -192,12 +187,3 @@ class PredicateSource(ExampleSource):
                 "one tag.",
             )
         return tuple(tags)
-
-
-def _as_record(sentence):
-    if not isinstance(sentence, dict):
-        raise ValueError(
-            'A sentence must be a dictionary with "words", "predicate" and "tags". '
-            f"Received: {sentence!r}."
-        )
-    return sentence

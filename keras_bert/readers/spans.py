@@ -2,36 +2,33 @@
 
 JSON objects are `{"words": […], "spans": [[0, 2, "label"], …]}`, and of pairs `{"words": […],
 "head": [0, 2], "tail": [4, 5], "label": …}`. With "words", spans count words; with "text" alone,
-characters. A span may also be an object with "start", "end" and "label". An end is the first word,
-or character, after the span.
+characters; see `keras_bert.readers.objects`.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import listed
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.labels import check_known, one_label
 from keras_bert.readers.memory import records_of_columns
+from keras_bert.readers.objects import (
+    LabelledSpan,
+    ObjectItems,
+    ObjectSource,
+    joined,
+    labelled_span,
+    words_of,
+)
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR, SKIP
-from keras_bert.readers.sources import JSON, Example, ExampleSource, Missing, TextFile, is_text
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.sources import JSON, Example, Missing
 
+_PARTS = ("words", "text", "head", "tail", "label")
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
-
-
-class LabelledSpan(NamedTuple):
-    """A span from `start` to before `end`, in words or characters, and its label or None."""
-
-    start: int
-    end: int
-    label: str | None = None
 
 
 class _Spanned(Example):
@@ -82,7 +79,7 @@ class SpanPair(_Spanned):
     label: str | None = None
 
 
-class SpanSource(TaggedSource):
+class SpanSource(ObjectItems, TaggedSource):
     """The `SpannedWords` of a source.
 
     Tags of CoNLL, or of objects with "words" and "tags", are those of spans that do not overlap
@@ -104,6 +101,10 @@ class SpanSource(TaggedSource):
     """
 
     ITEM, ROW = "text", "row"
+    ITEMS = (
+        "A text must be a string, a list of words, or a dictionary with one of these and its spans"
+    )
+    STRINGS = WORDS = True
 
     def __init__(
         self,
@@ -183,19 +184,6 @@ class SpanSource(TaggedSource):
             place = {"document": example.document, "source": self}
             yield SpannedWords(example.line, text, example.words, starts, spans, **place)
 
-    @staticmethod
-    def _as_record(text):
-        if isinstance(text, dict):
-            return text
-        if isinstance(text, str):
-            return {"text": text}
-        if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
-            return {"words": text}
-        raise ValueError(
-            "A text must be a string, a list of words, or a dictionary with one of these and its "
-            f"spans. Received: {text!r}."
-        )
-
 
 def spans_of_tags(tags, *, error):
     """The `LabelledSpan`s of tags of whatever scheme (see `schemes`), by conlleval's rules.
@@ -224,82 +212,8 @@ def spanned_words(record, line, *, source, need_spans):
     return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
 
 
-def words_of(record, line, source):
-    """(text, words or None, where each begins in the text or None) of a dictionary."""
-    words, text = record.get("words"), record.get("text")
-    if text is not None and not is_text(text):
-        raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
-    if words is None:
-        if text is None and (source.may_lack("words") or source.may_lack("text")):
-            raise Missing("a text")
-        if text is None:
-            raise source.error(
-                line, f'no "words" and no "text" among the keys ({listed(record)}); give either.'
-            )
-        return text, None, None
-    if not isinstance(words, list | tuple) or not all(is_text(word) and word for word in words):
-        raise source.error(line, '"words" should be a list of strings, none of them empty.')
-    words = tuple(words)
-    if text is None:
-        text, starts = joined(words)
-        return text, words, starts
-    starts, end = [], 0
-    for word in words:
-        start = text.find(word, end)
-        if start < 0:
-            raise source.error(line, 'the "words" are not in the "text" in this order.')
-        starts.append(start)
-        end = start + len(word)
-    return text, words, tuple(starts)
-
-
-def joined(words):
-    """Words -> the text that joins them by spaces, and where each begins in it."""
-    starts, end = [], 0
-    for word in words:
-        starts.append(end)
-        end += len(word) + 1
-    return " ".join(words), tuple(starts)
-
-
-def labelled_span(span, line, source, *, text, words, noun="the span"):
-    """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
-
-    One with "words", [start, end], counts words by these, as our own predictions do.
-    """
-    shown = f"{noun} {json.dumps(span, ensure_ascii=False, default=str)}"
-    label = None
-    if isinstance(span, dict):
-        label = span.get("label")
-        within_words = words is not None and span.get("words")
-        span = within_words or [span.get("start"), span.get("end")]
-    if isinstance(span, list | tuple) and len(span) == 3:
-        *span, label = span
-    is_pair = isinstance(span, list | tuple) and len(span) == 2
-    if not is_pair or not all(type(number) is int for number in span):
-        raise source.error(
-            line, f'{shown} should be [start, end, "label"], with start and end whole numbers.'
-        )
-    if not (label is None or is_text(label) and label.strip()):
-        raise source.error(line, f"{shown} has a label that is not a text.")
-    start, end = span
-    unit, count = ("character", len(text)) if words is None else ("word", len(words))
-    if end <= start:
-        raise source.error(
-            line,
-            f"{shown} ends before it begins or is empty; its end is the first {unit} after it, and "
-            "counts from 0 as its start does.",
-        )
-    if start < 0 or end > count:
-        raise source.error(
-            line,
-            f"{shown} is beyond the text, which has {counted(count, unit)}, counted from 0.",
-        )
-    return LabelledSpan(start, end, label.strip() if label else None)
-
-
-class SpanPairSource(ExampleSource):
-    """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
+class SpanPairSource(ObjectSource):
+    """The `SpanPair`s of a source, which is not a text file.
 
     Args:
         data, missing: see `ExampleSource`.
@@ -310,6 +224,10 @@ class SpanPairSource(ExampleSource):
         schema: those of the data that a model was trained on, as another source has them; `fields`
             override it.
     """
+
+    ITEM = "pair"
+    ITEMS = "Pairs of spans must be dictionaries"
+    UNIT = "pairs of spans"
 
     def __init__(
         self,
@@ -322,22 +240,22 @@ class SpanPairSource(ExampleSource):
         schema=None,
         missing=SKIP,
     ):
-        records = open_objects(data, item="pair", as_record=_pair_record)
-        if isinstance(records, TextFile):
-            raise InputError(
-                f"Could not read {records.name} as pairs of spans: line {records.first[0]} is not "
-                'a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
-                '"tail": [start, end], "label": "…"}.'
-            )
-        super().__init__(records, missing=missing, need_all=need_labels, fields=fields)
         self._need_labels = need_labels
         self._labels = labels if need_labels and unknown_labels == ERROR else None
-        given = parse_fields(fields, parts=("words", "text", "head", "tail", "label"))
-        self._columns = given_or_remembered(given, schema, records.names)
+        self._given, self._schema = parse_fields(fields, parts=_PARTS), schema
+        super().__init__(data, missing=missing, need_all=need_labels, fields=fields)
+
+    def _of_file(self, file):
+        raise InputError(
+            f"Could not read {file.name} as pairs of spans: line {file.first[0]} is not a JSON "
+            'object. Expected JSON Lines with {"words": […], "head": [start, end], "tail": [start, '
+            'end], "label": "…"}.'
+        )
+
+    def _of_objects(self, records):
+        self._columns = given_or_remembered(self._given, self._schema, records.names)
         self.schema = self._columns or None
-        if self.kind != "given":
-            self.description = f"{self.name}: {records.format}, pairs of spans"
-        self._set_examples(self._each(records, self._pair))
+        return super()._of_objects(records)
 
     def may_lack(self, key):
         return key in self._columns or super().may_lack(key)
@@ -357,7 +275,7 @@ class SpanPairSource(ExampleSource):
             parts[name] = cells if len(cells) > 1 and None not in cells else cells[0]
         return {**record, **parts}
 
-    def _pair(self, line, record):
+    def _example(self, line, record):
         record = self._named(record, line)
         text, words, starts = words_of(record, line, self)
         spans = []
@@ -372,9 +290,3 @@ class SpanPairSource(ExampleSource):
             self.value(line, {**record, "label": None}, "label", "a label", more=".")
         check_known([label], self._labels, partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)
-
-
-def _pair_record(pair):
-    if not isinstance(pair, dict):
-        raise ValueError(f"Pairs of spans must be dictionaries. Received: {pair!r}.")
-    return pair
