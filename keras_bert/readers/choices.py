@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, label_or_none, list_of
-from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import Example, ExampleSource, Missing, is_text
+from keras_bert.readers.sources import is_text
 from keras_bert.readers.tables import open_table
 
 _CONTEXTS = ("context", "sent1", "question", "premise", "prompt", "text")
@@ -35,51 +35,43 @@ class ChoiceSource(ExampleSource):
     label).
 
     Args:
-        data, missing: see `ExampleSource`.
+        data, need_labels, common: see `ExampleSource`.
         fields: `context=question,choices=option_a|option_b,label=answer`; None is by the names.
         header: False where the first line of a table is not a header; None is by the rule of
             `keras_bert.readers.tables`.
         keep_na: cells such as NA are contexts and choices; otherwise they are missing.
-        schema: the columns of the data that a model was trained on, as another source has them.
-        need_labels: whether an example without a label is left out.
     """
 
-    def __init__(
-        self,
-        data,
-        *,
-        fields=None,
-        header=None,
-        missing=SKIP,
-        keep_na=False,
-        schema=None,
-        need_labels=True,
-    ):
-        given = parse_fields(fields, parts=("context", "choices", "label"))
-        names = {*_CONTEXTS, *_LISTS}.union(*(schema or {}).values())
-        names.update(*(given_or_remembered(given, None, ()).values()))
-        table = open_table(
+    def __init__(self, data, *, fields=None, header=None, keep_na=False, **common):
+        self._given = parse_fields(fields, parts=("context", "choices", "label"))
+        self._header, self._keeps_na = header, keep_na
+        super().__init__(data, header=header, fields=fields, **common)
+
+    def _open(self, data):
+        names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
+        names.update(*given_or_remembered(self._given, None, ()).values())
+        return open_table(
             data,
             item="example",
             as_record=_as_record,
             noun="contexts with choices",
-            header=header,
+            header=self._header,
             header_names={name.casefold() for name in names if not name.isdigit()},
         )
-        options = {"header": header, "fields": fields}
-        super().__init__(table, missing=missing, need_all=need_labels, **options)
-        self._need_labels, self._na = need_labels, table.are_cells and not keep_na
+
+    def _examples_of(self, table):
+        self._na = table.are_cells and not self._keeps_na
         if self.kind == "given":
             self._context, self._choices, self._label = ["context"], ["choices"], "label"
         else:
-            self._choose_columns(given_or_remembered(given, schema, table.names))
+            self._choose_columns(given_or_remembered(self._given, self._schema, table.names))
             label = f'label in "{self._label}"' if self._label else "no labels"
             begin = f' after "{self._context[1]}"' if len(self._context) > 1 else ""
             self.description = (
                 f'{self.name}: {table.format}, context in "{self._context[0]}", choices in '
                 f"{quoted(self._choices)}{begin}, {label}"
             )
-        self._set_examples(self._each(table, self._example))
+        return self._each(table, self._example)
 
     def _choose_columns(self, chosen):
         """Sets the columns of the context (and of the choices' beginning), choices and label."""

@@ -129,7 +129,7 @@ def has_conll_tags(lines, *, labels):
     return any(labels is not None or len(counts) > 1 for counts in columns)
 
 
-def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_tags):
+def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_labels):
     """The `ConllColumns` of a file, from all its lines where the user has not given them.
 
     Tags are in the column of the data that the model was trained on; else in the column with tags
@@ -150,11 +150,11 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_ta
     has_predictions = False
     if tag is None:
         tag, has_predictions = _tag_column(
-            columns, source, taken=word, labels=labels, need_tags=need_tags
+            columns, source, taken=word, labels=labels, need_labels=need_labels
         )
     if word is None:
         word = _word_column(columns, taken=tag)
-    if word is None or (need_tags and tag is None):
+    if word is None or (need_labels and tag is None):
         raise InputError(
             f"Could not read {source.name} as tagged words: line {first} has one column. Expected "
             'a word and its tag per line, separated by a tab or spaces, or JSON Lines with "words" '
@@ -264,7 +264,7 @@ def _is_comment(cells):
     return cells[0] == "#" or cells[0].startswith("# ")
 
 
-def _tag_column(columns, source, *, taken, labels, need_tags):
+def _tag_column(columns, source, *, taken, labels, need_labels):
     """-> (the number of the column with tags or None, whether the last one has predictions)."""
     others = [number for number in range(len(columns)) if number != taken]
     tags = [number for number in others if _is_tags(columns[number], labels)]
@@ -281,7 +281,7 @@ def _tag_column(columns, source, *, taken, labels, need_tags):
             )
     if tags:
         return tags[-1], False
-    if labels is not None and not need_tags:
+    if labels is not None and not need_labels:
         return None, False  # other columns than those that the model was trained on
     # A tag is repeated; the words are those with the most values.
     words = taken if taken is not None else _word_column(columns, taken=None)

@@ -15,8 +15,8 @@ from itertools import islice
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import conllu_cells, looks_like_conllu
-from keras_bert.readers.objects import LabelledSpan, ObjectSource, joined, labelled_span, words_of
-from keras_bert.readers.settings import SKIP
+from keras_bert.readers.examples import ExampleSource
+from keras_bert.readers.objects import LabelledSpan, joined, labelled_span, words_of
 from keras_bert.readers.spans import SpannedWords
 
 _BEGIN, _END = "#begin document", "#end document"
@@ -26,7 +26,7 @@ _ENTITY = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
 _PART_OF = re.compile(r"(.*)\[\d+/(\d+)\]")
 
 
-class CoreferenceSource(ObjectSource):
+class CoreferenceSource(ExampleSource):
     """The documents of a source, `SpannedWords`.
 
     The objects of JSON Lines, and the dictionaries of a sequence, have "words", or "text", and
@@ -35,19 +35,15 @@ class CoreferenceSource(ObjectSource):
 
     A cluster of one mention refers to nothing else, and is left out, as are mentions without a
     word (of empty nodes), discontinuous ones, and the second of two with the same words.
-
-    Args:
-        data, missing: see `ExampleSource`.
-        need_clusters: whether a document without them is left out.
     """
 
     ITEM = ROW = "document"
     ITEMS = 'A document must be a string, or a dictionary with "words" or "text", and "clusters"'
     STRINGS, COMMENT = True, "#"
 
-    def __init__(self, data, *, need_clusters=True, missing=SKIP):
-        self._need_clusters, self._skipped = need_clusters, Counter()
-        super().__init__(data, missing=missing, need_all=need_clusters)
+    def __init__(self, data, **common):
+        self._skipped = Counter()
+        super().__init__(data, **common)
 
     def _more_notes(self):
         for reason, count in self._skipped.items():
@@ -61,7 +57,7 @@ class CoreferenceSource(ObjectSource):
         if looks_like_conllu(line):
             self.kind, self.description = "conllu", f"{self.name}: CoNLL-U with Entity in MISC"
             return self._of_corefud(file.lines())
-        if self._need_clusters:
+        if self._need_labels:
             raise InputError(
                 f"Could not read {self.name} as documents with coreference: line {number} is not "
                 f'JSON or CoNLL-U, and no line "{_BEGIN}" is before it. Expected CoNLL-2012, '
@@ -148,7 +144,7 @@ class CoreferenceSource(ObjectSource):
     def _example(self, line, record):
         text, words, starts = words_of(record, line, self)
         clusters, spans = record.get("clusters"), None
-        if self._need_clusters:
+        if self._need_labels:
             more = ". Expected a list of clusters, each a list of mentions [start, end]."
             clusters = self.value(line, record, "clusters", "clusters", more=more)
         if clusters is not None:

@@ -1,4 +1,4 @@
-"""Examples of dictionaries: JSON objects, rows of stored tables, and items with a text and spans.
+"""Words and spans of dictionaries, such as JSON objects and rows of stored tables.
 
 With "words", spans count words; with "text" alone, characters. A span is [start, end], or [start,
 end, "label"], or an object with these; an end is the first word, or character, after the span.
@@ -8,9 +8,8 @@ import json
 from typing import NamedTuple
 
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import ExampleSource, Missing, TextFile, is_text
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.examples import Missing
+from keras_bert.readers.sources import is_text
 
 
 class LabelledSpan(NamedTuple):
@@ -19,52 +18,6 @@ class LabelledSpan(NamedTuple):
     start: int
     end: int
     label: str | None = None
-
-
-class ObjectItems:
-    """Items of a sequence that are dictionaries, or also STRINGS or lists of words.
-
-    ITEMS is a sentence on what they may be.
-    """
-
-    ITEMS, STRINGS, WORDS = "", False, False
-
-    @classmethod
-    def _as_record(cls, item):
-        if isinstance(item, dict):
-            return item
-        if cls.STRINGS and isinstance(item, str):
-            return {"text": item}
-        is_list = cls.WORDS and isinstance(item, list | tuple)
-        if is_list and all(isinstance(word, str) for word in item):
-            return {"words": item}
-        raise ValueError(f"{cls.ITEMS}. Received: {item!r}.")
-
-
-class ObjectSource(ObjectItems, ExampleSource):
-    """The examples of dictionaries, or of a text file whose lines `_of_file` reads.
-
-    A subclass sets ITEM, what messages call an item of a sequence, COMMENT, how a line begins by
-    which a file is not recognised, and UNIT, what its objects are. `_example` makes an example of
-    the location of a dictionary and the dictionary.
-    """
-
-    ITEM = UNIT = ""
-    COMMENT = None
-
-    def __init__(self, data, *, missing=SKIP, need_all=True, **columns):
-        records = open_objects(
-            data, item=self.ITEM, as_record=self._as_record, comment=self.COMMENT
-        )
-        super().__init__(records, missing=missing, need_all=need_all, **columns)
-        is_text_file = isinstance(records, TextFile)
-        self._set_examples((self._of_file if is_text_file else self._of_objects)(records))
-
-    def _of_objects(self, records):
-        if self.kind != "given":
-            unit = self.UNIT or f"one {self.ITEM} per {records.location}"
-            self.description = f"{self.name}: {records.format}, {unit}"
-        return self._each(records, self._example)
 
 
 def words_of(record, line, source):

@@ -15,10 +15,10 @@ from itertools import chain
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import DOCUMENT, END, grouped
-from keras_bert.readers.objects import LabelledSpan, ObjectSource, labelled_span, words_of
+from keras_bert.readers.examples import ExampleSource
+from keras_bert.readers.objects import LabelledSpan, labelled_span, words_of
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
-from keras_bert.readers.settings import SKIP
 
 # The role of the predicate itself.
 VERB = "V"
@@ -38,17 +38,14 @@ class PredicateWords(TaggedWords):
     predicate: LabelledSpan | None = None
 
 
-class PredicateSource(ObjectSource):
+class PredicateSource(ExampleSource):
     """The `PredicateWords` of a source.
 
     The objects of JSON Lines, and the items of a sequence, have "words" and "predicate", [first
     word, after the last word] from 0, and "tags", one per word in BIO; without tags to predict,
     "text" will do, in which "predicate" counts characters.
 
-    Args:
-        data, missing: see `ExampleSource`.
-        need_tags: whether a predicate without tags is left out. In CoNLL one without a column of
-            arguments is an error then.
+    Where tags are needed, a predicate in CoNLL without a column of arguments is an error.
 
     Attributes: `labelled` (whether there are tags) and those of `ExampleSource`.
     """
@@ -57,9 +54,7 @@ class PredicateSource(ObjectSource):
     ITEMS = 'A sentence must be a dictionary with "words", "predicate" and "tags"'
     COMMENT = "#begin"
 
-    def __init__(self, data, *, need_tags=True, missing=SKIP):
-        self._need_tags, self._width = need_tags, 0
-        super().__init__(data, missing=missing, need_all=need_tags)
+    _width = 0
 
     def _of_file(self, file):
         self.kind, self.labelled = "conll", True
@@ -101,14 +96,14 @@ class PredicateSource(ObjectSource):
             first -= 1
         predicates = [word for word, base in enumerate(columns[first - 1]) if base != _NONE]
         arguments = columns[first:]
-        if len(arguments) != len(predicates) and (arguments or self._need_tags):
+        if len(arguments) != len(predicates) and (arguments or self._need_labels):
             raise self.error(
                 begin,
                 f"the sentence has {counted(len(predicates), 'predicate')} in column {first} and "
                 f"{counted(len(arguments), 'column')} of arguments after it; every predicate needs "
                 "one, and other words have - in place of a base form.",
             )
-        yield from self._examples_of(columns[0], predicates, arguments, begin, document)
+        yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
     def _of_2012(self, columns, begin, document):
         arguments = columns[11:-1]
@@ -119,11 +114,11 @@ class PredicateSource(ObjectSource):
         if None in predicates:
             number = 12 + predicates.index(None)
             raise self.error(begin, f"column {number}, of arguments, does not have the verb, (V*).")
-        if self._need_tags and not arguments:
+        if self._need_labels and not arguments:
             predicates = []
-        yield from self._examples_of(columns[3], predicates, arguments, begin, document)
+        yield from self._of_predicates(columns[3], predicates, arguments, begin, document)
 
-    def _examples_of(self, words, predicates, arguments, begin, document):
+    def _of_predicates(self, words, predicates, arguments, begin, document):
         lines = tuple(range(begin, begin + len(words)))
         for number, predicate in enumerate(predicates):
             tags = self._tags(arguments[number], begin) if arguments else None
@@ -166,7 +161,7 @@ class PredicateSource(ObjectSource):
         more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags".'
         predicate = self.value(line, record, "predicate", "a predicate", more=more)
         tags = record.get("tags")
-        if self._need_tags:
+        if self._need_labels:
             tags = self.value(line, record, "tags", "tags", more=more)
         text, words, starts = words_of(record, line, self)
         predicate = labelled_span(predicate, line, self, text=text, words=words, noun="predicate")

@@ -16,19 +16,9 @@ from keras_bert.readers.conll import (
     looks_like_conll,
     looks_like_conllu,
 )
+from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
-from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import (
-    CSV,
-    TSV,
-    TXT,
-    Example,
-    ExampleSource,
-    Missing,
-    TextFile,
-    form_of,
-    is_text,
-)
+from keras_bert.readers.sources import CSV, TSV, TXT, TextFile, form_of, is_text
 from keras_bert.readers.tables import open_objects, open_table
 
 WORD_KEYS = ("words", "tokens")
@@ -94,14 +84,11 @@ class TaggedSource(ExampleSource):
     keys of JSON Lines, such as the rows of a table in memory.
 
     Args:
-        data, missing: see `ExampleSource`.
+        data, common: see `ExampleSource`.
         word_column, tag_column: a number from 1, a key of JSON objects, the name of a feature, or
             a name of CoNLL-U's columns (FORM and UPOS there, where they are None); None is by the
             content of the whole file.
         sentence_column: of a table with one word per row, the column of the sentence's number.
-        labels: the tags of a model, by which their column is recognised.
-        schema: the columns of the data that a model was trained on, as another source has them.
-        need_tags: whether a sentence without tags is left out.
         pretokenized: plain texts are words separated by white space.
 
     Attributes: `labelled` (whether there are tags), and those of `ExampleSource`; of a file, `kind`
@@ -117,29 +104,26 @@ class TaggedSource(ExampleSource):
         word_column=None,
         tag_column=None,
         sentence_column=None,
-        labels=None,
-        schema=None,
-        need_tags=True,
         pretokenized=False,
-        missing=SKIP,
+        **common,
     ):
         self._given = {"word": word_column, "tag": tag_column, "sentence": sentence_column}
-        self._schema, self._labels = schema or {}, labels
-        self._need_tags, self._pretokenized, self._documents = need_tags, pretokenized, {}
+        self._pretokenized, self._documents = pretokenized, {}
+        super().__init__(data, word_column=word_column, tag_column=tag_column, **common)
+
+    def _open(self, data):
         of_items = {"item": self.ITEM, "as_record": self._as_record}
         records = open_objects(data, comment="#", is_row=self._has_word_per_row, **of_items)
         self._form = form_of(data) if isinstance(records, TextFile) else None
         if isinstance(records, TextFile) and self._is_table(records):
             names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
             records = open_table(data, noun="tagged words", header_names=names, **of_items)
-        columns = {"word_column": word_column, "tag_column": tag_column}
-        super().__init__(records, missing=missing, need_all=need_tags, **columns)
-        if isinstance(records, TextFile):
-            self._set_examples(self._of_file(records))
-        elif self._has_rows_of_words(records):
-            self._set_examples(self._of_rows(records))
-        else:
-            self._set_examples(self._of_objects(records))
+        return records
+
+    def _examples_of(self, records):
+        if not isinstance(records, TextFile) and self._has_rows_of_words(records):
+            return self._of_rows(records)
+        return super()._examples_of(records)
 
     def _columns(self, names):
         """{"word", "tag" or "sentence": its column}, as given or, among some names, in training."""
@@ -170,7 +154,7 @@ class TaggedSource(ExampleSource):
 
     def _kind_of(self, file):
         (_, line), labels = file.first, self._labels
-        is_table = self._need_tags or any(column is not None for column in self._given.values())
+        is_table = self._need_labels or any(column is not None for column in self._given.values())
         if looks_like_conllu(line) and (is_table or self._form != TXT):
             return "conllu"
         if self._form == TXT and not is_table:
@@ -213,7 +197,7 @@ class TaggedSource(ExampleSource):
             tag=self._given["tag"],
             labels=self._labels,
             remembered=self._schema,
-            need_tags=self._need_tags,
+            need_labels=self._need_labels,
         )
         self.schema, self.description = columns.schema, f"{self.name}: {columns.describe()}"
         numbers = (f"column {n + 1}" for n in (columns.word, columns.tag) if n is not None)
@@ -241,7 +225,7 @@ class TaggedSource(ExampleSource):
 
     def _no_tags(self, place):
         """None, the tags of a sentence that has none; Missing where they are needed."""
-        if self._need_tags:
+        if self._need_labels:
             raise Missing("tags", place=place)
 
     def _check_filled(self, role, cells, lines):
@@ -280,7 +264,7 @@ class TaggedSource(ExampleSource):
                 )
             if names:
                 return names[0]
-        if role == "tag" and not self._need_tags:
+        if role == "tag" and not self._need_labels:
             return None
         raise self.error(
             1,
@@ -323,7 +307,7 @@ class TaggedSource(ExampleSource):
             for role, usual in (("word", WORD_KEYS), ("tag", TAG_KEYS))
         )
         for role, key in (("word", word), ("tag", tag)):
-            if self._need_tags and key not in keys:
+            if self._need_labels and key not in keys:
                 raise self.error(
                     1,
                     f'no "{key}" among the keys ({listed(keys)}); give the key of the {role}s as '
@@ -345,14 +329,14 @@ class TaggedSource(ExampleSource):
         name = record.get(DOCUMENT_KEY)
         key = (number,) if name is None else str(name)
         document = self._documents.setdefault(key, len(self._documents))
-        if self.kind == "given" and self._need_tags and self._tag not in record:
+        if self.kind == "given" and self._need_labels and self._tag not in record:
             raise self.error(number, "no tags. Give a pair of the words and their tags.")
-        if self._word not in record and not self._need_tags:
+        if self._word not in record and not self._need_labels:
             text = record.get(TEXT_KEY)
             text = text if self.kind == "given" else self._text(number, record, TEXT_KEY)
             return self._of_text(text, number, document)
         words = self._strings(number, record, self._word)
-        if not words and self._need_tags:
+        if not words and self._need_labels:
             raise Missing("a word", place=f'"{self._word}"')
         tags = self._strings(number, record, self._tag)
         if tags is None:

@@ -12,20 +12,19 @@ from functools import partial
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 from keras_bert.readers.columns import given_or_remembered, parse_fields
-from keras_bert.readers.labels import check_known, one_label
+from keras_bert.readers.examples import Example, ExampleSource, Missing
+from keras_bert.readers.labels import one_label
 from keras_bert.readers.memory import records_of_columns
 from keras_bert.readers.objects import (
     LabelledSpan,
-    ObjectItems,
-    ObjectSource,
     joined,
     labelled_span,
     words_of,
 )
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR, SKIP
-from keras_bert.readers.sources import JSON, Example, Missing
+from keras_bert.readers.settings import ERROR, REPAIR
+from keras_bert.readers.sources import JSON
 
 _PARTS = ("words", "text", "head", "tail", "label")
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
@@ -79,23 +78,15 @@ class SpanPair(_Spanned):
     label: str | None = None
 
 
-class SpanSource(ObjectItems, TaggedSource):
+class SpanSource(TaggedSource):
     """The `SpannedWords` of a source.
 
     Tags of CoNLL, or of objects with "words" and "tags", are those of spans that do not overlap
     (`spans_of_tags`); plain lines have no spans and are split by a tokenizer later. The items of a
     sequence are strings, lists of words, or dictionaries like the objects of JSON Lines.
 
-    Args:
-        data: see `ExampleSource`.
-        need_spans: whether a text without spans is an error.
-        word_column, tag_column, schema: see `TaggedSource`.
-        invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
-            looked for in the whole file before its first example where they are an error or spans
-            are needed.
-        labels: those of a model, or None.
-        unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where spans are needed.
+    Tags that break their scheme are looked for in the whole file before its first example where
+    they are an error (`invalid_tags`) or spans are needed.
 
     Attributes are those of `TaggedSource`.
     """
@@ -105,22 +96,12 @@ class SpanSource(ObjectItems, TaggedSource):
         "A text must be a string, a list of words, or a dictionary with one of these and its spans"
     )
     STRINGS = WORDS = True
+    _as_record = classmethod(ExampleSource._as_record.__func__)
 
-    def __init__(
-        self,
-        data,
-        *,
-        need_spans=True,
-        invalid_tags=REPAIR,
-        labels=None,
-        unknown_labels=COUNT,
-        **columns,
-    ):
+    def __init__(self, data, *, invalid_tags=REPAIR, **common):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
-        self._checks_tags = need_spans or invalid_tags == ERROR
-        self._has_tags = True
-        self._known_labels = labels if need_spans and unknown_labels == ERROR else None
-        super().__init__(data, need_tags=need_spans, **columns)
+        self._rejects_tags, self._has_tags = invalid_tags == ERROR, True
+        super().__init__(data, **common)
 
     def notes(self):
         return [*super().notes(), *self._invalid_tags.notes()]
@@ -153,22 +134,21 @@ class SpanSource(ObjectItems, TaggedSource):
             if spans is None:
                 raise self.error(number, "its spans do not have as many starts as ends.")
             record = {**record, "spans": spans}
-        if self._need_tags and record.get("spans") is None and self.may_lack("spans"):
+        if self._need_labels and record.get("spans") is None and self.may_lack("spans"):
             raise Missing("spans", place='"spans"')
-        return spanned_words(record, number, source=self, need_spans=self._need_tags)
+        return spanned_words(record, number, source=self, need_labels=self._need_labels)
 
-    def _set_examples(self, examples):
-        examples = self._of_tagged(examples) if self._has_tags else examples
-        super()._set_examples(self._checked(examples))
+    def _examples_of(self, records):
+        return self._checked(super()._examples_of(records))
 
     def _checked(self, examples):
-        for example in examples:
+        for example in self._of_tagged(examples) if self._has_tags else examples:
             labels = [span.label for span in example.spans or () if span.label is not None]
-            check_known(labels, self._known_labels, example.error)
+            self._check_labels(labels, example.error)
             yield example
 
     def _of_tagged(self, examples):
-        if self._checks_tags:
+        if self._need_labels or self._rejects_tags:
             examples = list(examples)  # all tags of a file together tell its scheme
             scheme = scheme_of(example.tags or () for example in examples)
             for example in examples if scheme is not None else ():
@@ -196,11 +176,11 @@ def spans_of_tags(tags, *, error):
     return tuple(LabelledSpan(start, end, label or None) for start, end, label in spans_of(tags))
 
 
-def spanned_words(record, line, *, source, need_spans):
+def spanned_words(record, line, *, source, need_labels):
     """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
     text, words, starts = words_of(record, line, source)
     spans = record.get("spans")
-    if spans is None and need_spans:
+    if spans is None and need_labels:
         raise source.error(
             line,
             f'no "spans" among the keys ({listed(record)}); a text without any has an empty list.',
@@ -212,38 +192,22 @@ def spanned_words(record, line, *, source, need_spans):
     return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
 
 
-class SpanPairSource(ObjectSource):
+class SpanPairSource(ExampleSource):
     """The `SpanPair`s of a source, which is not a text file.
 
     Args:
-        data, missing: see `ExampleSource`.
-        need_labels: whether a pair without a label is left out.
-        labels, unknown_labels: see `SpanSource`.
+        data, common: see `ExampleSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
-        schema: those of the data that a model was trained on, as another source has them; `fields`
-            override it.
     """
 
     ITEM = "pair"
     ITEMS = "Pairs of spans must be dictionaries"
     UNIT = "pairs of spans"
 
-    def __init__(
-        self,
-        data,
-        *,
-        need_labels=True,
-        labels=None,
-        unknown_labels=COUNT,
-        fields=None,
-        schema=None,
-        missing=SKIP,
-    ):
-        self._need_labels = need_labels
-        self._labels = labels if need_labels and unknown_labels == ERROR else None
-        self._given, self._schema = parse_fields(fields, parts=_PARTS), schema
-        super().__init__(data, missing=missing, need_all=need_labels, fields=fields)
+    def __init__(self, data, *, fields=None, **common):
+        self._given = parse_fields(fields, parts=_PARTS)
+        super().__init__(data, fields=fields, **common)
 
     def _of_file(self, file):
         raise InputError(
@@ -288,5 +252,5 @@ class SpanPairSource(ObjectSource):
             raise self.error(line, str(error)) from None
         if label is None and self._need_labels:
             self.value(line, {**record, "label": None}, "label", "a label", more=".")
-        check_known([label], self._labels, partial(self.error, line))
+        self._check_labels([label], partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)

@@ -11,19 +11,10 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
 from keras_bert.readers.memory import records_of_columns
-from keras_bert.readers.settings import SKIP
-from keras_bert.readers.sources import (
-    Example,
-    ExampleSource,
-    Missing,
-    TextFile,
-    first_location,
-    is_file,
-    is_stored_table,
-    is_text,
-)
-from keras_bert.readers.tables import is_json_object, json_table, open_table
+from keras_bert.readers.sources import TextFile, is_file, is_stored_table, is_text
+from keras_bert.readers.tables import is_json_object, json_table
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.
@@ -70,40 +61,24 @@ class QuestionSource(ExampleSource):
     dictionaries like the objects of JSON Lines.
 
     Args:
-        data, missing: see `ExampleSource`.
-        need_answers: whether a question without a list of answers is left out.
+        data, common: see `ExampleSource`.
         wrong_offsets: an answer whose text is not at its `answer_start` is moved to the nearest
             offset where it is ("move") or to none ("drop"), as is one that is nowhere: nothing is
             learned from that one, but predictions are compared with it.
         fields: the names of the parts that do not have SQuAD's: "context=passage,question=query".
-        schema: those of the data that a model was trained on, as another source has them; `fields`
-            override it.
     """
 
-    ROW = "question"
+    ITEM = ROW = "question"
 
-    def __init__(
-        self,
-        data,
-        *,
-        need_answers=True,
-        wrong_offsets="move",
-        fields=None,
-        schema=None,
-        missing=SKIP,
-    ):
-        self._need_answers, self._moves = need_answers, wrong_offsets == "move"
-        self._fields, self._schema = parse_fields(fields, parts=_PARTS), schema
+    def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
+        self._moves, self._fields = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
-        is_text_file = is_file(data) and not is_stored_table(data)
-        if is_text_file:
-            records = TextFile(data)
-        else:
-            records = open_table(
-                data, item="question", as_record=_as_record, is_row=lambda item: False
-            )
-        super().__init__(records, missing=missing, need_all=need_answers, fields=fields)
-        self._set_examples((self._of_file if is_text_file else self._of_objects)(records))
+        super().__init__(data, fields=fields, **common)
+
+    def _open(self, data):
+        if is_file(data) and not is_stored_table(data):
+            return TextFile(data)
+        return super()._open(data)
 
     def _of_file(self, file):
         begin, first = file.first_line()
@@ -124,7 +99,7 @@ class QuestionSource(ExampleSource):
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
         self.description = f"{self.name}: SQuAD JSON{version}"
-        return self._each(self._of_squad(whole), self._question)
+        return self._each(self._of_squad(whole), self._example)
 
     def _whole(self, lines, begin):
         try:
@@ -145,7 +120,7 @@ class QuestionSource(ExampleSource):
         if self.kind != "given":
             unit = f"a question and its context per {objects.location}"
             self.description = f"{self.name}: {objects.format}, {unit}"
-        return self._each(self._located(objects), self._question)
+        return self._each(self._located(objects), self._example)
 
     def _located(self, records):
         """Yields (where a record is, in words, the record)."""
@@ -177,10 +152,22 @@ class QuestionSource(ExampleSource):
             )
         return enumerate(parts, start=1)
 
+    @staticmethod
+    def _as_record(item):
+        if isinstance(item, dict):
+            return item
+        is_pair = isinstance(item, list | tuple) and len(item) == 2
+        if not is_pair or not all(isinstance(text, str) for text in item):
+            raise ValueError(
+                "Questions must be pairs of a question and its context, or dictionaries. "
+                f"Received: {item!r}."
+            )
+        return dict(zip(("question", "context"), item, strict=True))
+
     def may_lack(self, key):
         return key in self._keys_of_first
 
-    def _question(self, place, record):
+    def _example(self, place, record):
         id = record.get(self._key["id"])
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
@@ -202,9 +189,9 @@ class QuestionSource(ExampleSource):
         key = self._key["answers"]
         answers, impossible = record.get(key), record.get("is_impossible")
         if answers is None and not impossible:
-            if self._need_answers and self.may_lack(key):
+            if self._need_labels and self.may_lack(key):
                 raise Missing("answers", place=f'"{key}"')
-            if self._need_answers:
+            if self._need_labels:
                 raise self.error(
                     place,
                     f'no "{key}"; for training and evaluation every question has a list of them, '
@@ -220,7 +207,7 @@ class QuestionSource(ExampleSource):
                 place, f'"{key}" should be a list of {{"text": …, "answer_start": …}}.'
             )
         answers = tuple(self._answer(answer, context, place) for answer in answers or ())
-        if impossible is not None and bool(impossible) == bool(answers) and self._need_answers:
+        if impossible is not None and bool(impossible) == bool(answers) and self._need_labels:
             raise self.error(
                 place,
                 f'"is_impossible" is {str(bool(impossible)).lower()}, but there are '
@@ -287,19 +274,6 @@ def _repeated(examples):
             f"{first_location([first])}: {counted(len(again), 'id')} of several questions "
             f"({quoted(again, most=3)})."
         )
-
-
-def _as_record(item):
-    if isinstance(item, dict):
-        return item
-    is_pair = isinstance(item, list | tuple) and len(item) == 2
-    if not is_pair or not all(isinstance(text, str) for text in item):
-        raise ValueError(
-            "Questions must be pairs of a question and its context, or dictionaries. "
-            f"Received: {item!r}."
-        )
-    question, context = item
-    return {"question": question, "context": context}
 
 
 def _object(line):

@@ -11,12 +11,12 @@ from functools import partial
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import LABEL, Columns, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import (
     BETWEEN_LABELS,
     QUOTES,
     bit,
-    check_known,
     is_missing,
     is_vector,
     list_of,
@@ -25,15 +25,7 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.settings import COUNT, ERROR, SKIP
-from keras_bert.readers.sources import (
-    Example,
-    ExampleSource,
-    Missing,
-    first_location,
-    is_file,
-    is_text,
-)
+from keras_bert.readers.sources import is_file, is_text
 from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
@@ -70,13 +62,10 @@ class TextSource(ExampleSource):
     text, label).
 
     Args:
-        data, missing: see `ExampleSource`.
+        data, common: see `ExampleSource`.
         texts: the names of an example's texts: `TEXT` or `PAIR`.
         form: the type of label: `one_label`, `several_labels` or `score`.
         label_names: what the settings call `labels`: those of lists of 0 and 1.
-        labels: those of a model, by which its column is recognised.
-        schema: the columns of the data that a model was trained on, as another source has them.
-        need_labels: whether an example without a label is left out.
 
     The others are settings, whose help says what they are (`LabelSettings`). Columns are names, or
     numbers from 1, and a text of several is `subject+body`; lists of names may also be strings with
@@ -99,75 +88,78 @@ class TextSource(ExampleSource):
         label_separator=None,
         header=None,
         fields=None,
-        missing=SKIP,
         keep_na=False,
         glue=None,
         labels=None,
-        unknown_labels=COUNT,
         schema=None,
         need_labels=True,
+        **common,
     ):
-        remembered = dict(schema or {})
-        self._label_names = _listed_names(label_names) or remembered.pop("label_names", None)
-        (separator,) = remembered.pop("label_separator", [None])
-        self._separator = label_separator or separator
+        schema = dict(schema or {})
         names = {"label_columns": label_columns, "labels": label_names}
         _check_several(form, names, label_separator)
+        self._label_names = _listed_names(label_names) or schema.pop("label_names", None)
+        (separator,) = schema.pop("label_separator", [None])
+        self._separator, self._header = label_separator or separator, header
         given = {"text_column": text_column, "label_column": label_column}
         given["label_columns"] = _listed_names(label_columns)
         self.columns = Columns(
             roles=texts,
             form=form,
             given=_given_columns(texts, fields, given),
-            remembered=remembered,
+            remembered=schema,
             of_model=tuple(labels or ()) if form is not score else (),
             need_labels=need_labels,
             na=not keep_na,
         )
-        task = glue_task(glue) if glue is not None and is_file(data) else None
+        self._task = glue_task(glue) if glue is not None and is_file(data) else None
+        self._name_of = names_of_model(labels)
+        self._label_of = {}  # of cells with one label
+        self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        common |= {"header": header, "fields": fields, "glue": glue, "need_labels": need_labels}
+        super().__init__(data, labels=labels, **given, **common)
+
+    def _open(self, data):
+        texts, task = self.columns.roles, self._task
         if task is not None:
-            task.check_form(texts, is_score=form is score)
-            data = task.file(data, labelled=need_labels)
-        table = open_table(
+            task.check_form(texts, is_score=self.columns.is_score)
+            data = task.file(data, labelled=self._need_labels)
+        return open_table(
             data,
             item="text",
             as_record=lambda item: _as_record(item, texts),
-            least=len(texts) + need_labels,
+            least=len(texts) + self._need_labels,
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
             parts=f"{'two texts' if len(texts) > 1 else 'a text'} and a label",
-            header=header,
-            header_names=task.column_names if task is not None else self.columns.header_names,
+            header=self._header,
+            header_names=self.columns.header_names if task is None else task.column_names,
             has_literal_quotes=task is not None,
-            skip_invalid=task is not None and need_labels,
+            skip_invalid=task is not None and self._need_labels,
         )
-        of_files = {**given, "header": header, "fields": fields, "glue": glue}
-        super().__init__(table, missing=missing, need_all=need_labels, **of_files)
-        self._labels = labels if need_labels and unknown_labels == ERROR else None
-        self._name_of = names_of_model(labels)
-        self._na = table.are_cells and not keep_na
-        self._label_of = {}  # of cells with one label
-        self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+
+    def _examples_of(self, table):
+        columns, self._na = self.columns, table.are_cells and self.columns.na
         self._keeps_empty = self.kind in ("given", "lines")
         self._may_be_no_text = not (table.are_cells or self._keeps_empty)
-        self._task = None
         if self._keeps_empty:
-            names = texts if self.kind == "given" else ("1",)
-            self.columns.texts = tuple((name,) for name in names)
-            self.columns.label = (LABEL,) if self.kind == "given" else ()
+            names = columns.roles if self.kind == "given" else ("1",)
+            columns.texts = tuple((name,) for name in names)
+            columns.label = (LABEL,) if self.kind == "given" else ()
+        elif self._task is not None and table.are_cells:
+            chosen = glue_columns(table, self._task, labelled=self._need_labels)
+            columns.texts, columns.label = chosen
         else:
-            if task is None or not table.are_cells:
-                self.columns.choose(table)
-            else:
-                self._task = task if need_labels else None
-                columns = glue_columns(table, task, labelled=need_labels)
-                self.columns.texts, self.columns.label = columns
+            columns.choose(table)
+        if not (table.are_cells and self._need_labels):
+            self._task = None  # whose labels are not checked
+        if not self._keeps_empty:
             self._set_schema()
-        self._checks_label = self._task is not None or self._labels is not None
-        self.is_chosen_by_content = bool(self.columns.by_content)
-        self._is_gold = _GOLD in [name.casefold() for name in self.columns.label]
+        self._checks_label = self._task is not None or self._accepted is not None
+        self.is_chosen_by_content = bool(columns.by_content)
+        self._is_gold = _GOLD in [name.casefold() for name in columns.label]
         if self.kind != "given":
             self.description = self._describe()
-        self._set_examples(self._read())
+        return self._read()
 
     @property
     def unlabelled(self):
@@ -197,7 +189,7 @@ class TextSource(ExampleSource):
 
     def _read(self):
         yield from self._each(self._records, self._example)
-        if self.columns.need_labels and self._count and self._vectors == self._count:
+        if self._need_labels and self._count and self._vectors == self._count:
             raise InputError(
                 f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
                 f"of labels. {_NEEDS_NAMES}"
@@ -216,7 +208,7 @@ class TextSource(ExampleSource):
         text = self._text_of(line, record, texts[0])
         text_b = self._text_of(line, record, texts[1]) if len(texts) > 1 else None
         label = self._label(line, record) if self.columns.label else None
-        if label is None and self.columns.need_labels:
+        if label is None and self._need_labels:
             raise self._without_label(record)
         if self._checks_label:
             self._check_label(label, partial(self.error, line))
@@ -226,7 +218,7 @@ class TextSource(ExampleSource):
         """Raises `error` of a message for a label that GLUE's task, or the model, does not have."""
         if self._task is not None:
             self._task.check_label(label, error)
-        check_known(label if isinstance(label, tuple) else (label,), self._labels, error)
+        self._check_labels(label if isinstance(label, tuple) else (label,), error)
 
     def _without_label(self, record):
         (name,), why = self.columns.label[:1] or (None,), ""
@@ -268,7 +260,7 @@ class TextSource(ExampleSource):
         value = record.get(name)
         if isinstance(value, str) and value in self._label_of:
             return self._label_of[value]
-        if self.kind == "given" and self.columns.need_labels and name not in record:
+        if self.kind == "given" and self._need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):

@@ -18,8 +18,9 @@ from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
+from keras_bert.readers.examples import not_reported, report_notes, report_source
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import files_of, not_reported, report_notes, report_source
+from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over

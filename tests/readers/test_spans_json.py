@@ -21,8 +21,8 @@ class Source:
         return InputError(f"{self.name}, line {line}: {message}")
 
 
-def read(row, need_spans=True):
-    return spanned_words(row, 7, source=Source(), need_spans=need_spans)
+def read(row, need_labels=True):
+    return spanned_words(row, 7, source=Source(), need_labels=need_labels)
 
 
 def test_words_and_nested_spans():
@@ -49,8 +49,8 @@ def test_a_text_has_spans_by_characters_and_our_own_answers_can_be_read_again():
 
 
 def test_spans_may_be_missing_where_they_are_not_needed():
-    assert read({"text": "x"}, need_spans=False).spans is None
-    assert read({"text": "x", "spans": []}, need_spans=False).spans == ()
+    assert read({"text": "x"}, need_labels=False).spans is None
+    assert read({"text": "x", "spans": []}, need_labels=False).spans == ()
 
 
 @pytest.mark.parametrize(

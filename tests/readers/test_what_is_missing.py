@@ -103,7 +103,7 @@ def test_sentences_without_tags(tmp_path):
             assert note.endswith(
                 f"{2 if data is not path else 3}: 1 sentence without tags, left out."
             )
-            unlabelled = TaggedSource(data, need_tags=False)
+            unlabelled = TaggedSource(data, need_labels=False)
             assert [s.tags for s in unlabelled] == [("B-X",), None, ("O",)]
             with says('a sentence without tags. Set `missing="skip"`'):
                 list(TaggedSource(data, missing="error"))

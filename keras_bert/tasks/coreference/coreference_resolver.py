@@ -111,7 +111,7 @@ class CoreferenceResolver(Task):
         """
         from keras_bert.readers.coreference import CoreferenceSource
 
-        return CoreferenceSource(data, need_clusters=labelled, **columns)
+        return CoreferenceSource(data, need_labels=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

@@ -112,7 +112,7 @@ class SemanticRoleTagger(Tagger):
         from keras_bert.readers.predicates import PredicateSource
 
         return CheckedSentences(
-            PredicateSource(data, need_tags=labelled, **columns),
+            PredicateSource(data, need_labels=labelled, **columns),
             labels=(inferred_arguments or {}).get("labels"),
             scheme=None,
             invalid_tags=invalid_tags,

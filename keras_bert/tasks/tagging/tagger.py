@@ -183,7 +183,7 @@ class Tagger(Task):
         from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = TaggedSource(data, labels=labels, schema=schema, need_tags=labelled, **columns)
+        source = TaggedSource(data, labels=labels, schema=schema, need_labels=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,
