@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
 from keras_bert.base.settings import merged, takes
-from keras_bert.readers.sources import not_reported
+from keras_bert.readers.examples import not_reported
 from keras_bert.tasks import settings_class
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning

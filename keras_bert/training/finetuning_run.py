@@ -18,8 +18,9 @@ from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import check_max_length
+from keras_bert.readers.examples import not_reported, report_notes, report_source
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import files_of, not_reported, report_notes, report_source
+from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over
@@ -451,16 +452,18 @@ def _read(task_class, settings, report, remembered):
             report(f"Note: {note}")
         return examples
 
-    schema, train_examples = remembered, []
-    for path in files_of(settings.train):
-        train_file = task_class.read(path, schema=schema, **settings.columns)
-        train_examples += examples_of(train_file)
-        schema = train_file.schema
+    def read(data, schema, **inferred):
+        """-> (examples of a file or several, the schema of the last)."""
+        examples = []
+        for path in files_of(data):
+            file = task_class.read(path, schema=schema, **inferred, **settings.columns)
+            examples += examples_of(file)
+            schema = file.schema
+        return examples, schema
+
+    train_examples, schema = read(settings.train, remembered)
     inferred_arguments = task_class.infer_arguments(train_examples)
-    dev_file = task_class.read(
-        settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
-    )
-    dev_examples = examples_of(dev_file)
+    dev_examples, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(task_class.summary(train_examples, dev_examples, inferred_arguments))
     return train_examples, dev_examples, inferred_arguments
 
