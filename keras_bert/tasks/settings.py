@@ -1,7 +1,7 @@
 """Settings of the tasks that read labelled files, without Keras: the command line reads them."""
 
-import dataclasses
 import typing
+from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
@@ -55,7 +55,6 @@ def _dropout_setting(default_help):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
     """Settings of a task type, in addition to those of the training run.
 
@@ -93,7 +92,6 @@ class TaskSettings(Settings):
 # Whole texts.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolingSettings(TaskSettings):
     pooling: str | None = setting(
         None,
@@ -106,7 +104,6 @@ class PoolingSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
@@ -114,7 +111,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         reads=True,
         stored=True,
     )
-    label_columns: str | None = setting(
+    label_columns: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the columns that have a 0 or 1 for one label each",
         unit="NAME,NAME,…",
@@ -122,7 +119,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         several=True,
         reads=True,
     )
-    labels: str | None = setting(
+    labels: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the labels of lists of 0 and 1, in their order",
         unit="NAME,NAME,…",
@@ -186,7 +183,6 @@ class LabelSettings(TableSettings, PoolingSettings):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierSettings(TextFileSettings, LabelSettings):
     label_column: str | None = column_setting("label")
     fields: str | None = fields_setting("text=sentence,label=label")
@@ -202,7 +198,6 @@ def _both_orders_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -211,7 +206,6 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionSettings(TableSettings, PoolingSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -228,7 +222,6 @@ class RegressionSettings(TableSettings, PoolingSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(TableSettings, PoolingSettings):
     # Flags cannot express a context with any number of choices.
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
@@ -248,7 +241,6 @@ def _crf_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
@@ -302,7 +294,6 @@ class TaggerSettings(RowSettings, TaskSettings):
                     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -314,7 +305,6 @@ class SemanticRoleSettings(RowSettings, TaskSettings):
 # Questions.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
@@ -402,7 +392,6 @@ def _aggregation_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
@@ -434,7 +423,6 @@ class SpanClassifierSettings(RowSettings, TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -451,7 +439,6 @@ class RelationClassifierSettings(RowSettings, TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CoreferenceSettings(RowSettings, TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(
