@@ -48,7 +48,7 @@ _HOMES = {
     "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
     "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
     "CoreferenceResolver": "keras_bert.tasks.coreference.coreference_resolver",
-    "ScalarMix": "keras_bert.heads.layer_mix",
+    "ScalarMix": "keras_bert.heads.reader",
     "load": "keras_bert.checkpoints",
     "load_task": "keras_bert.checkpoints",
     "with_task_tokens": "keras_bert.checkpoints.loading",

@@ -19,7 +19,7 @@ from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
 from keras_bert.encoders.static.config import StaticConfig as StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
-from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
+from keras_bert.heads.reader import ScalarMix as ScalarMix
 from keras_bert.inference.embed import TextEmbedding
 from keras_bert.inference.fill_mask import Candidate, FollowingText
 from keras_bert.inference.generate import GeneratedText, TextProbability

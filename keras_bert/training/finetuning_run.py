@@ -543,7 +543,7 @@ def _train(run, source, report):
         "seconds": records[-1]["seconds"],
         "history": records,
     }
-    if (mix := task.scalar_mix) is not None:
+    if (mix := task.reader.scalar_mix) is not None:
         weights = [round(float(weight), 6) for weight in mix.layer_weights]
         metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
     return run.finish(metrics)
