@@ -1,7 +1,5 @@
 """Conversion between the formats, which are detected from the folder's content."""
 
-from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,7 @@ _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
 
 @takes(ConvertSettings)
-def convert(
-    input: str | PathLike[str],
-    output: str | PathLike[str],
-    *,
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> dict[str, Any]:
+def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:

@@ -1,11 +1,10 @@
 """The commands that make and show pre-training data: vocab, pretraining-data, inspect."""
 
-import dataclasses
 import shlex
 from importlib import import_module
 
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Settings, required, setting
 from keras_bert.cli.command import command, console, report
 
 _COLOURS = ("cyan", "yellow")
@@ -150,9 +149,8 @@ def _truncations(counts):
     return "".join(f"; {counts[name]:,} {reason}" for name, reason in reasons if counts.get(name))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class InspectSettings(Settings):
-    path: str = setting(
+    path: str = required(
         help="a folder that keras-bert pretraining-data wrote, or a shard in one",
         unit="PATH",
         positional=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
-from keras_bert.base.settings import Settings, about, setting
+from keras_bert.base.settings import PathText, Settings, about, required, setting
 from keras_bert.cli.command import command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
@@ -353,9 +353,8 @@ def _glue_table(results):
     return _table("GLUE", [columns[number] for number in kept], sections)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class InitSettings(Settings):
-    output: str = setting(help="the file to write", unit="FILE.toml", is_path=True)
+    output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
     task: str = setting("classifier", help="the task type, as --task of finetune", unit="TASK")
     force: bool = setting(False, help="replace the file")
 

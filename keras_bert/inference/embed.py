@@ -1,6 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -271,7 +271,7 @@ def _text_vectors(vectors, splits, firsts, specials, text_of_window):
 
 
 @takes(EmbedSettings)
-def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[TextEmbedding]:
+def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
     """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
 
         for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):

@@ -2,14 +2,12 @@
 
 import math
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reader_settings, takes
+from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference.predict import (
     Inference,
     as_task,
@@ -22,6 +20,7 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import report_notes, report_source
@@ -35,8 +34,8 @@ from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
 from keras_bert.text.tokenizer import note_on_unknown
 
 
-@takes(evaluate_settings(settings_class("classifier")))
-def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
+def evaluate(*, report=None, **settings) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
@@ -101,7 +100,7 @@ def is_data_folder(data):
 
 
 @takes(EvaluateRecordsSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@without_autograph
 def evaluate_records(*, report=None, **settings):
     """Returns the metrics of a pre-trained model on the eval split of a data folder.
 

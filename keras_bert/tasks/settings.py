@@ -1,7 +1,7 @@
 """Settings of the tasks that read labelled files, without Keras: the command line reads them."""
 
-import dataclasses
 import typing
+from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
@@ -54,7 +54,6 @@ def _dropout_setting(default_help):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
     """Settings of a task type, in addition to those of the training run.
 
@@ -92,7 +91,6 @@ class TaskSettings(Settings):
 # Whole texts.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolingSettings(TaskSettings):
     pooling: str | None = setting(
         None,
@@ -105,7 +103,6 @@ class PoolingSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
@@ -113,7 +110,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         reads=True,
         stored=True,
     )
-    label_columns: str | None = setting(
+    label_columns: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the columns that have a 0 or 1 for one label each",
         unit="NAME,NAME,…",
@@ -121,7 +118,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         several=True,
         reads=True,
     )
-    labels: str | None = setting(
+    labels: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the labels of lists of 0 and 1, in their order",
         unit="NAME,NAME,…",
@@ -178,7 +175,6 @@ class LabelSettings(TableSettings, PoolingSettings):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierSettings(TextFileSettings, LabelSettings):
     label_column: str | None = column_setting("label")
     fields: str | None = fields_setting("text=sentence,label=label")
@@ -194,7 +190,6 @@ def _both_orders_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -203,7 +198,6 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionSettings(TableSettings, PoolingSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -220,7 +214,6 @@ class RegressionSettings(TableSettings, PoolingSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(TableSettings, PoolingSettings):
     # Flags cannot express a context with any number of choices.
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
@@ -240,7 +233,6 @@ def _crf_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggerSettings(TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
@@ -294,7 +286,6 @@ class TaggerSettings(TaskSettings):
                     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SemanticRoleSettings(TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -306,7 +297,6 @@ class SemanticRoleSettings(TaskSettings):
 # Questions.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionSettings(TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
@@ -394,7 +384,6 @@ def _aggregation_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanClassifierSettings(TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
@@ -426,7 +415,6 @@ class SpanClassifierSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RelationClassifierSettings(TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -443,7 +431,6 @@ class RelationClassifierSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CoreferenceSettings(TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(

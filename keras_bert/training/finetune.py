@@ -4,18 +4,17 @@ import contextlib
 import dataclasses
 import gc
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete, system_errors
-from keras_bert.base.settings import merged, takes
+from keras_bert.base.settings import takes_of_task
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.sources import not_reported
-from keras_bert.tasks import settings_class
+from keras_bert.tasks.settings import ClassifierSettings
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.finetuning_run import Finetuning
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
@@ -30,9 +29,13 @@ from keras_bert.training.strategies.devices import Devices
 from keras_bert.training.strategies.scope import scope_of
 
 
-@takes(merged(settings_class("classifier"), FinetuneSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _FinetuneClassifier(ClassifierSettings, FinetuneSettings):
+    """The arguments of `finetune` for its default task."""
+
+
+@takes_of_task(_FinetuneClassifier)
+@without_autograph
+def finetune(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
@@ -102,9 +105,13 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         )
 
 
-@takes(merged(settings_class("classifier"), SweepSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _SweepClassifier(ClassifierSettings, SweepSettings):
+    """The arguments of `sweep` for its default task."""
+
+
+@takes_of_task(_SweepClassifier)
+@without_autograph
+def sweep(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
 
     The model with the highest metric on the dev data is kept. Calling it again with the same
