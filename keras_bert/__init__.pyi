@@ -789,10 +789,10 @@ def finetune(
         `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
         from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
         `trainable_parameters`, `seconds` and `history` (see
-        `keras_bert.training.monitoring.history.History`). With a learned mix of layers also
+        `keras_bert.training.logs.History`). With a learned mix of layers also
         `scalar_mix`: its `layer_weights`, the lowest layer first, and `gamma`. With several seeds
         these are of the run that is best on the dev data, with the `mean` and `std` of the official
-        metrics over all runs, and `runs` (see `keras_bert.training.finetune.run_series`). With
+        metrics over all runs, and `runs` (see `keras_bert.training.series.run_series`). With
         several `train_fraction`s or a `baseline` there is `training_sizes` instead of `mean` and
         `std`: for "model" and "baseline" a list with, for each size, the number of
         `train_examples`, the `metrics` of the seeds that select a model, and their `mean` and
@@ -1411,7 +1411,7 @@ def pretrain(
         `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
         unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
         `eval_rows` (the number of held-out examples of `eval`), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `keras_bert.training.logs.History`) and `health` (`is_healthy` and a
         `sentence`). `eval` metrics are None without held-out examples. Metrics are named
         `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
         kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws

@@ -17,10 +17,10 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.health import health
 from keras_bert.training.loop import train
-from keras_bert.training.monitoring.health import health
-from keras_bert.training.optimizers.layer_depths import depths
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps, steps_in
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
@@ -34,9 +34,7 @@ from keras_bert.training.starting_point import (
     new_pretraining_task,
     pretraining_task_class,
 )
-from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.scope import scope_of
-from keras_bert.training.strategies.shared_run import run_of
+from keras_bert.training.workers import run_of
 
 
 @contextlib.contextmanager
@@ -91,7 +89,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
         unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
         `eval_rows` (the number of held-out examples of `eval`), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `keras_bert.training.logs.History`) and `health` (`is_healthy` and a
         `sentence`). `eval` metrics are None without held-out examples. Metrics are named
         `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
         kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
