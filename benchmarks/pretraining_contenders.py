@@ -43,7 +43,8 @@ class Point:
     @property
     def config(self):
         if self.is_causal:
-            dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), self.dropout)
+            names = ("hidden_dropout_prob", "embedding_dropout", "attention_probs_dropout_prob")
+            dropout = dict.fromkeys(names, self.dropout)
             rows = VOCABULARY[self.architecture]
             return Gpt2Config.preset(self.architecture, vocab_size=rows, **dropout)
         return BertConfig.preset(

@@ -25,7 +25,7 @@ from keras_bert.checkpoints.pretrained_checkpoint import (
     labels_to_config,
     stored,
 )
-from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_ENCODER,
@@ -33,6 +33,7 @@ from keras_bert.encoders.bert.tensor_names import (
     GOOGLE_POOLER,
     sizes_of,
 )
+from keras_bert.encoders.transformer_config import ACTIVATIONS
 from keras_bert.heads.layer_choice import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE

@@ -11,7 +11,6 @@ from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import with_quantized_parts
-from keras_bert.layers.layout import StepLayout
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -352,40 +351,6 @@ class Encoder(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**{**config, "config": cls.CONFIG.from_dict(config["config"])})
-
-
-class TransformerEncoder(Encoder):
-    """An encoder with `blocks`, a list of `TransformerBlock`.
-
-    A subclass that can be causal defines `embed_step`, and `last_norm` if a norm follows the
-    blocks. The cache is the keys and values of each block.
-    """
-
-    last_norm = None
-
-    def embed_step(self, ids, index):
-        """Ids (B, 1) and their positions (B, 1) -> what the first block takes, (B, 1, D)."""
-        raise NotImplementedError
-
-    def initial_cache(self, batch_size, max_length):
-        return [block.initial_cache(batch_size, max_length) for block in self.blocks]
-
-    def prefill(self, inputs, max_length):
-        # All positions at once; keys and values are computed a second time, from their inputs.
-        states = self(inputs, outputs=("hidden_states",), causal=True)["hidden_states"]
-        is_token = ops.cast(inputs["input_mask"], "bool")
-        blocks = zip(self.blocks, states, strict=False)
-        return states[-1], [block.cache_of(x, is_token, max_length) for block, x in blocks]
-
-    def step(self, ids, cache, index):
-        x = self.embed_step(ids[:, None], index[:, None])[:, 0]  # (B, D)
-        keys, _ = cache[0]
-        layout = StepLayout(index, keys)
-        caches = []
-        for block, one in zip(self.blocks, cache, strict=True):
-            x, one = block.step(x, one, layout)
-            caches.append(one)
-        return (x if self.last_norm is None else self.last_norm(x)), caches
 
 
 def copy_weights(source, target):

@@ -1,6 +1,7 @@
 """The names of an encoder's weights in a model folder, and the classes of `transformers`."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from keras_bert.base import rename
@@ -95,6 +96,19 @@ class TensorNames:
             for weight in encoder_class(config).weights
         ]
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
+
+    def parameter_count(self) -> int:
+        """Number of the encoder's weights, its `transform` among them."""
+        return sum(map(self._count, (*self.encoder, *self.transform)))
+
+    def kernel_count(self) -> int:
+        """Number of the weights of all layers' kernels: products with each token's vector."""
+        return sum(self._count(line) for line in self.encoder if line.ours.endswith(".kernel"))
+
+    def _count(self, line):
+        """Number of the weights of a line, in all layers that have them."""
+        layers = self.layers - len(line.not_in) if "{i}" in line.theirs else 1
+        return layers * math.prod(line.own_shape(self.sizes))
 
     def class_of(self, task_type):
         """The name of the class for a task type; the base class if there is none."""

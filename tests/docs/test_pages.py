@@ -117,7 +117,11 @@ def place(tmp_path_factory):
         shutil.copytree(folder / "FOLDER", folder / name)
     kb.FillMask(encoder, tokenizer).save(folder / "FOLDER-OF-A-MASKED-LM")
     config = kb.OpenAIGptConfig(
-        vocab_size=len(tokenizer), n_positions=64, n_embd=8, n_layer=1, n_head=2
+        vocab_size=len(tokenizer),
+        max_position_embeddings=64,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
     )
     kb.CausalLM(kb.GptEncoder(config), tokenizer).save(folder / "runs/gpt")
     make_data_folder(folder / "data", rows=64, eval_examples=8, objective="mlm")

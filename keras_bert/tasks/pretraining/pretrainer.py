@@ -294,6 +294,7 @@ class SpanPretrainer(FillMask):
         self.span_boundary_weight = span_boundary_weight
         self.span_boundary = SpanBoundary(
             token_embedding=encoder.token_embedding,
+            hidden_size=encoder.config.hidden_size,
             max_span_length=max_span_length,
             offset_width=_OFFSET_WIDTH,
             hidden_act=encoder.config.head_activation,
