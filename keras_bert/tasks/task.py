@@ -386,7 +386,7 @@ class Task(ReadingModel):
             learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
+            from keras_bert.training.optimizer import finetuning_optimizer
 
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
@@ -416,7 +416,7 @@ class Task(ReadingModel):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "make batches of them with `task.dataset`")
-        from keras_bert.training.monitoring.progress import with_progress
+        from keras_bert.training.progress import with_progress
 
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)

@@ -167,6 +167,12 @@ class StartingPoint:
             described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
+    @classmethod
+    def of(cls, settings, *, is_random=False):
+        """The one that the settings of a run describe."""
+        names = ("model", "architecture", "vocab", "cased", "dtype")
+        return cls(**{name: getattr(settings, name) for name in names}, is_random=is_random)
+
     def earlier_task(self, task_class):
         """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 

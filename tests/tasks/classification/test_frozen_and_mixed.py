@@ -18,7 +18,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
 from tests.messages import says
