@@ -48,8 +48,8 @@ LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.task", "inputs.framing"),
-    ("tasks.task", "training.optimizers.optimizer"),
-    ("tasks.task", "training.monitoring.progress"),
+    ("tasks.task", "training.optimizer"),
+    ("tasks.task", "training.progress"),
     ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
     ("tasks.classification.pooled_task", "tasks.classification.signatures"),
     ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
@@ -71,7 +71,7 @@ LATE_IMPORTS = {
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "tasks.pretraining.signatures"),
     ("tasks.pretraining.language_models", "inference.generate"),
-    ("tasks.pretraining.static_vectors", "training.optimizers.optimizer"),
+    ("tasks.pretraining.static_vectors", "training.optimizer"),
 }
 
 

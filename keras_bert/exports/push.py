@@ -8,7 +8,7 @@ from keras_bert.checkpoints import find_model_folder, hub, tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.text.vocabulary import TOKENIZER_FILES
-from keras_bert.training.monitoring import model_card
+from keras_bert.training import model_card
 
 _FILES = {"config.json", tensor_files.FILE, *TOKENIZER_FILES, model_card.FILE}
 

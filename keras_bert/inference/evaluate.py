@@ -200,10 +200,10 @@ def _for_labels_of(folder, task):
     """The task, or a `FillMask` of it if the examples have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
-    between = {"layers": task.layer_choice, "layer_mix": task.layer_mix, "bilstm": task.bilstm}
-    masked_lm = FillMask(task.encoder, task.tokenizer, **between)
-    for head in masked_lm.heads:
-        getattr(masked_lm, head).set_weights(getattr(task, head).get_weights())
+    reader = task.reader
+    masked_lm = FillMask(task.encoder, task.tokenizer, layers=reader.layers, layer_mix=reader.mix)
+    for name, head in masked_lm.heads.items():
+        head.set_weights(task.heads[name].get_weights())
     return masked_lm
 
 

@@ -7,11 +7,10 @@ import keras
 
 from keras_bert.base.signals import stop_later
 from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
-from keras_bert.training.monitoring.history import History, NotFinite, save_batch
-from keras_bert.training.monitoring.progress import Progress
-from keras_bert.training.monitoring.tensorboard import TensorBoardHistory
+from keras_bert.training.devices import Devices
+from keras_bert.training.logs import History, NotFinite, TensorBoardHistory, save_batch
+from keras_bert.training.progress import Progress
 from keras_bert.training.settings import KEEP_CHECKPOINTS
-from keras_bert.training.strategies.devices import Devices
 
 
 class BatchSource:

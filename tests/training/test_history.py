@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.tasks.pretraining.metrics import exact_losses
+from keras_bert.training import logs as module
+from keras_bert.training.logs import History, by_tag
 from keras_bert.training.loop import BatchSource, _HeldOutMetrics
-from keras_bert.training.monitoring import history as module
-from keras_bert.training.monitoring.history import History
-from keras_bert.training.monitoring.tensorboard import by_tag
 from keras_bert.training.plan import Plan, plan_steps
 
 

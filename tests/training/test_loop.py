@@ -27,11 +27,11 @@ from keras_bert.tasks.pretraining.features import (
 )
 from keras_bert.training import loop
 from keras_bert.training.checkpoint import latest_checkpoint
+from keras_bert.training.devices import Devices
 from keras_bert.training.finetune import finetune
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.strategies.devices import Devices
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder

@@ -105,7 +105,7 @@ class StaticVectorTask(PretrainingTask):
         It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import make_optimizer
+            from keras_bert.training.optimizer import make_optimizer
 
             given = {} if learning_rate is None else {"learning_rate": learning_rate}
             given = {**self.RUN_DEFAULTS, **given}

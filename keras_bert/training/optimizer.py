@@ -1,11 +1,128 @@
-"""The optimizer of a run, built for its model."""
+"""The optimizer of a run: which layers it trains, what it does with gradients, and its numbers."""
+
+import keras
+from keras import ops
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted
+from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
 from keras_bert.tasks.global_mean import replica_count
-from keras_bert.training.optimizers.gradients import with_global_gradients, with_gradient_norm
-from keras_bert.training.optimizers.schedules import SCHEDULES, PerUpdate
-from keras_bert.training.optimizers.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
+from keras_bert.training.schedules import SCHEDULES, PerUpdate
 from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE, FinetuneSettings
+from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
+
+GRADIENT_NORM = "gradient_norm"
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GradientNorm(keras.metrics.Metric):
+    """The mean norm of the gradients over updates; NaN while there were none.
+
+    It is summed on the device, and read with a run's other metrics.
+    """
+
+    def __init__(self, name=GRADIENT_NORM):
+        super().__init__(name=name, dtype="float32")
+        self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
+
+    def update_state(self, norm):
+        """Adds the norm of an update, ()."""
+        norm = ops.cast(norm, self.dtype)
+        self.sums.assign_add(ops.stack([norm, ops.ones_like(norm)]))
+
+    def result(self):
+        norms, updates = ops.unstack(self.sums.value)
+        return norms / updates
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+def with_gradient_norm(optimizer_class):
+    """The class of optimizers with a `gradient_norm`, a `GradientNorm`, updated when they clip."""
+
+    class Measuring:
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.gradient_norm = GradientNorm()
+
+        def _clip_gradients(self, grads):
+            # The formula that clips them: TensorFlow computes the two as one.
+            self.gradient_norm.update_state(global_norm(grads))
+            return super()._clip_gradients(grads)
+
+    return type(optimizer_class.__name__, (Measuring, optimizer_class), {})
+
+
+def with_global_gradients(optimizer_class):
+    """The class of optimizers that first sum the gradients over the replicas.
+
+    Keras sums them last: each replica clips, or accumulates, the gradients of its own part of the
+    batch, which makes other updates than the whole batch on one device. Here all replicas have the
+    same gradients, and each updates its own copies of the variables as one device would.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow.optimizer import TFOptimizer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    class PerReplica(TFOptimizer):
+        """The sum, and then what one device does, in place of Keras's for `tf.distribute`."""
+
+        def _backend_apply_gradients(self, grads, trainable_variables):
+            context = tf.distribute.get_replica_context()
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            # The sum of `tf.IndexedSlices` names a row once for each replica that has it.
+            grads = [with_unique_rows(gradient) for gradient in grads]
+            super()._backend_apply_gradients(grads, trainable_variables)
+
+        _backend_update_step = BaseOptimizer._backend_update_step
+        _apply_weight_decay = BaseOptimizer._apply_weight_decay
+        _backend_increment_gradient_accumulators = (
+            BaseOptimizer._backend_increment_gradient_accumulators
+        )
+
+    # Python puts `PerReplica` between the optimizer's own methods and Keras's for TensorFlow.
+    return type(optimizer_class.__name__, (optimizer_class, PerReplica), {})
+
+
+def depths(task, variables):
+    """The depth of each variable of a task, a list of ints.
+
+    The head is at 0, with all that belongs to it, such as the pooler or a layer mix. The groups of
+    the encoder's layers count from the highest that the head reads: 1, 2, … down to the embeddings.
+    """
+    groups = enumerate(reversed(task.read_groups), 1)
+    depth_of = {id(v): depth for depth, group in groups for layer in group for v in layer.variables}
+    return [depth_of.get(id(variable), 0) for variable in variables]
+
+
+def layers_to_train(groups, *, last=None, epochs=None):
+    """The number of groups of an encoder's layers that are trained, from the highest down.
+
+    Args:
+        groups: those that the head reads.
+        last: train only so many layers; None is all of the encoder.
+        epochs: unfreeze one more layer after each of so many epochs; None is all at once.
+
+    Raises:
+        InputError: there are fewer layers above the embeddings.
+    """
+    groups = len(groups)
+    if last is not None and last > groups - 1:
+        raise InputError(
+            f"`train_layers` is {last}, but the head reads {counted(groups - 1, 'layer')}. Leave "
+            "it out to train all of them."
+        )
+    layers = groups if last is None else last
+    return layers if epochs is None else min(layers, epochs - 1)
+
+
+def train_last_layers(task, layers):
+    """Freezes everything below the last `layers` groups of a task's encoder."""
+    for group in task.read_groups[::-1][layers:]:
+        for layer in group:
+            layer.trainable = False
+
 
 OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
 # google-research/bert, optimization.py.
