@@ -18,6 +18,7 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.health import health
 from keras_bert.training.loop import train
@@ -101,6 +102,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     """
     began = time.perf_counter()
     settings = PretrainSettings.of(settings)
+    check_callbacks(settings.callbacks)
     report = report or not_reported
     with scope_of(settings.strategy, report), no_retracing_warnings():
         folders = _open_folders(settings)
@@ -145,6 +147,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
                     constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
                     keep_checkpoints=settings.keep_checkpoints,
                     callbacks=callbacks,
+                    own=settings.callbacks,
                     report=report,
                 )
             if not Devices().is_chief:

@@ -5,6 +5,7 @@ The help texts also document the Python arguments.
 
 import dataclasses
 import math
+import re
 from itertools import product
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 _ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
@@ -121,8 +123,23 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
+    callbacks: list[object] | None = setting(
+        None,
+        help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
+        "in a module of the working directory or of an installed package (can be repeated)",
+        unit="MODULE:CLASS",
+        flag="callback",
+        default_help="none",
+        recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
+    )
 
     def check(self):
+        for callback in self.callbacks or ():
+            if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
+                raise InputError(
+                    f"`callbacks` is {callback!r}. Expected MODULE:CLASS, such as "
+                    "tracking:MetricsLogger."
+                )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
@@ -132,6 +149,13 @@ class RunSettings(Settings):
                     f"`{name}` must be a multiple of `steps_per_execution`, "
                     f"{self.steps_per_execution}. Received: {number}."
                 )
+
+
+def _name_of_callback(callback):
+    """MODULE:CLASS of a callback, as run.json has it."""
+    if isinstance(callback, str):
+        return callback
+    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 class Phase(NamedTuple):
