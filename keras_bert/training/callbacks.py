@@ -116,8 +116,6 @@ class Checkpoints(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         step = self.plan.step_of(epoch)
         self.is_stopping = self.devices.any(bool(self.stop_request))
-        # A callback of a user's own may have set it, on the chief alone.
-        self.model.stop_training = self.devices.any(self.model.stop_training)
         if self.devices.is_chief and (self.plan.checkpoints(step) or self.is_stopping):
             self.checkpoint.save(step, self.history.records)
         if self.is_stopping:
@@ -203,6 +201,17 @@ def _class_of(name):
             f"{imported!r}."
         )
     return imported
+
+
+class AgreeOnStop(keras.callbacks.Callback):
+    """Ends the run of all workers where a callback of the chief ends it."""
+
+    def __init__(self, devices):
+        super().__init__()
+        self.devices = devices
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = self.devices.any(self.model.stop_training)
 
 
 class _RecordAsLogs(keras.callbacks.Callback):

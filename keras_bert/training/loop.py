@@ -4,6 +4,7 @@ import contextlib
 
 from keras_bert.base.signals import stop_later
 from keras_bert.training.callbacks import (
+    AgreeOnStop,
     Checkpoints,
     EndOfRecord,
     EvaluatedRecords,
@@ -127,6 +128,8 @@ def train(
             chain.append(BestModel(task, best, history))
     if patience is not None:
         chain.append(Patience(task, history, patience))
+    if own:
+        chain.append(AgreeOnStop(devices))
     training = source.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
