@@ -16,47 +16,8 @@ from keras_bert.training.callbacks import (
 )
 from keras_bert.training.checkpoint import BestModel, Checkpoint
 from keras_bert.training.devices import Devices
-from keras_bert.training.logs import History, NotFinite, TensorBoardHistory, save_batch
-from keras_bert.training.progress import Progress
+from keras_bert.training.logs import History, NotFinite, Progress, TensorBoardHistory, save_batch
 from keras_bert.training.settings import KEEP_CHECKPOINTS
-
-
-class BatchSource:
-    """What a run trains on and evaluates on.
-
-    Attributes:
-        tokens_per_step: tokens in a step without padding (an average is enough), or None.
-        batches_per_step: batches whose gradients make a step.
-        flops_per_token: floating-point operations of training a token, or None: not known.
-    """
-
-    tokens_per_step = None
-    flops_per_token = None
-    batches_per_step = 1
-
-    def at(self, step):
-        """The `BatchSource` of the phase that a step (from 0) belongs to."""
-        return self
-
-    def training(self, first_step):
-        """The dataset of all batches from step `first_step` (from 0) on."""
-        raise NotImplementedError
-
-    def evaluation(self):
-        """The dataset of held-out batches, or None."""
-        return None
-
-    def waited(self):
-        """Seconds for which steps have waited for their batches so far, or None: not known."""
-        return None
-
-    def examples(self):
-        """Predictions for some held-out tokens, for people to read; see `MaskExamples`."""
-        return []
-
-    def held_out_metrics(self, step):
-        """Further metrics on held-out data by name, after `step` steps."""
-        return {}
 
 
 def train(

@@ -16,7 +16,13 @@ from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.settings import PoolingSettings
+from keras_bert.tasks.settings import (
+    HEAD_LEARNING_RATE,
+    LEARNING_RATE,
+    WARMUP,
+    WEIGHT_DECAY,
+    PoolingSettings,
+)
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
@@ -24,8 +30,6 @@ SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
-# The default learning rates of fine-tuning: of all weights, and of a head alone.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
@@ -58,14 +62,14 @@ class RunSettings(Settings):
     )
     batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
     warmup: float = setting(
-        0.1,
+        WARMUP,
         help="fraction of steps for linear learning-rate warm-up",
         unit="FRACTION",
         at_least=0,
         below=1,
     )
     weight_decay: float = setting(
-        0.01,
+        WEIGHT_DECAY,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         at_least=0,

@@ -9,8 +9,7 @@ from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.training import logs as module
 from keras_bert.training.callbacks import HeldOutMetrics
 from keras_bert.training.logs import History, by_tag
-from keras_bert.training.loop import BatchSource
-from keras_bert.training.plan import Plan, plan_steps
+from keras_bert.training.plan import BatchSource, Plan, plan_steps
 
 
 def test_the_total_has_the_weights_of_the_losses_and_the_penalties():
