@@ -13,6 +13,8 @@ _HOMES = {
     "InputError": "keras_bert.base.errors",
     "BertConfig": "keras_bert.encoders.bert.config",
     "BertEncoder": "keras_bert.encoders.bert.encoder",
+    "RobertaConfig": "keras_bert.encoders.roberta.config",
+    "RobertaEncoder": "keras_bert.encoders.roberta.encoder",
     "OpenAIGptConfig": "keras_bert.encoders.gpt.config",
     "Gpt2Config": "keras_bert.encoders.gpt.config",
     "GptEncoder": "keras_bert.encoders.gpt.encoder",

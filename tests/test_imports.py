@@ -220,7 +220,11 @@ def test_no_module_imports_itself_through_others():
 
 
 # BERT, and the checkpoint formats that are its alone.
-KNOW_BERT = ("encoders.bert", "encoders.bert.*", "checkpoints.google", "checkpoints.keras_nlp")
+# RoBERTa is a BERT with other positions and heads.
+KNOW_BERT = (
+    *("encoders.bert", "encoders.bert.*", "encoders.roberta.*"),
+    *("checkpoints.google", "checkpoints.keras_nlp"),
+)
 # How a BERT calls its layers.
 LAYERS_OF_BERT = {"embeddings", "blocks", "pooler"}
 

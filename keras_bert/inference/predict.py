@@ -14,7 +14,7 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.inputs.framing import check_max_length
-from keras_bert.readers.sources import report_notes, report_source
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown

@@ -6,6 +6,7 @@ import typing
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.readers.settings import (
+    RowSettings,
     TableSettings,
     TextFileSettings,
     column_setting,
@@ -112,7 +113,7 @@ class PoolingSettings(TaskSettings):
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
-        help="a text may have any number of labels: separated by | in a table, or a list",
+        help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
     )
@@ -130,6 +131,13 @@ class LabelSettings(TableSettings, PoolingSettings):
         unit="NAME,NAME,…",
         default_help="lists have the labels themselves",
         several=True,
+        reads=True,
+    )
+    label_separator: str | None = setting(
+        None,
+        help="with --multi-label, what is between the labels of a cell",
+        unit="CHARACTERS",
+        default_help="|",
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
@@ -169,7 +177,7 @@ class LabelSettings(TableSettings, PoolingSettings):
                 "`threshold` requires `multi_label`. With one label per text the most probable one "
                 "is predicted."
             )
-        for name in ("label_columns", "labels"):
+        for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
                 raise InputError(f"`{name}` requires `multi_label`.")
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
@@ -244,7 +252,7 @@ def _crf_setting():
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggerSettings(TaskSettings):
+class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -298,7 +306,7 @@ class TaggerSettings(TaskSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SemanticRoleSettings(TaskSettings):
+class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     invalid_tags: str = invalid_tags_setting()
@@ -310,7 +318,7 @@ class SemanticRoleSettings(TaskSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionSettings(TaskSettings):
+class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
 
@@ -398,7 +406,7 @@ def _aggregation_setting():
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SpanClassifierSettings(TaskSettings):
+class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -430,7 +438,7 @@ class SpanClassifierSettings(TaskSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RelationClassifierSettings(TaskSettings):
+class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
@@ -447,7 +455,7 @@ class RelationClassifierSettings(TaskSettings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CoreferenceSettings(TaskSettings):
+class CoreferenceSettings(RowSettings, TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(
         MAX_ANTECEDENTS,

@@ -22,9 +22,9 @@ from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
 from keras_bert.heads.layer_mix import ScalarMix, choose_layers
 from keras_bert.heads.lm_head import NextTokenLoss
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.global_mean import global_means, means_over
@@ -587,8 +587,8 @@ class Task(keras.Model):
 
     @classmethod
     def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Warnings for the user about the labelled examples of a file."""
-        return []
+        """Warnings for the user about the labelled examples of a file; those of their source."""
+        return examples[0].source.notes()
 
     @classmethod
     def labels_with(cls, inferred_arguments, **settings):

@@ -15,7 +15,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import merged, takes
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
-from keras_bert.readers.sources import not_reported
+from keras_bert.readers.examples import not_reported
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.global_mean import means_over
 from keras_bert.training.callbacks import check_callbacks, is_out_of_patience

@@ -15,8 +15,9 @@ from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.framing import check_max_length
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.readers.examples import not_reported, report_notes, report_source
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import files_of, not_reported, report_notes, report_source
+from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over, replica_count
@@ -138,17 +139,18 @@ def _read(of_task, settings, report, remembered):
             report(f"Note: {note}")
         return examples
 
-    schema, train = remembered, []
-    for path in files_of(settings.train):
-        train_file = of_task.read(path, schema=schema, **settings.columns)
-        train += examples_of(train_file)
-        schema = train_file.schema
+    def read(data, schema, **inferred):
+        """-> (examples of a file or several, the schema of the last)."""
+        examples = []
+        for path in files_of(data):
+            file = of_task.read(path, schema=schema, **inferred, **settings.columns)
+            examples += examples_of(file)
+            schema = file.schema
+        return examples, schema
+
+    train, schema = read(settings.train, remembered)
     inferred_arguments = of_task.infer_arguments(train)
-    dev = examples_of(
-        of_task.read(
-            settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
-        )
-    )
+    dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(of_task.summary(train, dev, inferred_arguments))
     return train, dev, inferred_arguments
 

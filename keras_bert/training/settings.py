@@ -472,7 +472,10 @@ class LabelledRunSettings(RunSettings):
         several=True,
     )
     dev: object = setting(
-        help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
+        help="the examples to evaluate on after each epoch, likewise",
+        unit="FILE",
+        is_path=True,
+        several=True,
     )
     epochs: int = setting(3, help="passes over the training data", at_least=1)
     learning_rate: float | None = setting(

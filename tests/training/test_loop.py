@@ -15,8 +15,8 @@ from keras_bert.base.ownership import lock_folder
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
@@ -303,8 +303,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
 @pytest.mark.filterwarnings("ignore:.*has no tokenizer")
 def test_a_model_without_a_tokenizer_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
-    config = BertConfig(**{**SIZES, "model_type": "roberta"})
-    save_folder(BertEncoder(config), None, tmp_path / "model")
+    save_folder(RobertaEncoder(RobertaConfig(**SIZES)), None, tmp_path / "model")
     further = {name: value for name, value in given.items() if name != "architecture"}
     with says("has no tokenizer, so no data can be made for it"):
         pretrain(**further, model=tmp_path / "model", output=tmp_path / "run")
