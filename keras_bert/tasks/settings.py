@@ -18,6 +18,9 @@ from keras_bert.readers.settings import (
 from keras_bert.readers.squad import WRONG_OFFSETS
 
 MAX_LENGTH = 128
+# The defaults of fine-tuning: the learning rates of all weights and of a head alone, and others.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+WARMUP, WEIGHT_DECAY = 0.1, 0.01
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # As `keras_bert.heads.spans.REPRESENTATIONS`.

@@ -25,7 +25,9 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
+from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.training.optimizer import finetuning_optimizer
 
 
 class Task(ReadingModel):
@@ -386,8 +388,6 @@ class Task(ReadingModel):
             learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizer import finetuning_optimizer
-
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
             raise ValueError(
@@ -416,14 +416,14 @@ class Task(ReadingModel):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "make batches of them with `task.dataset`")
-        from keras_bert.training.progress import with_progress
-
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec") and not more:
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
-            return super().fit(x, y, *more, **with_progress(self, x, options))
+            dev = dataset_info(options.get("validation_data"))
+            options = with_progress(self, options, train=info, dev=dev)
+            return super().fit(x, y, *more, **options)
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
