@@ -33,7 +33,8 @@ API = {
     ),
     "encoders": (
         "Encoders",
-        """load BertConfig BertEncoder OpenAIGptConfig Gpt2Config GptEncoder BilmConfig BilmEncoder
+        """load BertConfig BertEncoder RobertaConfig RobertaEncoder OpenAIGptConfig Gpt2Config
+        GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),
     "text": (

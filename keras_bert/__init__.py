@@ -18,6 +18,8 @@ _HOMES = {
         "keras_bert.base.errors": "InputError",
         "keras_bert.encoders.bert.config": "BertConfig",
         "keras_bert.encoders.bert.encoder": "BertEncoder",
+        "keras_bert.encoders.roberta.config": "RobertaConfig",
+        "keras_bert.encoders.roberta.encoder": "RobertaEncoder",
         "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
         "keras_bert.encoders.gpt.encoder": "GptEncoder",
         "keras_bert.encoders.bilm.config": "BilmConfig",
@@ -43,7 +45,7 @@ _HOMES = {
         "keras_bert.tasks.span_classification.span_classifier": "SpanClassifier",
         "keras_bert.tasks.span_classification.relation_classifier": "RelationClassifier",
         "keras_bert.tasks.coreference.coreference_resolver": "CoreferenceResolver",
-        "keras_bert.heads.layer_mix": "ScalarMix",
+        "keras_bert.heads.reader": "ScalarMix",
         "keras_bert.checkpoints.loading": "load load_task with_task_tokens",
         "keras_bert.training.pretrain": "pretrain",
         "keras_bert.training.finetune": "finetune sweep",
@@ -98,7 +100,7 @@ if TYPE_CHECKING:
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
     from keras_bert.exports.push import push as push
     from keras_bert.exports.saved_model import export as export
-    from keras_bert.heads.layer_mix import ScalarMix as ScalarMix
+    from keras_bert.heads.reader import ScalarMix as ScalarMix
     from keras_bert.inference.embed import embed as embed
     from keras_bert.inference.embed_to_file import embed_to_file as embed_to_file
     from keras_bert.inference.evaluate import evaluate as evaluate

@@ -54,7 +54,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
     input_format, model, tokenizer, left_out = read_model(source)
-    layers = getattr(model, "layer_choice", LAST)
+    layers = LAST if isinstance(model, Encoder) else model.reader.layers
     if to != "huggingface" and layers != LAST:
         raise InputError(
             f"{input} reads the layers {layers}, which the format {to} cannot express."

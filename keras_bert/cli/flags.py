@@ -25,7 +25,7 @@ _GROUPS = {
         train_fraction baseline seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+    "advanced": """callbacks scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
         freeze_static_vectors lm_loss_weight initialization bad_lines shard_bytes compression
         replacement""",
 }
@@ -63,7 +63,7 @@ def add(parser, cls, *, command=None, is_short=False):
         if about(field).positional:
             group.add_argument(field.name, **options, nargs="?")
         else:
-            group.add_argument(_flag(field.name), **options, dest=field.name)
+            group.add_argument(_flag(field), **options, dest=field.name)
     if command is not None:
         groups["checkpoints"].add_argument(
             "--settings",
@@ -126,14 +126,14 @@ def spelled_as_flag(cls):
         if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
             value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
-            return _flag(name)
-        return f"{_flag(name)} {value.strip(chr(34))}"
+            return _flag(fields[name])
+        return f"{_flag(fields[name])} {value.strip(chr(34))}"
 
     return spelled
 
 
-def _flag(name):
-    return f"--{name.replace('_', '-')}"
+def _flag(field):
+    return f"--{(about(field).flag or field.name).replace('_', '-')}"
 
 
 def _options(field):

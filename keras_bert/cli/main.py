@@ -166,7 +166,7 @@ def _check_environment(command):
             f"{command.name} needs {' or '.join(command.backends)} as the Keras backend. Received: "
             f"{backend!r} from {source}. Set KERAS_BACKEND=tensorflow."
         )
-    if backend and backend not in _BACKENDS and command not in (doctor.doctor, completion):
+    if backend and backend not in _BACKENDS and command is not completion:
         raise InputError(
             f"Keras has no backend {backend!r}, which {source} names. Expected one of "
             f"{', '.join(_BACKENDS)}. Set KERAS_BACKEND=tensorflow."

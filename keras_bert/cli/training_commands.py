@@ -117,8 +117,8 @@ def pretrain(settings, arguments):
       --vocab vocab.txt --output d
     tensorboard --logdir a/logs
     """
+    from keras_bert.training.devices import is_written_here
     from keras_bert.training.pretrain import pretrain
-    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = pretrain(**settings, report=report)
     if not is_written_here():
@@ -177,8 +177,8 @@ def finetune(settings, arguments):
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
     from keras_bert.tasks import task_class
+    from keras_bert.training.devices import is_written_here
     from keras_bert.training.finetune import finetune
-    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():

@@ -54,6 +54,7 @@ class EncoderConfig:
         KEYS: the keys of a `config.json` that are not named as our fields: field -> key.
         OLDER_KEYS: keys of earlier versions of `transformers` -> the key of today.
         UNUSED_KEYS: known keys that do not affect the encoder; they are dropped.
+        REQUIRES_TOKENIZER: whether every model folder has a tokenizer.
         SUPPORTED_VALUES: keys that change the computation but are not fields, with the values that
             the encoder supports.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
@@ -68,6 +69,7 @@ class EncoderConfig:
     OLDER_KEYS: ClassVar[Mapping[str, str]] = {}
     UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
+    REQUIRES_TOKENIZER: ClassVar[bool] = False
 
     # Not hashed, since JSON's values need not be hashable.
     extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
@@ -142,10 +144,12 @@ class EncoderConfig:
             if name not in cls.SUPPORTED_VALUES:
                 extra_keys[name] = value
             elif value not in cls.SUPPORTED_VALUES[name]:
-                known = " or ".join(repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None)
+                supported = " or ".join(
+                    repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None
+                )
                 raise InputError(
                     f"{source} has {name} = {value!r}, which this encoder cannot compute. "
-                    f"Supported: {known or 'no value'}."
+                    f"Supported: {supported or 'no value'}."
                 )
         for key, name in names.items():
             if fields[name].default is dataclasses.MISSING and key not in values:
@@ -229,8 +233,8 @@ class EncoderConfig:
     @property
     def head_dropout(self) -> float:
         """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
-        own = getattr(self, "classifier_dropout", None)
-        return getattr(self, "hidden_dropout_prob", 0.1) if own is None else own
+        rate = getattr(self, "classifier_dropout", None)
+        return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
 
     @property
     def head_initializer_range(self) -> float:

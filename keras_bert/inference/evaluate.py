@@ -21,9 +21,9 @@ from keras_bert.inference.settings import (
     evaluate_settings,
 )
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.stored_tables import is_saved_dataset
@@ -200,10 +200,10 @@ def _for_labels_of(folder, task):
     """The task, or a `FillMask` of it if the examples have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
-    between = {"layers": task.layer_choice, "layer_mix": task.layer_mix, "bilstm": task.bilstm}
-    masked_lm = FillMask(task.encoder, task.tokenizer, **between)
-    for head in masked_lm.heads:
-        getattr(masked_lm, head).set_weights(getattr(task, head).get_weights())
+    reader = task.reader
+    masked_lm = FillMask(task.encoder, task.tokenizer, layers=reader.layers, layer_mix=reader.mix)
+    for name, head in masked_lm.heads.items():
+        head.set_weights(task.heads[name].get_weights())
     return masked_lm
 
 

@@ -407,13 +407,13 @@ def predict_settings(task_settings):
 
     def check(self):
         texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
-        if (self.data is None) == all(each is None for each in texts):
+        if (self.data is None) == all(given is None for given in texts):
             if not texts:
                 raise InputError.naming("Pass {data}, a file of examples.")
             raise InputError.naming(
                 "Pass either {data}, a file of examples, or {}, not both.", names
             )
-        lengths = [len(each or ()) for each in texts]
+        lengths = [len(given or ()) for given in texts]
         if len(set(lengths)) > 1:
             received = " and ".join(map(str, lengths))
             raise InputError.naming("{} must have the same length. Received: {}.", names, received)

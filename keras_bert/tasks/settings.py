@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, setting
 from keras_bert.readers.settings import (
+    RowSettings,
     TableSettings,
     TextFileSettings,
     column_setting,
@@ -17,6 +18,9 @@ from keras_bert.readers.settings import (
 from keras_bert.readers.squad import WRONG_OFFSETS
 
 MAX_LENGTH = 128
+# The defaults of fine-tuning: the learning rates of all weights and of a head alone, and others.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+WARMUP, WEIGHT_DECAY = 0.1, 0.01
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # As `keras_bert.heads.spans.REPRESENTATIONS`.
@@ -106,7 +110,7 @@ class PoolingSettings(TaskSettings):
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
-        help="a text may have any number of labels: separated by | in a table, or a list",
+        help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
     )
@@ -124,6 +128,13 @@ class LabelSettings(TableSettings, PoolingSettings):
         unit="NAME,NAME,…",
         default_help="lists have the labels themselves",
         several=True,
+        reads=True,
+    )
+    label_separator: str | None = setting(
+        None,
+        help="with --multi-label, what is between the labels of a cell",
+        unit="CHARACTERS",
+        default_help="|",
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
@@ -163,7 +174,7 @@ class LabelSettings(TableSettings, PoolingSettings):
                 "{threshold} requires {multi_label}. With one label per text the most probable "
                 "one is predicted."
             )
-        for name in ("label_columns", "labels"):
+        for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
                 raise InputError.naming("{} requires {multi_label}.", argument(name))
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
@@ -235,7 +246,7 @@ def _crf_setting():
     )
 
 
-class TaggerSettings(TaskSettings):
+class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -292,7 +303,7 @@ class TaggerSettings(TaskSettings):
                     )
 
 
-class SemanticRoleSettings(TaskSettings):
+class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     invalid_tags: str = invalid_tags_setting()
@@ -303,7 +314,7 @@ class SemanticRoleSettings(TaskSettings):
 # Questions.
 
 
-class QuestionSettings(TaskSettings):
+class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
 
@@ -390,7 +401,7 @@ def _aggregation_setting():
     )
 
 
-class SpanClassifierSettings(TaskSettings):
+class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -421,7 +432,7 @@ class SpanClassifierSettings(TaskSettings):
     )
 
 
-class RelationClassifierSettings(TaskSettings):
+class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
@@ -437,7 +448,7 @@ class RelationClassifierSettings(TaskSettings):
     )
 
 
-class CoreferenceSettings(TaskSettings):
+class CoreferenceSettings(RowSettings, TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(
         MAX_ANTECEDENTS,

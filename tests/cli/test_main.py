@@ -231,11 +231,14 @@ def test_an_environment_that_libraries_cannot_use_is_one_sentence(variable, valu
     assert message in result.stderr and result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["push", "--model", "m", "--to", "a/b"], ["inspect", "folder"]])
+@pytest.mark.parametrize(
+    "words", [["doctor"], ["push", "--model", "m", "--to", "a/b"], ["inspect", "f"]]
+)
 def test_a_backend_that_keras_does_not_have_is_one_sentence(words):
     result = run(*words, env={**os.environ, "KERAS_BACKEND": "nonsense"})
     assert result.returncode == 2 and result.stderr.count("\n") == 1
     assert "Keras has no backend 'nonsense', which KERAS_BACKEND names" in result.stderr
+    assert "Expected one of tensorflow, jax, torch, numpy, openvino." in result.stderr
 
 
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]])

@@ -18,6 +18,7 @@ from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
+from keras_bert.training.optimizer import make_optimizer
 
 # Of a chunk, whose tokens share its negatives: the more tokens, the fewer vectors are read, and the
 # more the gradients vary (benchmarks/NOTES.md).
@@ -106,8 +107,6 @@ class StaticVectorTask(PretrainingTask):
         It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import make_optimizer
-
             given = {} if learning_rate is None else {"learning_rate": learning_rate}
             given = {**self.RUN_DEFAULTS, **given}
             optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
