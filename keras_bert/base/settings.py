@@ -147,7 +147,7 @@ class Settings:
         """Raises `InputError` for invalid combinations of settings."""
 
     @classmethod
-    def of(cls, values):
+    def of(cls, given):
         """The settings of a dictionary.
 
         Raises:
@@ -155,7 +155,7 @@ class Settings:
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
         removed = cls.removed()
-        for name in values:
+        for name in given:
             if advice := removed.get(name):
                 raise InputError.naming("{} was removed. {}", argument(name), Naming(advice))
             if name not in fields:
@@ -163,10 +163,10 @@ class Settings:
                     "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
                 )
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in values]
+        missing = [name for name in required if name not in given]
         if missing:
             raise InputError.naming("Missing required arguments: {}.", arguments(missing))
-        return cls(**values)
+        return cls(**given)
 
     def part(self, cls):
         """A dictionary of the settings that are fields of another class."""

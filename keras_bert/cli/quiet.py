@@ -79,7 +79,7 @@ def _descriptor_2_redirected():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, _STDERR)
     os.close(nowhere)
-    sys.stderr = EscapingStream(terminal, what="standard error")
+    sys.stderr = EscapingStream(terminal, name="standard error")
     # A crash in C++ must not be silent: it prints at least Python's traceback.
     faulthandler.enable(terminal)
     try:
