@@ -364,8 +364,8 @@ def draw_surprisal(
 
 def embed(
     *,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
     model: object,
@@ -383,10 +383,10 @@ def embed(
             embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
 
     Args:
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -413,8 +413,8 @@ def embed(
 
 def embed_to_file(
     *,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
     model: object,
@@ -435,10 +435,10 @@ def embed_to_file(
     `ParquetFile` for its columns.
 
     Args:
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -476,11 +476,12 @@ def evaluate(
     batch_size: int = ...,
     data: object,
     show_errors: int = ...,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     label_columns: str | Sequence[str] | None = ...,
     labels: str | Sequence[str] | None = ...,
+    label_separator: str | None = ...,
     unknown_labels: str = ...,
     text_column: str | None = ...,
     label_column: str | None = ...,
@@ -501,16 +502,17 @@ def evaluate(
         batch_size: sequences per batch.
         data: the labelled examples; - is standard input.
         show_errors: show this many errors, the most confident first.
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
             label column).
         labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
             labels themselves).
+        label_separator: with --multi-label, what is between the labels of a cell (None: |).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -629,7 +631,7 @@ def finetune(
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
     train: object | Sequence[object],
-    dev: object,
+    dev: object | Sequence[object],
     epochs: int = ...,
     learning_rate: float | None = ...,
     freeze_encoder: bool = ...,
@@ -651,12 +653,13 @@ def finetune(
     bilstm: int | None = ...,
     lm_loss_weight: float = ...,
     pooling: str | None = ...,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     multi_label: bool = ...,
     label_columns: str | Sequence[str] | None = ...,
     labels: str | Sequence[str] | None = ...,
+    label_separator: str | None = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
@@ -708,7 +711,7 @@ def finetune(
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on: a file, several, or a glob; - is standard input.
-        dev: the examples to evaluate on after each epoch.
+        dev: the examples to evaluate on after each epoch, likewise.
         epochs: passes over the training data.
         learning_rate: learning rate at the end of the warm-up (None: 5e-5, which suits base sizes; 1e-3
             for the head of a frozen encoder).
@@ -745,17 +748,18 @@ def finetune(
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
-        multi_label: a text may have any number of labels: separated by | in a table, or a list.
+        multi_label: a text may have any number of labels: a list, or in a table separated by |.
         label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
             label column).
         labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
             labels themselves).
+        label_separator: with --multi-label, what is between the labels of a cell (None: |).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
@@ -1210,11 +1214,12 @@ def predict(
     max_length: int | None = ...,
     batch_size: int = ...,
     data: object = ...,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     label_columns: str | Sequence[str] | None = ...,
     labels: str | Sequence[str] | None = ...,
+    label_separator: str | None = ...,
     unknown_labels: str = ...,
     text_column: str | None = ...,
     label_column: str | None = ...,
@@ -1237,16 +1242,17 @@ def predict(
         batch_size: sequences per batch.
         data: the examples, with or without labels; - is standard input (None: pass the examples
             themselves).
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
             label column).
         labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
             labels themselves).
+        label_separator: with --multi-label, what is between the labels of a cell (None: |).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -1520,8 +1526,8 @@ def pretraining_data(
 
 def pseudo_perplexity(
     *,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
     model: object,
@@ -1538,10 +1544,10 @@ def pseudo_perplexity(
     one can be compared (Salazar et al. 2020, section 2.3).
 
     Args:
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -1628,8 +1634,8 @@ def quickstart(
 
 def senses(
     *,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
     model: object,
@@ -1652,10 +1658,10 @@ def senses(
         found.metrics, list(found.predict("They sat on the **bank** and fished."))
 
     Args:
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -1744,8 +1750,8 @@ def show_predictions(
 
 def surprisal(
     *,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     text_column: str | None = ...,
     model: object,
@@ -1767,10 +1773,10 @@ def surprisal(
             found.tokens, found.surprisals, found.log_probability, found.perplexity
 
     Args:
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
         text_column: the column (its name, or its number from 1) or key of the text (None: that of
@@ -1814,7 +1820,7 @@ def sweep(
     vocab: str | PathLike[str] | None = ...,
     cased: bool = ...,
     train: object | Sequence[object],
-    dev: object,
+    dev: object | Sequence[object],
     epochs: int | Sequence[int] = ...,
     learning_rate: float | Sequence[float] = ...,
     freeze_encoder: bool = ...,
@@ -1833,12 +1839,13 @@ def sweep(
     bilstm: int | None = ...,
     lm_loss_weight: float = ...,
     pooling: str | None = ...,
-    header: bool | None = ...,
     missing: str = ...,
+    header: bool | None = ...,
     keep_na: bool = ...,
     multi_label: bool = ...,
     label_columns: str | Sequence[str] | None = ...,
     labels: str | Sequence[str] | None = ...,
+    label_separator: str | None = ...,
     unknown_labels: str = ...,
     threshold: float = ...,
     class_weights: str = ...,
@@ -1890,7 +1897,7 @@ def sweep(
             encoding: vocab.json and merges.txt) (None: the model's).
         cased: the vocabulary of an architecture is cased: keep capitals and accents.
         train: the examples to train on: a file, several, or a glob; - is standard input.
-        dev: the examples to evaluate on after each epoch.
+        dev: the examples to evaluate on after each epoch, likewise.
         epochs: the numbers of epochs to try.
         learning_rate: the learning rates to try.
         freeze_encoder: train the head alone: the encoder's outputs are computed once for all epochs.
@@ -1919,17 +1926,18 @@ def sweep(
         pooling: what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last
             token, the maximum over the tokens, or a concatenation of these (None: cls; mean for a model
             without a pooler, whose [CLS] was never trained; last for a causal model).
-        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
-            where the first line holds a known name).
         missing: what to do with a row that lacks a text or its label: leave it out and say its line, or
             raise an error.
+        header: whether the first line of a CSV or TSV names its columns (None: yes for .csv; for .tsv
+            where the first line holds a known name).
         keep_na: NA, None, null and the like in a CSV or TSV are texts and labels, and not missing as in
             pandas.
-        multi_label: a text may have any number of labels: separated by | in a table, or a list.
+        multi_label: a text may have any number of labels: a list, or in a table separated by |.
         label_columns: with --multi-label, the columns that have a 0 or 1 for one label each (None: the
             label column).
         labels: with --multi-label, the labels of lists of 0 and 1, in their order (None: lists have the
             labels themselves).
+        label_separator: with --multi-label, what is between the labels of a cell (None: |).
         unknown_labels: what to do with a label or tag that the model does not have: count it as an
             error of the model, or raise an error.
         threshold: with --multi-label, predict the labels whose probability is higher.
