@@ -53,7 +53,7 @@ LONG_FILES = (
     "test_lstm.py",
     "test_causal_encoders.py",
     "test_frozen_and_mixed.py",
-    "test_a_new_kind.py",
+    "test_a_new_task.py",
     "test_quantization.py",
     "test_thin_line.py",
 )

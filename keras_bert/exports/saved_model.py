@@ -8,7 +8,6 @@ import contextlib
 import functools
 import logging
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -43,7 +42,7 @@ from keras_bert.tasks.signatures import (
     traced_on_texts,
     warmup_texts,
 )
-from keras_bert.text.ragged import kept, leading
+from keras_bert.text.ragged import leading, select
 
 _DEFAULT = "serving_default"
 # The relative error allowed in float32, where sums are only computed in another order.
@@ -51,7 +50,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
-def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
+def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
     A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
@@ -67,7 +66,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, this kind of task
+            over the model's positions, the precision does not suit the model, this task type
             has no export, or a setting does not apply to the model.
     """
     settings = ExportSettings.of(settings)
@@ -89,7 +88,7 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
         if options and not isinstance(task, PretrainingTask):
             raise InputError(
                 f"`top_k` is for [MASK], and {checkpoint.name} contains a model of the task "
-                f"{task.KIND}."
+                f"{task.TASK_TYPE}."
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
@@ -123,7 +122,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, or this kind of task
+            over the model's positions, the precision does not suit the model, or this task type
             has no export.
     """
     _check(task.tokenizer, task.config, max_length)
@@ -309,8 +308,8 @@ def _litert(model, precision, *, scratch):
     specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs.items()]
 
     def outputs(*tensors):
-        found = model(dict(zip(inputs, tensors, strict=True)), training=False)
-        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+        outputs_by_name = model(dict(zip(inputs, tensors, strict=True)), training=False)
+        return {name: tf.cast(output, tf.float32) for name, output in outputs_by_name.items()}
 
     with for_litert():
         write_saved_model(scratch, {_DEFAULT: Signature(outputs, specs)})
@@ -369,10 +368,10 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
 
     @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
-        found = tokenizer.tokenize_with_offsets(text)
+        tokenized = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (
-            leading(values, tokenizer.template.room(max_length))
-            for values in (found.ids, found.starts, found.ends, found.word_starts)
+            leading(rows, tokenizer.template.room(max_length))
+            for rows in (tokenized.ids, tokenized.starts, tokenized.ends, tokenized.word_starts)
         )
         outputs = from_ids(
             **frame([ids], tokenizer=tokenizer, names=encoder.input_names, max_length=max_length)
@@ -387,8 +386,8 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         )
         if tokens == "subwords":
             begins = tf.ones_like(begins)
-        starts = kept(starts, begins.values)
-        ends = kept(ends, ends_word(begins.values))
+        starts = select(starts, begins.values)
+        ends = select(ends, ends_word(begins.values))
         if tokens == "words-mean":
             word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each token
             embedded = tf.math.segment_mean(subwords.values, word)

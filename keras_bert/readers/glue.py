@@ -35,7 +35,7 @@ class GlueTask:
 
     Attributes:
         name: GLUE's name.
-        kind: our kind of task.
+        task_type: ours.
         texts: the columns of the one or two texts.
         label: the column of the label.
         labels: their names, in the files and in submissions; () where it is a score.
@@ -47,7 +47,7 @@ class GlueTask:
     """
 
     name: str
-    kind: str = "pair-classifier"
+    task_type: str = "pair-classifier"
     texts: tuple[str, ...] = _SENTENCES
     label: str = "label"
     labels: tuple[str, ...] = _ZERO_OR_ONE
@@ -82,8 +82,8 @@ class GlueTask:
         )
         if expected != read:
             raise InputError(
-                f"GLUE's {self.name} is a {self.kind} task, with {expected} per record. This task "
-                f"reads {read}."
+                f"GLUE's {self.name} is a {self.task_type} task, with {expected} per record. "
+                f"This task reads {read}."
             )
 
     def check_label(self, label, error):
@@ -137,13 +137,13 @@ def _mnli(name, part, **changes):
 _TASKS = (
     GlueTask(
         name="CoLA",
-        kind="classifier",
+        task_type="classifier",
         texts=("sentence",),
         metrics=("matthews",),
         folders=("CoLA",),
         without_header=(3, 1),
     ),
-    GlueTask(name="SST-2", kind="classifier", texts=("sentence",), folders=("SST-2",)),
+    GlueTask(name="SST-2", task_type="classifier", texts=("sentence",), folders=("SST-2",)),
     GlueTask(
         name="MRPC",
         texts=("#1 String", "#2 String"),
@@ -153,7 +153,7 @@ _TASKS = (
     ),
     GlueTask(
         name="STS-B",
-        kind="regression",
+        task_type="regression",
         label="score",
         labels=(),
         metrics=("pearson", "spearman"),
@@ -212,7 +212,7 @@ def glue_settings(name, folder):
             "evaluate and predict."
         )
     return {
-        "task": task.kind,
+        "task": task.task_type,
         "glue": task.name,
         "metric": task.metric,
         "train": task.path(folder, "train"),

@@ -35,13 +35,13 @@ class PooledTask(Task):
                     "no other token and is the same for every text. Choose from: "
                     f"{', '.join(usable)}."
                 )
-            self.transform = encoder.head_transform(self.KIND)
-            if encoder.lacks_head_transform(self.KIND):
+            self.transform = encoder.head_transform(self.TASK_TYPE)
+            if encoder.lacks_head_transform(self.TASK_TYPE):
                 raise ValueError(
                     f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
                     "with a pooler. Received: an encoder whose weights came without one."
                 )
-        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.bilstm_layer is None:
+        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(self.pooling)
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()
@@ -52,7 +52,7 @@ class PooledTask(Task):
 
     def is_standard(self):
         names = self.encoder.tensor_names(self.config)
-        pooling = names.names(names.class_of(self.KIND)).pooling
+        pooling = names.names(names.class_of(self.TASK_TYPE)).pooling
         return super().is_standard() and self.pooling == pooling
 
     @classmethod
@@ -65,7 +65,7 @@ class PooledTask(Task):
         names = self.encoder.tensor_names(self.config)
         if (
             self.transform is not None
-            and names.names(names.class_of(self.KIND)).drops_before_transform
+            and names.names(names.class_of(self.TASK_TYPE)).drops_before_transform
         ):
             encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
         return pooled(encoded, mask, pooling=self.pooling, transform=self.transform)

@@ -49,7 +49,7 @@ class CoreferenceResolver(Task):
     `AntecedentScores`) and `dropout`.
     """
 
-    KIND = "coreference"
+    TASK_TYPE = "coreference"
     SEQUENCE_AXES = (None,)
     HEAD_READS = ("input_mask",)
     HEAD_INPUTS = dict.fromkeys(("word_starts", "word_ends", "word_segments"), (None,))

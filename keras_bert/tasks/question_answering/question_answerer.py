@@ -58,7 +58,7 @@ class QuestionAnswerer(Task):
     Attributes: the arguments, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
     """
 
-    KIND = "question-answering"
+    TASK_TYPE = "question-answering"
     HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings

@@ -45,7 +45,7 @@ class SemanticRoleTagger(Tagger):
         ValueError: the labels are fewer than two or not unique, or have no scheme.
     """
 
-    KIND = "semantic-roles"
+    TASK_TYPE = "semantic-roles"
     HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings

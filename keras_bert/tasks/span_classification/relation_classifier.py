@@ -58,7 +58,7 @@ class RelationClassifier(WordsTask):
             or the representation is unknown.
     """
 
-    KIND = "relation-classifier"
+    TASK_TYPE = "relation-classifier"
     HEAD_INPUTS = {**WordsTask.HEAD_INPUTS, "span_firsts": (2,), "span_lasts": (2,)}
     HEADS = ("spans", "classifier")
     MIN_LABELS = 2

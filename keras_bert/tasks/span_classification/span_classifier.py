@@ -101,7 +101,7 @@ class SpanClassifier(WordsTask):
         ValueError: the labels are empty or not unique, or the representation is unknown.
     """
 
-    KIND = "span-classifier"
+    TASK_TYPE = "span-classifier"
     HEADS = ("spans", "classifier")
     MIN_LABELS = 1
     SETTINGS = SpanClassifierSettings

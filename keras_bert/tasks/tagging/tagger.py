@@ -72,7 +72,7 @@ class Tagger(Task):
             tokens per word.
     """
 
-    KIND = "tagger"
+    TASK_TYPE = "tagger"
     HEADS = ("classifier",)
     MIN_LABELS = 2
     SETTINGS = TaggerSettings

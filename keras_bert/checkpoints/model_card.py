@@ -15,7 +15,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints.model_folder import CARD
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
-from keras_bert.tasks import KINDS
+from keras_bert.tasks import TASKS
 
 FILE = CARD
 NAME = "owner/name"  # a placeholder, which `push` replaces
@@ -36,7 +36,7 @@ _TASKS = {
 }
 
 
-# Kind of task -> the hub's name of its task, whatever class the folder names.
+# Task type -> the hub's name of its task, whatever class the folder names.
 _PIPELINES = {
     **dict.fromkeys(
         ("classifier", "pair-classifier", "regression", "relation-classifier"),
@@ -66,15 +66,15 @@ def model_card(values, *, name=None, settings=None, metrics=None):
 
     Args:
         values: the dictionary of the model's `config.json`.
-        name: the model's name; None is its kind of task.
+        name: the model's name; None is its task type.
         settings: the settings of the run that made it, as in run.json; None where no run is known.
         metrics: the contents of metrics.json of that run.
     """
     settings, metrics = settings or {}, metrics or {}
     kept = stored(values, source=CONFIG)
-    kind = kept.get("task")
-    name = name or str(kind or "encoder").replace("-", " ")
-    task = _PIPELINES.get(kind) or _of_the_hub(values)[0]
+    task_type = kept.get("task")
+    name = name or str(task_type or "encoder").replace("-", " ")
+    task = _PIPELINES.get(task_type) or _of_the_hub(values)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
     metadata = _metadata(name, task, base, settings, shown)
@@ -85,12 +85,12 @@ def model_card(values, *, name=None, settings=None, metrics=None):
         "",
         f"# {_markdown(name)}",
         "",
-        f"{_markdown(_described(kind, base, settings))} Made with keras-bert "
+        f"{_markdown(_described(task_type, base, settings))} Made with keras-bert "
         f"{_markdown(kept.get('version', keras_bert.__version__))}.",
         "",
         *_table("Training", _training(values, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
-        *_loading(values, kind, task, name),
+        *_loading(values, task_type, task, name),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,9 +131,9 @@ def _metadata(name, task, base, settings, shown):
         yield "model-index", [{"name": name, "results": [result]}]
 
 
-def _described(kind, base, settings):
+def _described(task_type, base, settings):
     """What the model is, as a sentence."""
-    what = str(kind or "encoder").replace("-", " ")
+    what = str(task_type or "encoder").replace("-", " ")
     data = _file_name(settings.get("train") or settings.get("data"))
     article = "An" if what[0] in "aeio" else "A"
     trained = f", trained on {data}" if data else ""
@@ -205,16 +205,18 @@ def _table(title, rows):
     return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
 
 
-def _loading(values, kind, task, name):
+def _loading(values, task_type, task, name):
     """How to load the model with three libraries."""
     _, auto = _of_the_hub(values)
-    is_finetuned = kind in KINDS and KINDS[kind].settings is not None
+    is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
     yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
     if is_finetuned:
         yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
-    alone = ", the encoder without the head" if kind is not None and auto == "AutoModel" else ""
+    alone = (
+        ", the encoder without the head" if task_type is not None and auto == "AutoModel" else ""
+    )
     yield from ["```", "", f"With transformers{alone}:", "", "```python"]
     yield from [f"from transformers import {auto}, AutoTokenizer", ""]
     yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
