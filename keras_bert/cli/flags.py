@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import re
+import shlex
 import typing
 
 from keras_bert.base.errors import InputError
@@ -129,7 +130,7 @@ def with_flags(message, cls):
             value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
             return _flag(fields[name])
-        return f"{_flag(fields[name])} {value.strip(chr(34))}"
+        return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
 
     return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
 
