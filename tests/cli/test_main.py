@@ -114,8 +114,8 @@ _SHOWN = r"\u001b[31m\u0007\u000d\u009b\u202e\u200f\u007f"
 
 
 def test_control_characters_are_escaped_on_both_outputs(tmp_path):
-    result = run("predict", "--model", f"{tmp_path}/{_HOSTILE}", "--text", "a")
-    assert f"There is no model folder {tmp_path}/{_SHOWN}." in result.stderr
+    result = run("pretrain", "--settings", f"{tmp_path}/{_HOSTILE}")
+    assert f"There is no settings file {tmp_path}/{_SHOWN}" in result.stderr
     result = run("predict", f"--{_HOSTILE}")
     assert _SHOWN in result.stderr
     result = subprocess.run(
@@ -174,8 +174,8 @@ def test_a_bar_is_drawn_and_other_text_escaped(monkeypatch):
     "environment", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}]
 )
 def test_input_and_output_are_utf_8_whatever_the_locale_is(environment, tmp_path):
-    result = run("predict", "--model", "Köln", "--text", "a", env={**os.environ, **environment})
-    assert "There is no model folder Köln." in result.stderr
+    result = run("pretrain", "--settings", "Köln", env={**os.environ, **environment})
+    assert "There is no settings file Köln" in result.stderr
 
 
 def test_output_that_cannot_be_written_is_one_sentence():
