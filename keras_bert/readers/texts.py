@@ -116,8 +116,9 @@ class TextSource(ExampleSource):
         self._name_of = names_of_model(labels)
         self._label_of = {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
-        common |= {"header": header, "fields": fields, "glue": glue, "need_labels": need_labels}
-        super().__init__(data, labels=labels, **given, **common)
+        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        common |= {"labels": labels, "need_labels": need_labels}
+        super().__init__(data, of_files=of_files, **common)
 
     def _open(self, data):
         texts, task = self.columns.roles, self._task

@@ -138,6 +138,7 @@ def test_the_words_of_the_library_become_flags():
     assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
         "say --header no, or --header yes."
     )
+    assert flags.with_flags('say `kind="|"`.', RowSettings) == "say --kind '|'."
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):
