@@ -173,7 +173,7 @@ def finetune(settings, arguments):
       --num-seeds 3 --model … --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
-    per family of tasks), which are detected from the content. - is standard input,
+    per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
     from keras_bert.tasks import task_class
