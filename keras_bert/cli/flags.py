@@ -19,8 +19,8 @@ _GROUPS = {
         stride""",
     "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
         header fields glue glue_dir text_column label_column label_columns label_separator
-        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags unknown_labels
-        wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags
+        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
         keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
