@@ -21,7 +21,7 @@ from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import KINDS, task_class
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]

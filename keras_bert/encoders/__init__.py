@@ -24,13 +24,20 @@ def _home(folder, config, encoder):
 # By `model_type`, as `config.json` has it.
 ENCODERS = {
     "bert": _home("bert", "BertConfig", "BertEncoder"),
-    "roberta": _home("bert", "BertConfig", "BertEncoder"),
+    "roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
     "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
     "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),
     "bilm": _home("bilm", "BilmConfig", "BilmEncoder"),
     "static": _home("static", "StaticConfig", "StaticEncoder"),
 }
+
+
+def model_type_of_class(class_name: str) -> str | None:
+    """The `model_type` of a class of `transformers`, by the beginning of its name, or None."""
+    letters = class_name.lower()
+    fitting = [name for name in ENCODERS if letters.startswith(name.replace("-", ""))]
+    return max(fitting, key=len, default=None)
 
 
 def config_class(model_type):

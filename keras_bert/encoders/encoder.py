@@ -55,7 +55,9 @@ class Encoder(keras.Model):
     WITHOUT_BIAS = ()
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
-        if not isinstance(config, self.CONFIG):
+        # A relative's config may derive from this one's.
+        is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
+        if not is_own:
             expected = self.CONFIG.__name__
             raise ValueError(
                 f"`config` must be a `{expected}` (see `{expected}.from_dict`). "

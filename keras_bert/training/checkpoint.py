@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import clear_leftovers_in, delete, new_file
-from keras_bert.training.monitoring.history import NotFinite
+from keras_bert.training.logs import NotFinite
 
 _CHECKSUM = "crc32"
 _STATE = "state"

@@ -5,17 +5,36 @@ The help texts also document the Python arguments.
 
 import dataclasses
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import InitVar
 from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, about, merged, setting, without
+from keras_bert.base.settings import (
+    Paths,
+    PathText,
+    Report,
+    Settings,
+    about,
+    merged,
+    required,
+    setting,
+    without,
+)
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.settings import PoolingSettings
+from keras_bert.tasks.settings import (
+    HEAD_LEARNING_RATE,
+    LEARNING_RATE,
+    WARMUP,
+    WEIGHT_DECAY,
+    PoolingSettings,
+)
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
@@ -23,13 +42,12 @@ SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
-# The default learning rates of fine-tuning: of all weights, and of a head alone.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 _ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
@@ -38,16 +56,17 @@ _ARCHITECTURES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
     """What pre-training and fine-tuning have in common."""
+
+    report: InitVar[Report] = None
 
     REMOVED = {
         "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
         "among the `callbacks`."
     }
 
-    output: str = setting(
+    output: PathText = required(
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
@@ -56,14 +75,14 @@ class RunSettings(Settings):
     )
     batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
     warmup: float = setting(
-        0.1,
+        WARMUP,
         help="fraction of steps for linear learning-rate warm-up",
         unit="FRACTION",
         at_least=0,
         below=1,
     )
     weight_decay: float = setting(
-        0.01,
+        WEIGHT_DECAY,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         at_least=0,
@@ -121,8 +140,23 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
+    callbacks: list[object] | None = setting(
+        None,
+        help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
+        "in a module of the working directory or of an installed package (can be repeated)",
+        unit="MODULE:CLASS",
+        flag="callback",
+        default_help="none",
+        recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
+    )
 
     def check(self):
+        for callback in self.callbacks or ():
+            if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
+                raise InputError(
+                    f"`callbacks` is {callback!r}. Expected MODULE:CLASS, such as "
+                    "tracking:MetricsLogger."
+                )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
@@ -132,6 +166,13 @@ class RunSettings(Settings):
                     f"`{name}` must be a multiple of `steps_per_execution`, "
                     f"{self.steps_per_execution}. Received: {number}."
                 )
+
+
+def _name_of_callback(callback):
+    """MODULE:CLASS of a callback, as run.json has it."""
+    if isinstance(callback, str):
+        return callback
+    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 class Phase(NamedTuple):
@@ -145,7 +186,6 @@ class Phase(NamedTuple):
     minutes: float | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainSettings(RunSettings):
     """Settings of `keras_bert.pretrain`.
 
@@ -158,20 +198,20 @@ class PretrainSettings(RunSettings):
     }
     REMOVED_DEFAULTS = {"bad_records": "error"}
 
-    data: str = setting(
+    data: Paths = required(
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
         "one after another",
         unit="FOLDER",
         is_path=True,
         several=True,
     )
-    vocab: str = setting(
+    vocab: PathText = required(
         help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
         "encoding: vocab.json and merges.txt)",
         unit="PATH",
         is_path=True,
     )
-    steps: int | None = setting(
+    steps: int | Sequence[int] | None = setting(
         None,
         help="optimizer steps (per phase)",
         unit="STEPS",
@@ -179,7 +219,7 @@ class PretrainSettings(RunSettings):
         at_least=1,
         several=True,
     )
-    epochs: int | None = setting(
+    epochs: int | Sequence[int] | None = setting(
         None,
         help="instead of steps: passes over the data (per phase)",
         unit="EPOCHS",
@@ -188,7 +228,7 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    minutes: float | None = setting(
+    minutes: float | Sequence[float] | None = setting(
         None,
         help="instead of steps: the total training time; the number of steps, and with it the "
         "schedule, is planned at the start by measuring (per phase)",
@@ -198,10 +238,10 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    batch_size: int = setting(
+    batch_size: int | Sequence[int] = setting(
         32, help="examples per step (per phase)", unit="EXAMPLES", at_least=1, several=True
     )
-    batch_tokens: int | None = setting(
+    batch_tokens: int | Sequence[int] | None = setting(
         None,
         help="instead of the batch size: tokens per step including padding; batches are of "
         "examples of similar length, as many as fit (per phase)",
@@ -218,7 +258,7 @@ class PretrainSettings(RunSettings):
         default_help="tiny, where no model is given",
         instead_of="model",
     )
-    model: str | None = setting(
+    model: PathText | None = setting(
         None,
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
@@ -402,7 +442,6 @@ class PretrainSettings(RunSettings):
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
@@ -412,7 +451,7 @@ class LabelledRunSettings(RunSettings):
     }
 
     task: str = setting("classifier", help="the task", unit="TASK")
-    model: str | None = setting(
+    model: PathText | None = setting(
         None,
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
@@ -426,7 +465,7 @@ class LabelledRunSettings(RunSettings):
         default_help="as the model",
         instead_of="model",
     )
-    vocab: str | None = setting(
+    vocab: PathText | None = setting(
         None,
         help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
         "(byte-pair encoding: vocab.json and merges.txt)",
@@ -437,14 +476,17 @@ class LabelledRunSettings(RunSettings):
     cased: bool = setting(
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
-    train: object = setting(
+    train: object = required(
         help="the examples to train on: a file, several, or a glob; - is standard input",
         unit="FILE",
         is_path=True,
         several=True,
     )
-    dev: object = setting(
-        help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
+    dev: object = required(
+        help="the examples to evaluate on after each epoch, likewise",
+        unit="FILE",
+        is_path=True,
+        several=True,
     )
     epochs: int = setting(3, help="passes over the training data", at_least=1)
     learning_rate: float | None = setting(
@@ -474,7 +516,7 @@ class LabelledRunSettings(RunSettings):
     scalar_mix_layer_norm: bool = setting(
         False, help="normalize every layer before a learned mix", stored=True
     )
-    static_vectors: str | None = setting(
+    static_vectors: PathText | None = setting(
         None,
         help="a model folder of static vectors, or a file of word vectors, of the model's own "
         "vocabulary: the head reads them concatenated with the encoder's output",
@@ -516,7 +558,7 @@ class LabelledRunSettings(RunSettings):
         at_least=1,
     )
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", task_type_named(self.task))
         super().__post_init__()
@@ -583,11 +625,10 @@ def _check_seeds(settings):
         raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, without those of the task."""
 
-    train_fraction: float = setting(
+    train_fraction: float | Sequence[float] = setting(
         1.0,
         help="train on a random part of the training examples: fractions up to 1, or counts above "
         "1; with several, a run for each, for the score against the number of examples",
@@ -649,7 +690,6 @@ class FinetuneSettings(LabelledRunSettings):
         }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
@@ -657,16 +697,16 @@ class SweepSettings(LabelledRunSettings):
     compared, the others' are those of `finetune`.
     """
 
-    learning_rate: list[float] = setting(
+    learning_rate: float | Sequence[float] = setting(
         (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
     )
-    batch_size: list[int] = setting(
+    batch_size: int | Sequence[int] = setting(
         (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
     )
-    epochs: list[int] = setting(
+    epochs: int | Sequence[int] = setting(
         (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
     )
-    layers: list[str] = setting(
+    layers: Sequence[str] = setting(
         (LAST,),
         help="the layers to try, as those of finetune; with several, the default is one rate "
         "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
@@ -738,26 +778,27 @@ def sweep_settings(task):
 _SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GlueSettings(_SweepOfGlueSettings):
     """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
 
     The default grid is that of Devlin et al. 2018, appendix A.3.
     """
 
-    output: str = setting(
+    report: InitVar[Report] = None
+
+    output: PathText = required(
         help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
         "task), submission/ and submission.zip",
         unit="FOLDER",
         is_path=True,
         recorded=False,
     )
-    data: str = setting(
+    data: PathText = required(
         help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
         unit="FOLDER",
         is_path=True,
     )
-    tasks: list[str] = setting(
+    tasks: Sequence[str] = setting(
         tuple(name for name, task in GLUE.items() if task.train is not None),
         help="the tasks to train; MNLI includes MNLI-mm and AX",
         unit="NAME",
@@ -778,7 +819,7 @@ class GlueSettings(_SweepOfGlueSettings):
         False, help="train and evaluate only: needs no test files and writes no submission"
     )
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
         names = [glue_task(name).name for name in tasks]
         object.__setattr__(self, "tasks", list(dict.fromkeys(names)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-import keras_bert.training.finetuning_run as module
+import keras_bert.training.finetune as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.tasks import finetuned_task_types, task_class

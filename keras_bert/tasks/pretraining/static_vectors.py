@@ -7,7 +7,6 @@ Legend of shapes: B examples, S length of an example, R chunks, C tokens of a ch
 window, L = C + 2 W, M negatives of a chunk, V vocabulary.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import keras
@@ -19,6 +18,7 @@ from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
+from keras_bert.training.optimizer import make_optimizer
 
 # Of a chunk, whose tokens share its negatives: the more tokens, the fewer vectors are read, and the
 # more the gradients vary (benchmarks/NOTES.md).
@@ -30,7 +30,6 @@ _CHUNKS = 2
 _POWER = 0.75
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StaticVectorSettings(Settings):
     """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
 
@@ -107,8 +106,6 @@ class StaticVectorTask(PretrainingTask):
         It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import make_optimizer
-
             given = {} if learning_rate is None else {"learning_rate": learning_rate}
             given = {**self.RUN_DEFAULTS, **given}
             optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
