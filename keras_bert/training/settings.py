@@ -11,7 +11,7 @@ from dataclasses import InitVar
 from itertools import product
 from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import (
     Paths,
     PathText,
@@ -63,7 +63,7 @@ class RunSettings(Settings):
 
     REMOVED = {
         "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
-        "among the `callbacks`."
+        "among the {callbacks}."
     }
 
     output: PathText = required(
@@ -153,18 +153,20 @@ class RunSettings(Settings):
     def check(self):
         for callback in self.callbacks or ():
             if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
-                raise InputError(
-                    f"`callbacks` is {callback!r}. Expected MODULE:CLASS, such as "
-                    "tracking:MetricsLogger."
+                raise InputError.naming(
+                    "{callbacks} is {!r}. Expected MODULE:CLASS, such as tracking:MetricsLogger.",
+                    callback,
                 )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
         for number in _as_list(getattr(self, name)):
             if number is not None and number % self.steps_per_execution:
-                raise InputError(
-                    f"`{name}` must be a multiple of `steps_per_execution`, "
-                    f"{self.steps_per_execution}. Received: {number}."
+                raise InputError.naming(
+                    "{} must be a multiple of {steps_per_execution}, {}. Received: {}.",
+                    argument(name),
+                    self.steps_per_execution,
+                    number,
                 )
 
 
@@ -377,8 +379,8 @@ class PretrainSettings(RunSettings):
     def of(cls, given):
         """As `Settings.of`; only here is it known whether `batch_size` is given."""
         if given.get("batch_tokens") is not None and given.get("batch_size") is not None:
-            raise InputError(
-                "Give either `batch_size` (examples per step) or `batch_tokens` (tokens per step)."
+            raise InputError.naming(
+                "Give either {batch_size} (examples per step) or {batch_tokens} (tokens per step)."
             )
         return super().of(given)
 
@@ -387,40 +389,45 @@ class PretrainSettings(RunSettings):
         self._check_multiple("eval_every")
         self._check_multiple("steps")
         if self.model is not None and self.architecture is not None:
-            raise InputError(
-                "Give either `model`, to start from its weights, or `architecture`, to start from "
+            raise InputError.naming(
+                "Give either {model}, to start from its weights, or {architecture}, to start from "
                 "random weights."
             )
         if self.model is not None and self.initialization is not None:
-            raise InputError("`initialization` is for random weights. Leave it out with `model`.")
+            raise InputError.naming(
+                "{initialization} is for random weights. Leave it out with {model}."
+            )
         if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) != 1:
-            raise InputError("Give one of `steps`, `epochs` and `minutes`.")
+            raise InputError.naming("Give one of {steps}, {epochs} and {minutes}.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
             if size % self.gradient_accumulation:
-                raise InputError(
-                    f"`{name}`, the size of a whole step, must be a multiple of "
-                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}."
+                raise InputError.naming(
+                    "{}, the size of a whole step, must be a multiple of {gradient_accumulation}, "
+                    "{}. Received: {}.",
+                    argument(name),
+                    self.gradient_accumulation,
+                    size,
                 )
         if self.causal_fraction and self.objective == CAUSAL_LM:
-            raise InputError(
-                "`causal_fraction` is for data of the objective mlm. Leave it out with "
-                "`objective` causal-lm, which trains all sequences as a causal LM."
+            raise InputError.naming(
+                "{causal_fraction} is for data of the objective mlm. Leave it out with "
+                "{objective} causal-lm, which trains all sequences as a causal LM."
             )
         if self.causal_fraction and self.batch_tokens is not None:
-            raise InputError(
-                "`causal_fraction` splits batches of a fixed number of examples. Use `batch_size` "
-                "instead of `batch_tokens`."
+            raise InputError.naming(
+                "{causal_fraction} splits batches of a fixed number of examples. Use {batch_size} "
+                "instead of {batch_tokens}."
             )
         if self.causal_fraction and any(
             phase.batch_size // self.gradient_accumulation < 2 for phase in self.phases
         ):
-            raise InputError(
-                "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
+            raise InputError.naming(
+                "{causal_fraction} needs at least 2 examples in a batch, one masked and one causal."
             )
         if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
-            raise InputError("`layer_decay` needs `optimizer` adamw.")
+            raise InputError.naming("{layer_decay} needs {optimizer} adamw.")
 
     @property
     def phases(self):
@@ -434,9 +441,12 @@ class PretrainSettings(RunSettings):
         for name, of_phases in lists.items():
             if len(of_phases) != count:
                 longest = next(name for name in lists if len(lists[name]) == count)
-                raise InputError(
-                    f"`{name}` has {len(of_phases)} values and `{longest}` {count}. Give one value "
-                    "for all phases, or one per phase."
+                raise InputError.naming(
+                    "{} has {} values and {} {}. Give one value for all phases, or one per phase.",
+                    argument(name),
+                    len(of_phases),
+                    argument(longest),
+                    count,
                 )
         columns = (lists.get(name, [value] * count) for name, value in of_run.items())
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
@@ -446,7 +456,7 @@ class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
     REMOVED = {
-        "features": "Use `freeze_encoder`, which computes the encoder's outputs once, for all "
+        "features": "Use {freeze_encoder}, which computes the encoder's outputs once, for all "
         "epochs and runs."
     }
 
@@ -567,13 +577,13 @@ class LabelledRunSettings(RunSettings):
         super().check()
         settings_class(self.task)  # raises an error for an unknown task
         if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
-            raise InputError(
-                "`train` and `dev` are both standard input, which is read only once. Give one of "
+            raise InputError.naming(
+                "{train} and {dev} are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
         _check_layers(self)
         if self.freeze_static_vectors and self.static_vectors is None:
-            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
+            raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
         _check_seeds(self)
         for name, default in (
             ("train_layers", None),
@@ -582,14 +592,16 @@ class LabelledRunSettings(RunSettings):
             ("lm_loss_weight", 0.0),
         ):
             if self.freeze_encoder and getattr(self, name, default) != default:
-                raise InputError(
-                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
-                    "of them out."
+                raise InputError.naming(
+                    "{} trains layers of the encoder, and {freeze_encoder} none. Leave one of "
+                    "them out.",
+                    argument(name),
                 )
         if self.gradual_unfreezing and self.epochs < 2:
-            raise InputError(
-                "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
-                f"of 2 or more. Received: {self.epochs}."
+            raise InputError.naming(
+                "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
+                "of 2 or more. Received: {}.",
+                self.epochs,
             )
 
     @property
@@ -617,12 +629,12 @@ def _check_layers(settings):
         check_layers(choice, learned=True)
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
         if getattr(settings, name) and not {*layers} & {*MIXES}:
-            raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
+            raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
 
 
 def _check_seeds(settings):
     if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
-        raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+        raise InputError.naming("{seed} and {num_seeds} exceed the largest seed, {}.", LARGEST_SEED)
 
 
 class FinetuneSettings(LabelledRunSettings):
@@ -652,21 +664,24 @@ class FinetuneSettings(LabelledRunSettings):
     def check(self):
         super().check()
         if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
-            raise InputError(
-                "`ensemble` averages the models of several seeds. Give `num_seeds` of 2 or more, "
-                "and neither several `train_fraction` nor `baseline`."
+            raise InputError.naming(
+                "{ensemble} averages the models of several seeds. Give {num_seeds} of 2 or more, "
+                "and neither several {train_fraction} nor {baseline}."
             )
         for fraction in self.fractions:
             if fraction > 1 and fraction != int(fraction):
-                raise InputError(
-                    "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
-                    f"Received: {fraction}."
+                raise InputError.naming(
+                    "{train_fraction} must be a fraction up to 1 or a whole number of examples. "
+                    "Received: {}.",
+                    fraction,
                 )
         if len({*self.fractions}) < len(self.fractions):
-            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
+            raise InputError.naming(
+                "{train_fraction} has a value twice. Received: {}.", self.fractions
+            )
         if self.baseline == RANDOM and self.model is None:
-            raise InputError(
-                "`baseline` random is for runs that start from a model. This one starts from "
+            raise InputError.naming(
+                "{baseline} random is for runs that start from a model. This one starts from "
                 "random weights."
             )
 
@@ -733,7 +748,9 @@ class SweepSettings(LabelledRunSettings):
     def check(self):
         for name in ("learning_rate", "batch_size", "epochs", "layers"):
             if not getattr(self, name):
-                raise InputError(f"`{name}` is empty. Give at least one value to try.")
+                raise InputError.naming(
+                    "{} is empty. Give at least one value to try.", argument(name)
+                )
         _check_layers(self)
         _check_seeds(self)
         for settings in self.runs().values():
@@ -827,17 +844,18 @@ class GlueSettings(_SweepOfGlueSettings):
 
     def check(self):
         if not self.tasks:
-            raise InputError("`tasks` is empty. Give at least one task of GLUE.")
+            raise InputError.naming("{tasks} is empty. Give at least one task of GLUE.")
         for name in self.tasks:
             if GLUE[name].train is None:
-                raise InputError(
-                    f"GLUE's {name} has no training file: it is predicted with the model of MNLI. "
-                    "Give MNLI in `tasks`."
+                raise InputError.naming(
+                    "GLUE's {} has no training file: it is predicted with the model of MNLI. Give "
+                    "MNLI in {tasks}.",
+                    name,
                 )
         if self.strategy == "multiworker":
-            raise InputError(
-                "`strategy` multiworker trains one model on several machines, and `glue` trains "
-                "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
+            raise InputError.naming(
+                "{strategy} multiworker trains one model on several machines, and {glue} trains "
+                "one after another. Give each machine its own {tasks}, with {strategy} mirrored."
             )
         _check_seeds(self)
         for name in self.tasks:
