@@ -270,7 +270,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 best=best,
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
-                own=settings.callbacks,
+                user_callbacks=settings.callbacks,
                 report=report,
             )
         last_step = records[-1]["step"]

@@ -217,7 +217,7 @@ def _seconds_of_steps(settings):
             shuffle=False,
             verbose=0,
         )
-    return watch.first, watch.each
+    return watch.first, watch.batch
 
 
 def _report_expected(settings, folder, expected, report):
