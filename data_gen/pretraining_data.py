@@ -5,9 +5,7 @@
 Only descriptors, hashes and counts are sent from worker to worker; text, tokens and examples never.
 """
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -41,7 +39,6 @@ from keras_bert.text.vocabulary_files import folder_texts, open_vocabulary, read
 _BYTES_PER_WORKER = 64 << 20
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Job(DataSettings):
     """What every worker receives: complete settings, vocabulary and template.
 
@@ -52,7 +49,7 @@ class Job(DataSettings):
     lowercase: bool
     template: Template
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         """The settings are checked already."""
 
     @classmethod
@@ -125,13 +122,7 @@ class Job(DataSettings):
 
 
 @takes(DataSettings)
-def pretraining_data(
-    *,
-    lowercase: bool | None = None,
-    beam_options: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> DatasetCard:
+def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings) -> DatasetCard:
     """Makes a folder of pre-training examples from text.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are

@@ -4,9 +4,11 @@ import dataclasses
 import functools
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import InitVar
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Paths, PathText, Report, Settings, required, setting
 from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 
 MAX_PREDICTIONS = 20
@@ -31,7 +33,6 @@ def _text_field():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading(Settings):
     """What is read of the input. What is left out is counted by its reason."""
 
@@ -95,11 +96,14 @@ def fraction_of_repeated_lines(text):
     return (len(lines) - len(set(lines))) / max(1, len(lines))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _JobSettings(Settings):
     """What both jobs have in common."""
 
-    input: list[str] = setting(
+    lowercase: InitVar[bool | None] = None
+    beam_options: InitVar[Sequence[str]] = ()
+    report: InitVar[Report] = None
+
+    input: Paths = required(
         help="text files, gzip too (books, one sentence per line, JSON Lines with a text field), "
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
@@ -122,17 +126,16 @@ class _JobSettings(Settings):
         return False if self.cased else lowercase
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _ExampleSettings(_JobSettings):
     """What is made of the text, and where it is written."""
 
-    vocab: str = setting(
+    vocab: PathText = required(
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
         "vocab.json and merges.txt)",
         unit="PATH",
         is_path=True,
     )
-    output: str = setting(help="the folder to make", unit="DIR", is_path=True, recorded=False)
+    output: PathText = required(help="the folder to make", unit="DIR", is_path=True, recorded=False)
     input_format: str | None = setting(
         None,
         help="the format of text files: one book per file, one sentence per line with blank lines "
@@ -233,7 +236,6 @@ class _ExampleSettings(_JobSettings):
     force: bool = setting(False, help="replace finished data in the output folder", recorded=False)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSettings(Reading, _ExampleSettings):
     """Settings of `keras_bert.pretraining_data`; `filled` replaces None."""
 
@@ -278,18 +280,17 @@ class DataSettings(Reading, _ExampleSettings):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularySettings(_JobSettings):
     """Settings of `learn_vocabulary`."""
 
-    output: str = setting(
+    output: PathText = required(
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
         "tokens in the text), or for byte-pair encoding a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
     )
-    size: int = setting(
+    size: int = required(
         help="number of tokens to learn, special tokens included", unit="TOKENS", at_least=1
     )
     algorithm: str = setting(

@@ -7,7 +7,6 @@ learned from exactly the words that the tokenizer will see.
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -62,11 +61,7 @@ class LearnedVocabulary(NamedTuple):
 
 @takes(VocabularySettings)
 def learn_vocabulary(
-    *,
-    lowercase: bool | None = None,
-    beam_options: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
-    **settings,
+    *, lowercase=None, beam_options=(), report=None, **settings
 ) -> LearnedVocabulary:
     """Learns a vocabulary from text files and writes it, unless it is there already.
 

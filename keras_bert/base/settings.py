@@ -4,9 +4,11 @@ Its fields are the arguments of the Python call, the flags and the help of the c
 run.json records and what `--settings` reads back. Each default is here, and each value is checked
 here.
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
     class FinetuneSettings(Settings):
+        train: Paths = required(help="the examples to train on", is_path=True)
         epochs: int = setting(3, help="passes over the training data", at_least=1)
+
+A type checker and an editor read the same fields: `takes` makes them the arguments of the call.
 """
 
 import dataclasses
@@ -20,11 +22,18 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from keras_bert.base.errors import InputError
 
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
+
+# The types of arguments. A setting of these is text, or a list of text.
+PathText = str | os.PathLike[str]
+Paths = PathText | Sequence[PathText]
+# Called with each line of what a command reports, such as `print`.
+Report = Callable[[str], None] | None
 
 _INT32_MAX = 2**31 - 1
 _FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
@@ -79,9 +88,14 @@ class About:
     flag: str | None = None
 
 
-def setting(default=dataclasses.MISSING, **about):
-    """A field of a `Settings` class; `about` are the attributes of `About`."""
+def setting(default: Any, **about: Any) -> Any:
+    """A field of a `Settings` class with a default; `about` are the attributes of `About`."""
     return dataclasses.field(default=default, metadata={"about": About(**about)})
+
+
+def required(*, kw_only: bool = True, **about: Any) -> Any:
+    """A field without a default; of a call it may also be a positional argument."""
+    return dataclasses.field(kw_only=kw_only, metadata={"about": About(**about)})
 
 
 def about(field):
@@ -90,15 +104,25 @@ def about(field):
 
 
 def value_type(field):
-    """(the type of a field's values, whether None is one of them); a list is (list[str], …)."""
-    options = typing.get_args(field.type) if isinstance(field.type, types.UnionType) else ()
-    others = [option for option in options if option is not types.NoneType]
-    return (others[0] if others else field.type), len(others) < len(options)
+    """(the type of a field's checked values, whether None is one of them); a list is list[str]."""
+    options = (
+        typing.get_args(field.type) if isinstance(field.type, types.UnionType) else (field.type,)
+    )
+    option = next(option for option in options if option is not types.NoneType)
+    lists = [typing.get_args(of) for of in options if typing.get_origin(of) is Sequence]
+    if lists and not about(field).several:
+        ((of,),) = lists
+        option = list[typing.get_args(of)[0] if isinstance(of, types.UnionType) else of]
+    return option, types.NoneType in options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(required,))
 class Settings:
-    """The base of every command's settings.
+    """The base of every command's settings; each subclass is a frozen dataclass.
+
+    An `InitVar` is an argument of the call alone: it has no flag, and is neither stored nor
+    recorded.
 
     Raises:
         InputError: a value is of another type or out of its bounds; subclasses extend `check`
@@ -110,7 +134,11 @@ class Settings:
     # {a removed setting: the value that does what is done now}; with others this is None.
     REMOVED_DEFAULTS: typing.ClassVar[dict[str, object]] = {}
 
-    def __post_init__(self):
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self, *arguments):
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
         self.check()
@@ -217,11 +245,18 @@ def _of_all_bases(cls, attribute):
     }
 
 
+def settings_type(name: str, bases: tuple, fields: dict, **attributes: Any) -> Any:
+    """A settings class that is made of other ones; `fields` are {name: (type, `setting`)}."""
+    annotations = {name: annotation for name, (annotation, _) in fields.items()}
+    defaults = {name: default for name, (_, default) in fields.items()}
+    return type(name, bases, {"__annotations__": annotations, **defaults, **attributes})
+
+
 @functools.cache
-def merged(*classes):
+def merged(*classes: type) -> Any:
     """One class with the fields of several."""
     name = "And".join(cls.__name__.removesuffix("Settings") for cls in classes) + "Settings"
-    return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
+    return settings_type(name, classes, {})
 
 
 @functools.cache
@@ -240,46 +275,38 @@ def without(cls, *names):
 
 
 def _selected(cls, prefix, belongs):
-    fields = [
-        (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
+    fields = {
+        f.name: (f.type, dataclasses.field(default=f.default, metadata=f.metadata))
         for f in dataclasses.fields(cls)
         if belongs(f)
-    ]
+    }
     name = cls.__name__.replace("Settings", f"{prefix}Settings")
-    return dataclasses.make_dataclass(
-        name,
-        fields,
-        bases=(Settings,),
-        namespace={"REMOVED": cls.removed()},
-        frozen=True,
-        kw_only=True,
-    )
+    return settings_type(name, (Settings,), fields, REMOVED=cls.removed())
 
 
-def takes(cls):
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result", covariant=True)
+
+
+def takes(
+    cls: Callable[_Arguments, Settings],
+) -> Callable[[Callable[..., _Result]], Callable[_Arguments, _Result]]:
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
-    Its parameter `**settings` is shown as the fields that it has no parameter for.
+    The function is called with the arguments as they were given. A type checker takes them from the
+    class, and so do `inspect.signature`, `help` and notebooks.
     """
 
     def decorate(function):
-        signature = inspect.signature(function)
-        named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        fields = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                annotation=_argument_type(field),
-                default=inspect.Parameter.empty
-                if field.default is dataclasses.MISSING
-                else field.default,
-            )
-            for field in dataclasses.fields(cls)
-            if field.name not in signature.parameters
+        parameters = [
+            parameter.replace(annotation=_without_init(parameter.annotation))
+            for parameter in inspect.signature(cls).parameters.values()
         ]
-        before = [parameter for parameter in named if parameter.kind is not parameter.KEYWORD_ONLY]
-        after = [parameter for parameter in named if parameter.kind is parameter.KEYWORD_ONLY]
-        function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
+        # The settings first, then the arguments of the call alone.
+        names = cls.names()
+        parameters.sort(key=lambda p: (p.kind is p.KEYWORD_ONLY, p.name not in names))
+        of_function = inspect.signature(function)
+        function.__signature__ = of_function.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
         lines = []
@@ -295,21 +322,41 @@ def takes(cls):
     return decorate
 
 
-def _argument_type(field):
-    """The type of an argument: a path may be a `Path`, a list one value of it."""
-    kind, optional = value_type(field)
-    if typing.get_origin(kind) is list:
-        (of,) = typing.get_args(kind)
-        accepted = of | Sequence[of]
-    elif about(field).is_path and kind is str:
-        accepted = str | os.PathLike[str]
-    elif about(field).several:
-        accepted = kind
-    else:
-        return field.type
-    if about(field).several:
-        accepted = accepted | Sequence[accepted]
-    return accepted | None if optional else accepted
+class OfTask(Protocol[_Arguments, _Result]):
+    """A call whose arguments depend on its `task`: those of the default one, or any."""
+
+    @overload
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result: ...
+    @overload
+    def __call__(self, *, task: str, **settings: Any) -> _Result: ...
+
+
+class OfModel(Protocol[_Arguments, _Result]):
+    """A call with the arguments that all tasks have, and those of the model's task."""
+
+    @overload
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result: ...
+    @overload
+    def __call__(self, **settings: Any) -> _Result: ...
+
+
+def takes_of_task(
+    cls: Callable[_Arguments, Settings],
+) -> Callable[[Callable[..., _Result]], OfTask[_Arguments, _Result]]:
+    """As `takes`, for a function that has other arguments with another `task`."""
+    return takes(cls)  # type: ignore[return-value]
+
+
+def takes_of_model(
+    common: Callable[_Arguments, Settings], cls: Any
+) -> Callable[[Callable[..., _Result]], OfModel[_Arguments, _Result]]:
+    """As `takes`, for a function that has the arguments of the model's task, as `cls` has them."""
+    return takes(cls)  # type: ignore[return-value]
+
+
+def _without_init(annotation):
+    """The type of an argument, also where it is an `InitVar`."""
+    return annotation.type if isinstance(annotation, dataclasses.InitVar) else annotation
 
 
 def _in_memory(field, value):

@@ -283,10 +283,10 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
         raise InputError(
             f"google-research/bert has no task like {model.TASK_TYPE}. Convert its encoder instead."
         )
-    if is_task and model.layer_choice != LAST:
+    if is_task and model.reader.layers != LAST:
         raise InputError(
             "google-research/bert has heads over the last layer only. This task reads the layers "
-            f"{model.layer_choice}."
+            f"{model.reader.layers}."
         )
     encoder = model.encoder if is_task else model
     heads = [name for name in _HEADS if is_task and hasattr(model, name)]

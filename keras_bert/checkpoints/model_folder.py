@@ -102,16 +102,16 @@ def to_hugging_face(model):
         config_json |= model.config_keys()
         stored["task"] = model.TASK_TYPE
         stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
-        if model.bilstm is None:
+        if model.reader.bilstm is None:
             stored.pop("bilstm", None)
         if model.columns:
             stored["columns"] = model.columns
-        if model.layer_choice != LAST:
-            stored["layers"] = model.layer_choice
-        if model.layer_mix is not None:
-            stored["scalar_mix"] = model.layer_mix
-        if model.static_vectors_layer is not None:
-            stored["static_vectors"] = model.static_vectors_layer.config.to_dict()
+        if model.reader.layers != LAST:
+            stored["layers"] = model.reader.layers
+        if model.reader.mix is not None:
+            stored["scalar_mix"] = model.reader.mix
+        if model.reader.static_vectors is not None:
+            stored["static_vectors"] = model.reader.static_vectors.config.to_dict()
         if tuned := [name for name in model.tuned if stored[name] is not None]:
             stored["tuned"] = tuned
     config_json[MARK] = stored
@@ -127,7 +127,7 @@ def head_table(task, head, class_names):
     """
     if head in class_names.heads:
         return task, class_names.heads[head]
-    layer, lines = getattr(task, head), []
+    layer, lines = task.heads[head], []
     shared = {id(variable) for variable in task.encoder.weights}
     for variable in layer.weights:
         if id(variable) not in shared:

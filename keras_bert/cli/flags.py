@@ -8,6 +8,7 @@ import typing
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import about, value_type
 
+_LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
 _YES_OR_NO = {"yes": True, "no": False}
 # The groups of flags in the help, in this order, and what is in them; required flags are the first
 # group, and all others are the command's (or the task's) own.
@@ -30,12 +31,15 @@ _GROUPS = {
         replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
-# The flags that --help shows; --help-all shows all.
+# The flags that --help shows, those of the tutorials among them; --help-all shows all.
 _COMMON = frozenset(
     """task model architecture train dev data input output vocab epochs steps minutes batch_size
     learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
     context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only""".split()
+    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only fields
+    text_column label_column word_column tag_column class_weights metric stride train_fraction
+    baseline dtype schedule layer_decay gradual_unfreezing dropout bilstm static_vectors
+    scalar_mix_l2""".split()
 )
 
 
@@ -153,7 +157,11 @@ def _options(field):
         options |= {"nargs": "+", "action": _OneOrSeveral}
     unit = description.unit
     if description.choices:
-        unit = "{" + ",".join(map(str, description.choices)) + "}"
+        choices = "{" + ",".join(map(str, description.choices)) + "}"
+        if len(choices) <= _LONGEST_CHOICES:
+            unit = choices
+        else:  # argparse breaks the line of a help text, but not this
+            options["help"] += f"; one of {', '.join(map(str, description.choices))}"
     return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
 
 

@@ -17,8 +17,8 @@ def push(**settings) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
     The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
-    README.md are pushed, with the name on the hub put into the README.md; if there is none, a card
-    is made from the config. Other files are not pushed, and other files on the hub are kept.
+    README.md are pushed, with the name on the hub put into the README.md. Without a README.md, a
+    card is made from the config. Other files are not pushed, and other files on the hub are kept.
 
     Args:
         {settings}

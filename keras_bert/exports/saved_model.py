@@ -8,7 +8,6 @@ import contextlib
 import functools
 import logging
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -51,7 +50,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
-def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
+def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
     A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens

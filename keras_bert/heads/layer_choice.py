@@ -21,7 +21,7 @@ LAYERS = {
     "mean-last-4": (4, MEAN),
     "first": (0, "embeddings"),
 }
-# The choices with weights of their own, learned with the head: `keras_bert.heads.layer_mix`. That
+# The choices with weights of their own, learned with the head: `keras_bert.heads.reader`. That
 # of all layers includes the embeddings (Peters et al. 2018).
 MIXES = {"mix-last-4": (4, MIX), "mix-all": (None, MIX)}
 _ONE_LAYER = re.compile("layer-([1-9][0-9]{0,3})")

@@ -1,6 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.heads.layer_choice import CONCAT, layer_numbers
-from keras_bert.heads.layer_mix import choose_layers
+from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers.examples import report_notes, report_source
@@ -271,7 +271,7 @@ def _text_vectors(vectors, splits, firsts, specials, text_of_window):
 
 
 @takes(EmbedSettings)
-def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[TextEmbedding]:
+def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
     """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
 
         for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +28,7 @@ _NUMBERS_PER_GROUP = 1 << 22
 
 
 @takes(EmbedToFileSettings)
-def embed_to_file(
-    *, progress: bool = False, report: Callable[[str], None] | None = None, **settings
-) -> dict[str, int]:
+def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     """Embeds texts and writes the vectors to a Parquet file.
 
     The file appears complete or not at all, and memory does not grow with the number of texts. If

@@ -1,6 +1,5 @@
 """Text from a causal language model: what it generates, expects next, and thinks of a text."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ class TextProbability(NamedTuple):
 
 
 @takes(GenerateSettings)
-def generate(*, on_text: Callable[[str], None] | None = None, **settings) -> list[GeneratedText]:
+def generate(*, on_text=None, **settings) -> list[GeneratedText]:
     """Continues texts with a causal language model.
 
     Without `temperature`, `top_k` and `top_p` the next token is always the most probable one

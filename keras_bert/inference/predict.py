@@ -1,7 +1,6 @@
 """Predictions of a fine-tuned task for any number of examples, in bounded memory."""
 
 import dataclasses
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reader_settings, takes
+from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
@@ -23,13 +22,8 @@ from keras_bert.text.tokenizer import note_on_unknown
 _EXAMPLES_TOGETHER = 2048
 
 
-@takes(predict_settings(settings_class("classifier")))
-def predict(
-    *,
-    as_dataframe: bool = False,
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> Any:
+@takes_of_model(PredictSettings, predict_settings(settings_class("classifier")))
+def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`. Labels are strings, as

@@ -225,7 +225,7 @@ def _metadata(path):
 
 
 @takes(SensesSettings)
-def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseVectors:
+def senses(*, report=None, **settings) -> SenseVectors:
     """Learns the vectors of word senses, and measures how well they tell senses apart.
 
     A word's vector is the mean of those of its subword tokens, and a sense's the mean of those of
@@ -343,9 +343,7 @@ def _are_right(sense_vectors, words, numbers):
 
 
 @takes(WordSimilaritySettings)
-def word_similarity(
-    *, report: Callable[[str], None] | None = None, **settings
-) -> list[float] | dict[str, Any]:
+def word_similarity(*, report=None, **settings) -> list[float] | dict[str, Any]:
     """Compares two words in context: the cosine of their vectors.
 
         kb.word_similarity(

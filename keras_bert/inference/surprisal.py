@@ -1,6 +1,6 @@
 """How surprising the tokens of a text are to a language model, and (pseudo-)perplexity."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -61,9 +61,7 @@ class TextSurprisal:
 
 
 @takes(SurprisalSettings)
-def surprisal(
-    *, report: Callable[[str], None] | None = None, **settings
-) -> Iterator[TextSurprisal]:
+def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
     """Yields one `TextSurprisal` per text, in order: -log p of each of its tokens.
 
     A masked language model predicts each token from all others: it is replaced by [MASK] in a copy
@@ -100,7 +98,7 @@ def surprisal(
 
 
 @takes(SurprisalSettings)
-def pseudo_perplexity(*, report: Callable[[str], None] | None = None, **settings) -> float:
+def pseudo_perplexity(*, report=None, **settings) -> float:
     """Returns the pseudo-perplexity of texts: exp of the mean surprisal of all their tokens.
 
         kb.pseudo_perplexity(model="folder", data="texts.txt")

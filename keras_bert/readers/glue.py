@@ -82,8 +82,8 @@ class GlueTask:
         )
         if expected != read:
             raise InputError(
-                f"GLUE's {self.name} is a {self.task_type} task, with {expected} per record. This task "
-                f"reads {read}."
+                f"GLUE's {self.name} is a {self.task_type} task, with {expected} per record. "
+                f"This task reads {read}."
             )
 
     def check_label(self, label, error):

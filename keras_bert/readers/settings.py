@@ -1,7 +1,5 @@
 """Settings of how labelled files and tables are read."""
 
-from dataclasses import dataclass
-
 from keras_bert.base.settings import Settings, setting
 
 # What is done with tags that break their scheme, with labels that the model does not have, and with
@@ -64,7 +62,6 @@ def glue_setting():
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RowSettings(Settings):
     """Settings of a file or table of examples."""
 
@@ -73,7 +70,6 @@ class RowSettings(Settings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableSettings(RowSettings):
     """Settings of a file or table with texts, and with labels or without."""
 
@@ -91,7 +87,6 @@ class TableSettings(RowSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextFileSettings(TableSettings):
     """Settings of a file or table with one text per row."""
 

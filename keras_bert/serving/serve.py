@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable
 from typing import Any, Self
 
 from keras_bert.base.errors import InputError
@@ -49,7 +48,7 @@ def _is_in_bfloat16(version):
 
 
 @takes(ServeSettings)
-def serve(*, report: Callable[[str], None] = print, **settings) -> None:
+def serve(*, report=print, **settings) -> None:
     """Serves exported models over REST, with a page to try them, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving

@@ -1,7 +1,7 @@
 """Settings of the tasks that read labelled files, without Keras: the command line reads them."""
 
-import dataclasses
 import typing
+from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
@@ -58,7 +58,6 @@ def _dropout_setting(default_help):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
     """Settings of a task type, in addition to those of the training run.
 
@@ -96,7 +95,6 @@ class TaskSettings(Settings):
 # Whole texts.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolingSettings(TaskSettings):
     pooling: str | None = setting(
         None,
@@ -109,7 +107,6 @@ class PoolingSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
@@ -117,7 +114,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         reads=True,
         stored=True,
     )
-    label_columns: str | None = setting(
+    label_columns: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the columns that have a 0 or 1 for one label each",
         unit="NAME,NAME,…",
@@ -125,7 +122,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         several=True,
         reads=True,
     )
-    labels: str | None = setting(
+    labels: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the labels of lists of 0 and 1, in their order",
         unit="NAME,NAME,…",
@@ -189,7 +186,6 @@ class LabelSettings(TableSettings, PoolingSettings):
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierSettings(TextFileSettings, LabelSettings):
     label_column: str | None = column_setting("label")
     fields: str | None = fields_setting("text=sentence,label=label")
@@ -205,7 +201,6 @@ def _both_orders_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -214,7 +209,6 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionSettings(TableSettings, PoolingSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -231,7 +225,6 @@ class RegressionSettings(TableSettings, PoolingSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(TableSettings, PoolingSettings):
     # Flags cannot express a context with any number of choices.
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
@@ -251,7 +244,6 @@ def _crf_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
@@ -305,7 +297,6 @@ class TaggerSettings(RowSettings, TaskSettings):
                     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -317,7 +308,6 @@ class SemanticRoleSettings(RowSettings, TaskSettings):
 # Questions.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
@@ -405,7 +395,6 @@ def _aggregation_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
@@ -437,7 +426,6 @@ class SpanClassifierSettings(RowSettings, TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
@@ -454,7 +442,6 @@ class RelationClassifierSettings(RowSettings, TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CoreferenceSettings(RowSettings, TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(

@@ -17,11 +17,10 @@ from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
-from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
-from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
-from keras_bert.heads.layer_mix import ScalarMix, choose_layers
+from keras_bert.heads.layer_choice import LAST
 from keras_bert.heads.lm_head import NextTokenLoss
+from keras_bert.heads.reader import ReadingModel, TokenReader
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
@@ -31,7 +30,7 @@ from keras_bert.tasks.global_mean import global_means, means_over
 from keras_bert.training.optimizer import finetuning_optimizer
 
 
-class Task(keras.Model):
+class Task(ReadingModel):
     """A functional Keras model of an encoder and a head, with dictionaries in and out.
 
     A constructor sets its encoder, makes its layers, then calls `super().__init__`, which connects
@@ -65,10 +64,9 @@ class Task(keras.Model):
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
 
-    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `layer_choice` (the argument
-    `layers`), `layer_numbers` (of the hidden states that it reads), `scalar_mix`,
-    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
-    if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `reader` (the `TokenReader` before
+    the head), `transform` (the encoder's `head_transform` if the head reads it, or None), and
+    `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
         TASK_TYPE: its name in `keras_bert.tasks.TASKS`, stored in model folders.
@@ -142,45 +140,30 @@ class Task(keras.Model):
             self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
         self.bilstm = bilstm
         policy = encoder.layer_policy
-        self.layer_choice = layers or (LAST if layer_mix is None else "mix-all")
-        self.layer_numbers, how = layer_numbers(
-            self.layer_choice, layers=encoder.config.num_hidden_states - 1
-        )
-        if how == MIX or (len(self.layer_numbers) > 1 and how != CONCAT):
-            encoder.require("layer-mix")
-        if how == MIX:
-            self.layer_mix = {"layer_norm_eps": None, "l2": 0.0} | (layer_mix or {})
-            self.scalar_mix = ScalarMix(
-                num_layers=len(self.layer_numbers),
-                **self.layer_mix,
-                dtype=policy,
-                name="scalar_mix",
-            )
-        elif layer_mix is not None:
-            raise ValueError(
-                "`layer_mix` is for a learned mix, `layers` mix-last-4 or mix-all. "
-                f"Received: layers={layers!r}."
-            )
-        self._concatenates = how == CONCAT
         if static_vectors is not None:
-            if encoder.config.num_hidden_states == 1:
-                raise InputError(
-                    "`static_vectors` are concatenated with contextual vectors. Received: a "
-                    f"{encoder.config.model_type} encoder, whose vectors are static. Leave it out."
-                )
-            self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
-        if bilstm is not None:
-            self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
+            static_vectors = _static_vectors(static_vectors, beside=encoder.config, dtype=policy)
+        self.reader = TokenReader(
+            num_layers=encoder.config.num_hidden_states - 1,
+            hidden_size=encoder.config.hidden_size,
+            layers=layers,
+            mix=layer_mix,
+            static_vectors=static_vectors,
+            bilstm=bilstm,
+            dtype=policy,
+            name="reader",
+        )
+        if self.reader.combines_layers:
+            encoder.require("layer-mix")
         if lm_loss_weight:
             if not encoder.config.is_causal:
                 raise InputError(
                     "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
                     "tokens before it. Leave it out."
                 )
-            if max(self.layer_numbers) < encoder.config.num_hidden_states - 1:
+            if max(self.reader.numbers) < encoder.config.num_hidden_states - 1:
                 raise InputError(
                     "`lm_loss_weight` trains the last layer, which is not among the `layers` "
-                    f"{self.layer_choice}. Leave one of the two out."
+                    f"{self.reader.layers}. Leave one of the two out."
                 )
             self.next_token_loss = NextTokenLoss(
                 lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
@@ -196,7 +179,7 @@ class Task(keras.Model):
                 f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
                 "token and is the same for every text. Use an encoder that is not causal."
             )
-        if self.reads_vectors or self._concatenates:
+        if not self.reader.keeps_size:
             self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
         inputs = {**features, **_symbolic(self.HEAD_INPUTS)}
@@ -204,8 +187,8 @@ class Task(keras.Model):
         encoded = encoder(sequences, outputs=self.encoder_outputs)
         if self.next_token_loss is not None:
             encoded = self._with_next_token_loss(encoded, sequences)
-        encoded = self.read_layers(encoded)
-        super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
+        outputs = self.head(self.reader.select(encoded), inputs)
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer
 
     def __repr__(self):
@@ -242,17 +225,10 @@ class Task(keras.Model):
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return GroupChoices()(x, features["input_ids"]) if self.SEQUENCE_AXES else x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
-    layer_choice, _concatenates = LAST, False
-    static_vectors_layer = None
+    dropout = next_token_loss = None
     _members = ()
     # {part of an example: its columns} in the data that it was trained on, which folders store.
     columns = None
-
-    @property
-    def reads_vectors(self):
-        """Whether a layer between encoder and head reads the vectors of all tokens."""
-        return self.bilstm_layer is not None or self.static_vectors_layer is not None
 
     def _with_next_token_loss(self, encoded, inputs):
         """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
@@ -266,76 +242,38 @@ class Task(keras.Model):
 
     @property
     def encoder_outputs(self):
-        """The outputs requested of the encoder, by the head or by the layers before it."""
-        if self.layer_choice != LAST:
-            return ("hidden_states",)
-        return ("sequence_output",) if self.reads_vectors else self.ENCODER_OUTPUTS
+        """The outputs requested of the encoder, for the head or for the reader before it."""
+        return self.reader.requested(self.ENCODER_OUTPUTS)
 
     @property
     def inputs_of_head(self):
-        """Names of the task's inputs that the head and the layers before it read."""
-        between = ("input_mask",) if self.reads_vectors else ()
-        if self.static_vectors_layer is not None:
-            between = ("input_ids", *between)
-        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.HEAD_INPUTS)))
+        """Names of the task's inputs that the head and the reader before it read."""
+        names = (*self.HEAD_READS, *self.reader.input_names, *self.HEAD_INPUTS)
+        return tuple(dict.fromkeys(names))
 
-    def read_layers(self, encoded):
-        """`encoder_outputs` by name, with those of `layer_choice` in place of all hidden states.
-
-        They are a list `hidden_states` for a learned mix, and otherwise `sequence_output` and
-        `first_output`. Nothing here has weights.
-        """
-        if self.scalar_mix is not None:
-            states = encoded["hidden_states"]
-            return {"hidden_states": [states[number] for number in self.layer_numbers]}
-        if self.layer_choice == LAST:
-            return encoded
-        hidden = choose_layers(encoded["hidden_states"], self.layer_choice)  # (B, S, D or 4 D)
-        return {"sequence_output": hidden, "first_output": hidden[:, 0]}
-
-    @property
-    def read_groups(self):
-        """The encoder's `layer_groups` without those above the layers that the head reads."""
-        groups = self.encoder.layer_groups
-        if self.layer_choice == LAST:
-            return groups
-        highest = max(self.layer_numbers)
-        is_last = highest == self.config.num_hidden_states - 1
-        return groups if is_last else groups[: highest + 1]
-
-    def head(self, encoded, inputs):
-        """What `read_layers` returns, and `inputs_of_head`, both by name -> the outputs."""
-        return self.build_head(self._between(encoded, inputs), inputs)
+    def head(self, selected, inputs):
+        """What the reader's `select` returns, and `inputs_of_head`, both by name -> the outputs."""
+        return self.build_head(self._read(selected, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(self.read_layers(encoded), inputs)
+        return self._read(self.reader.select(encoded), inputs)
 
-    def _between(self, encoded, inputs):
-        if self.scalar_mix is not None:
-            hidden = self.scalar_mix(encoded["hidden_states"])  # (B, S, D)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        if self.static_vectors_layer is not None:
-            ids = {name: self.to_sequences(inputs[name]) for name in ("input_ids", "input_mask")}
-            vectors = self.static_vectors_layer(ids)["sequence_output"]  # (B, S, E)
-            hidden = encoded["sequence_output"]
-            vectors = keras.ops.cast(vectors, hidden.dtype)
-            hidden = keras.ops.concatenate([hidden, vectors], axis=-1)  # (B, S, D + E)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        if self.bilstm_layer is not None:
-            hidden, mask = encoded["sequence_output"], inputs["input_mask"]
-            hidden = self.bilstm_layer(hidden, self.to_sequences(mask))  # (B, S, 2 U)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        return encoded
+    def _read(self, selected, inputs):
+        if not self.reader.head_layers:
+            return selected
+        names = self.reader.input_names
+        return self.reader(selected, {name: self.to_sequences(inputs[name]) for name in names})
 
     @property
     def heads(self):
-        """The attributes that hold weights of the head: HEADS and the optional layers."""
-        shared = ("scalar_mix", "static_vectors_layer", "bilstm_layer", "transform")
-        held = (name for name in shared if getattr(self, name) is not None)
-        return (*dict.fromkeys((*held, *self.HEADS)),)
+        """The layers with weights of the head by name: those of the reader, and HEADS."""
+        heads = dict(self.reader.head_layers)
+        if self.transform is not None:
+            heads["transform"] = self.transform
+        return {**heads, **{name: getattr(self, name) for name in self.HEADS}}
 
     def build_head(self, encoded, inputs):
         """The head: ENCODER_OUTPUTS and the task's inputs -> outputs, symbolic, all by name.
@@ -352,7 +290,7 @@ class Task(keras.Model):
 
     def is_standard(self):
         """Whether the settings compute what the `transformers` class computes."""
-        return self.layer_choice == LAST and not self.reads_vectors
+        return self.reader.layers == LAST and not self.reader.reads_vectors
 
     @property
     def architecture(self):
@@ -410,38 +348,6 @@ class Task(keras.Model):
         """As Keras's, with the gradient norm if the optimizer measures it."""
         norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
-
-    @property
-    def trainable_variables(self):
-        """As Keras's, without those that the head does not read, which get no gradients.
-
-        They are a pooler, and the layers above those of `layer_choice`.
-        """
-        return self._without_unread(super().trainable_variables)
-
-    @property
-    def trainable_weights(self):
-        return self._without_unread(super().trainable_weights)
-
-    @property
-    def non_trainable_variables(self):
-        trained = {id(variable) for variable in self.trainable_variables}
-        return [variable for variable in self.variables if id(variable) not in trained]
-
-    @property
-    def non_trainable_weights(self):
-        trained = {id(variable) for variable in self.trainable_weights}
-        return [variable for variable in self.weights if id(variable) not in trained]
-
-    def _without_unread(self, variables):
-        encoder = getattr(self, "encoder", None)
-        if encoder is None:
-            return variables
-        read = [layer for group in self.read_groups for layer in group]
-        read += [] if self.transform is None else [self.transform]
-        read = {id(variable) for layer in read for variable in layer.variables}
-        unread = {id(v) for v in encoder.variables if id(v) not in read}
-        return [variable for variable in variables if id(variable) not in unread]
 
     # Training.
 
@@ -778,10 +684,11 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which our constructors do not take.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        shared = {} if self.layer_choice == LAST else {"layers": self.layer_choice}
-        shared |= {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
-        if self.static_vectors_layer is not None:
-            vectors = keras.saving.serialize_keras_object(self.static_vectors_layer)
+        reader = self.reader
+        shared = {} if reader.layers == LAST else {"layers": reader.layers}
+        shared |= {} if reader.mix is None else {"layer_mix": reader.mix}
+        if reader.static_vectors is not None:
+            vectors = keras.saving.serialize_keras_object(reader.static_vectors)
             shared["static_vectors"] = vectors
         dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
@@ -809,8 +716,16 @@ def _symbolic(shapes):
     return {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
 
 
-def _static_vectors(encoder, *, dtype):
-    """A copy of an encoder of a single layer, with a name and dtype of its own."""
+def _static_vectors(encoder, *, beside, dtype):
+    """A copy of an encoder of a single layer, with a name and dtype of its own.
+
+    `beside` is the config of the encoder whose vectors they are concatenated with.
+    """
+    if beside.num_hidden_states == 1:
+        raise InputError(
+            "`static_vectors` are concatenated with contextual vectors. Received: a "
+            f"{beside.model_type} encoder, whose vectors are static. Leave it out."
+        )
     if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
         raise ValueError(
             "`static_vectors` must be an encoder whose vectors do not depend on the context, such "

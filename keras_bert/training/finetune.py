@@ -3,21 +3,19 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted
-from keras_bert.base.settings import merged, takes
+from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
-from keras_bert.tasks import settings_class
 from keras_bert.tasks.global_mean import means_over
+from keras_bert.tasks.settings import ClassifierSettings
 from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
@@ -44,9 +42,13 @@ from keras_bert.training.settings import (
 from keras_bert.training.workers import run_of
 
 
-@takes(merged(settings_class("classifier"), FinetuneSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _FinetuneClassifier(ClassifierSettings, FinetuneSettings):
+    """The arguments of `finetune` for its default task."""
+
+
+@takes_of_task(_FinetuneClassifier)
+@without_autograph
+def finetune(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
@@ -125,9 +127,13 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
         )
 
 
-@takes(merged(settings_class("classifier"), SweepSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _SweepClassifier(ClassifierSettings, SweepSettings):
+    """The arguments of `sweep` for its default task."""
+
+
+@takes_of_task(_SweepClassifier)
+@without_autograph
+def sweep(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
 
     The model with the highest metric on the dev data is kept. Calling it again with the same
@@ -299,7 +305,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "seconds": records[-1]["seconds"],
             "history": records,
         }
-        if (mix := task.scalar_mix) is not None:
+        if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
         return run.finish(metrics)

@@ -37,8 +37,8 @@ def freeze(task):
     outputs = task.encoder_outputs
     if "sequence_output" in outputs:  # which contains the first token, too
         outputs = ("sequence_output",)
-    encoded = task.read_layers(encoder(sequences, outputs=outputs))
-    reads_tokens = task.reads_vectors or "sequence_output" in task.ENCODER_OUTPUTS
+    encoded = task.reader.select(encoder(sequences, outputs=outputs))
+    reads_tokens = task.reader.reads_vectors or "sequence_output" in task.ENCODER_OUTPUTS
     states = encoded.get("hidden_states")
     if states is None and reads_tokens:
         states = [encoded["sequence_output"]]
@@ -47,7 +47,7 @@ def freeze(task):
     elif not reads_tokens:
         # Not `[:, :1]`, whose length Keras does not infer before there is a batch.
         states = [keras.ops.expand_dims(state[:, 0], axis=1) for state in states]
-    numbers = task.layer_numbers if len(states) > 1 else [max(task.layer_numbers)]
+    numbers = task.reader.numbers if len(states) > 1 else [max(task.reader.numbers)]
     states = {
         f"hidden_{number}": task.to_examples(state, inputs)
         for number, state in zip(numbers, states, strict=True)
@@ -65,7 +65,7 @@ def freeze(task):
     }
     hidden = [task.to_sequences(state) for state in read.values()]  # (R, S, D) each
     encoded = {"hidden_states": hidden}
-    if task.scalar_mix is None:
+    if task.reader.scalar_mix is None:
         encoded = {"sequence_output": hidden[0], "first_output": hidden[0][:, 0]}
     outputs = task.head(encoded, others)
     return features, keras.Model({**read, **others}, outputs, name="head")

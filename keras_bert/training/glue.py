@@ -4,17 +4,15 @@ import dataclasses
 import gc
 import hashlib
 import math
-from collections.abc import Callable
 from statistics import fmean, stdev
 from typing import Any
-
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, duration
 from keras_bert.base.settings import takes
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.glue import (
     GLUE,
     check_glue_folder,
@@ -47,8 +45,8 @@ _GRID = ("learning_rate", "batch_size", "epochs")
 
 
 @takes(GlueSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def glue(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@without_autograph
+def glue(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes and evaluates a model on all of GLUE (Wang et al. 2018), and writes a submission.
 
     For each task, `keras_bert.sweep` tries every combination of the grid in OUTPUT/runs/TASK; with

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,6 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
@@ -57,8 +57,8 @@ def no_retracing_warnings():
 
 
 @takes(PretrainSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@without_autograph
+def pretrain(*, report=None, **settings) -> dict[str, Any]:
     """Pre-trains an encoder, or resumes an interrupted run.
 
     The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a

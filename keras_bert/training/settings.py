@@ -6,11 +6,23 @@ The help texts also document the Python arguments.
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import InitVar
 from itertools import product
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, about, merged, setting, without
+from keras_bert.base.settings import (
+    Paths,
+    PathText,
+    Report,
+    Settings,
+    about,
+    merged,
+    required,
+    setting,
+    without,
+)
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
@@ -44,16 +56,17 @@ _ARCHITECTURES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
     """What pre-training and fine-tuning have in common."""
+
+    report: InitVar[Report] = None
 
     REMOVED = {
         "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
         "among the `callbacks`."
     }
 
-    output: str = setting(
+    output: PathText = required(
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
@@ -173,7 +186,6 @@ class Phase(NamedTuple):
     minutes: float | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainSettings(RunSettings):
     """Settings of `keras_bert.pretrain`.
 
@@ -186,20 +198,20 @@ class PretrainSettings(RunSettings):
     }
     REMOVED_DEFAULTS = {"bad_records": "error"}
 
-    data: str = setting(
+    data: Paths = required(
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
         "one after another",
         unit="FOLDER",
         is_path=True,
         several=True,
     )
-    vocab: str = setting(
+    vocab: PathText = required(
         help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
         "encoding: vocab.json and merges.txt)",
         unit="PATH",
         is_path=True,
     )
-    steps: int | None = setting(
+    steps: int | Sequence[int] | None = setting(
         None,
         help="optimizer steps (per phase)",
         unit="STEPS",
@@ -207,7 +219,7 @@ class PretrainSettings(RunSettings):
         at_least=1,
         several=True,
     )
-    epochs: int | None = setting(
+    epochs: int | Sequence[int] | None = setting(
         None,
         help="instead of steps: passes over the data (per phase)",
         unit="EPOCHS",
@@ -216,7 +228,7 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    minutes: float | None = setting(
+    minutes: float | Sequence[float] | None = setting(
         None,
         help="instead of steps: the total training time; the number of steps, and with it the "
         "schedule, is planned at the start by measuring (per phase)",
@@ -226,10 +238,10 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    batch_size: int = setting(
+    batch_size: int | Sequence[int] = setting(
         32, help="examples per step (per phase)", unit="EXAMPLES", at_least=1, several=True
     )
-    batch_tokens: int | None = setting(
+    batch_tokens: int | Sequence[int] | None = setting(
         None,
         help="instead of the batch size: tokens per step including padding; batches are of "
         "examples of similar length, as many as fit (per phase)",
@@ -246,7 +258,7 @@ class PretrainSettings(RunSettings):
         default_help="tiny, where no model is given",
         instead_of="model",
     )
-    model: str | None = setting(
+    model: PathText | None = setting(
         None,
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
@@ -430,7 +442,6 @@ class PretrainSettings(RunSettings):
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
@@ -440,7 +451,7 @@ class LabelledRunSettings(RunSettings):
     }
 
     task: str = setting("classifier", help="the task", unit="TASK")
-    model: str | None = setting(
+    model: PathText | None = setting(
         None,
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
@@ -454,7 +465,7 @@ class LabelledRunSettings(RunSettings):
         default_help="as the model",
         instead_of="model",
     )
-    vocab: str | None = setting(
+    vocab: PathText | None = setting(
         None,
         help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
         "(byte-pair encoding: vocab.json and merges.txt)",
@@ -465,13 +476,13 @@ class LabelledRunSettings(RunSettings):
     cased: bool = setting(
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
-    train: object = setting(
+    train: object = required(
         help="the examples to train on: a file, several, or a glob; - is standard input",
         unit="FILE",
         is_path=True,
         several=True,
     )
-    dev: object = setting(
+    dev: object = required(
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
         is_path=True,
@@ -505,7 +516,7 @@ class LabelledRunSettings(RunSettings):
     scalar_mix_layer_norm: bool = setting(
         False, help="normalize every layer before a learned mix", stored=True
     )
-    static_vectors: str | None = setting(
+    static_vectors: PathText | None = setting(
         None,
         help="a model folder of static vectors, or a file of word vectors, of the model's own "
         "vocabulary: the head reads them concatenated with the encoder's output",
@@ -547,7 +558,7 @@ class LabelledRunSettings(RunSettings):
         at_least=1,
     )
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", task_type_named(self.task))
         super().__post_init__()
@@ -614,11 +625,10 @@ def _check_seeds(settings):
         raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, without those of the task."""
 
-    train_fraction: float = setting(
+    train_fraction: float | Sequence[float] = setting(
         1.0,
         help="train on a random part of the training examples: fractions up to 1, or counts above "
         "1; with several, a run for each, for the score against the number of examples",
@@ -680,7 +690,6 @@ class FinetuneSettings(LabelledRunSettings):
         }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
@@ -688,16 +697,16 @@ class SweepSettings(LabelledRunSettings):
     compared, the others' are those of `finetune`.
     """
 
-    learning_rate: list[float] = setting(
+    learning_rate: float | Sequence[float] = setting(
         (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
     )
-    batch_size: list[int] = setting(
+    batch_size: int | Sequence[int] = setting(
         (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
     )
-    epochs: list[int] = setting(
+    epochs: int | Sequence[int] = setting(
         (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
     )
-    layers: list[str] = setting(
+    layers: Sequence[str] = setting(
         (LAST,),
         help="the layers to try, as those of finetune; with several, the default is one rate "
         "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
@@ -769,26 +778,27 @@ def sweep_settings(task):
 _SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GlueSettings(_SweepOfGlueSettings):
     """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
 
     The default grid is that of Devlin et al. 2018, appendix A.3.
     """
 
-    output: str = setting(
+    report: InitVar[Report] = None
+
+    output: PathText = required(
         help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
         "task), submission/ and submission.zip",
         unit="FOLDER",
         is_path=True,
         recorded=False,
     )
-    data: str = setting(
+    data: PathText = required(
         help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
         unit="FOLDER",
         is_path=True,
     )
-    tasks: list[str] = setting(
+    tasks: Sequence[str] = setting(
         tuple(name for name, task in GLUE.items() if task.train is not None),
         help="the tasks to train; MNLI includes MNLI-mm and AX",
         unit="NAME",
@@ -809,7 +819,7 @@ class GlueSettings(_SweepOfGlueSettings):
         False, help="train and evaluate only: needs no test files and writes no submission"
     )
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
         names = [glue_task(name).name for name in tasks]
         object.__setattr__(self, "tasks", list(dict.fromkeys(names)))

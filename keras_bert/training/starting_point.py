@@ -210,17 +210,17 @@ class EarlierTask:
         self.options = {
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }
-        self._mix = task.layer_mix
-        self.options["layers"] = task.layer_choice
+        self._mix = task.reader.mix
+        self.options["layers"] = task.reader.layers
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
         self.columns = task.columns
-        vectors = task.static_vectors_layer
+        vectors = task.reader.static_vectors
         self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)
         self._heads = {
-            head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
+            head: [weight * head_scale(task, head) for weight in task.heads[head].get_weights()]
             for head in _own_heads(task)
         }
 
@@ -243,7 +243,7 @@ class EarlierTask:
         (mix, rest), (earlier_mix, earlier_rest) = _reads(task), self._reads
         continued, new = [], []
         for head in _own_heads(task):
-            layer, weights = getattr(task, head), self._heads.get(head)
+            layer, weights = task.heads[head], self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
             same = mix == earlier_mix and (rest == earlier_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
@@ -265,10 +265,10 @@ def _reads(task):
 
     Heads can be exchanged between tasks for which this is equal.
     """
-    mix = task.layer_mix and task.layer_mix["layer_norm_eps"]
-    return (task.layer_choice, mix), (
+    mix = task.reader.mix and task.reader.mix["layer_norm_eps"]
+    return (task.reader.layers, mix), (
         task.ENCODER_OUTPUTS,
         task.HEAD_READS,
         getattr(task, "pooling", None),
-        task.static_vectors_layer is not None,
+        task.reader.static_vectors is not None,
     )

@@ -2,16 +2,21 @@
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import InitVar
 from importlib import import_module
 
 import pytest
 
 from keras_bert.base.settings import (
+    PathText,
+    Report,
     Settings,
     about,
     checked,
     merged,
     reader_settings,
+    required,
     setting,
     takes,
     value_type,
@@ -20,21 +25,19 @@ from keras_bert.cli import flags
 from tests.messages import says
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSettings(Settings):
-    name: str = setting(help="what it is called", unit="NAME")
+    name: str = required(help="what it is called", unit="NAME")
     count: int = setting(3, help="how many", at_least=1, at_most=9)
     rate: float = setting(0.5, help="the rate", above=0, below=1)
-    path: str | None = setting(None, help="a file", is_path=True, default_help="none")
+    path: PathText | None = setting(None, help="a file", is_path=True, default_help="none")
     fast: bool = setting(False, help="hurry", recorded=False)
     kind: str = setting("a", help="which", choices=("a", "b", "c"))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
     column: int | None = setting(None, help="where", reads=True, default_help="told by content")
     header: bool | None = setting(None, help="is there one", reads=True)
-    words: list[str] | None = setting(None, help="a word")
+    words: Sequence[str] | None = setting(None, help="a word")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,11 @@ def test_classes_are_put_together_and_taken_apart():
 
 
 def test_a_call_shows_its_settings():
-    @takes(RowSettings)
+    class CallSettings(RowSettings):
+        report: InitVar[Report] = None
+        name: str = required(kw_only=False, help="what it is called")
+
+    @takes(CallSettings)
     def make(name, *, report=None, **settings):
         """Makes.
 
@@ -97,8 +104,9 @@ def test_a_call_shows_its_settings():
 
     shown = inspect.signature(make)
     assert str(shown) == (
-        "(name, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = None, "
-        "fast: bool = False, kind: str = 'a', report=None)"
+        "(name: str, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = "
+        "None, fast: bool = False, kind: str = 'a', report: collections.abc.Callable[[str], None] "
+        "| None = None)"
     )
     assert (
         "\n    count: how many.\n" in make.__doc__ and "path: a file (None: none)" in make.__doc__
@@ -207,7 +215,6 @@ def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
 def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
     """A sequence in place of a path, or None where examples are given in another way."""
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
     class DataSettings(Settings):
         data: object = setting(None, help="a file, or a sequence", is_path=True)
 

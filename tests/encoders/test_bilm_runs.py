@@ -190,7 +190,7 @@ def test_a_kind_of_task_is_trained_resumed_evaluated_exported(kind, pretrained, 
     finetune(**given, output=killed)
     assert_same_weights(killed, output)
     if kind in OPTIONS:
-        assert load_task(output).scalar_mix.num_layers == 3
+        assert load_task(output).reader.scalar_mix.num_layers == 3
     with eagerly():
         measured = evaluate(model=output, data=file)
         answers = list(predict(model=output, data=file))

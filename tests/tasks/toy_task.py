@@ -1,7 +1,5 @@
 """A task type in one file: does a text hold a word? Everything that a new kind has to define."""
 
-import dataclasses
-
 import keras
 import numpy as np
 
@@ -14,7 +12,6 @@ from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class HoldsWordSettings(TaskSettings):
     word: str = setting("great", help="the word that is looked for", unit="WORD", stored=True)
     threshold: float = setting(

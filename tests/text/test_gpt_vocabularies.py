@@ -217,6 +217,7 @@ def test_hard_and_random_texts(ours, theirs, name):
     assert one_by_one == ids_of(theirs[name], HARD[:12])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "openai-gpt"])
 def test_every_character_of_the_basic_plane(ours, theirs, name):
     points = [p for p in range(0x10000) if not 0xD800 <= p < 0xE000]

@@ -188,7 +188,7 @@ def test_a_sweep_over_layers_compares_them_over_seeds(given, tmp_path, capsys):
         assert score["metrics"] == [run["metric"] for run in runs]
         assert score["mean"] == pytest.approx(np.mean(score["metrics"]))
         assert layers in out
-    assert load_task(tmp_path / "run").layer_choice == metrics["kept"]["run"].split("-rate")[0]
+    assert load_task(tmp_path / "run").reader.layers == metrics["kept"]["run"].split("-rate")[0]
     assert (tmp_path / "run" / "pictures" / "layers.png").stat().st_size > 5000
 
 

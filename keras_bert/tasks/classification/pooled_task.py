@@ -41,7 +41,7 @@ class PooledTask(Task):
                     f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
                     "with a pooler. Received: an encoder whose weights came without one."
                 )
-        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.bilstm_layer is None:
+        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(self.pooling)
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()

@@ -1,13 +1,12 @@
 """Language models: causal, masked and causal (GPT-BERT), and bidirectional (ELMo)."""
 
-import dataclasses
 import functools
 
 import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Settings, required
 from keras_bert.heads.lm_head import NextTokenPositions
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask, shown
@@ -76,11 +75,10 @@ class CausalLM(PretrainingTask):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedCausalSettings(Settings):
     """The argument of a `MaskedCausalLM` that a model folder stores."""
 
-    causal_fraction: float = setting(
+    causal_fraction: float = required(
         help="weight of the next-token loss; the masked-token loss has the rest",
         above=0,
         below=1,

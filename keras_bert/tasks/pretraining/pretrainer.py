@@ -237,7 +237,6 @@ class SentenceOrderPretrainer(Pretrainer):
     SHOWN = shown(masked_lm="masked-token", sentence_order="sentence-order")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanSettings(Settings):
     """The arguments of a `SpanPretrainer` that a model folder stores."""
 

@@ -7,7 +7,6 @@ Legend of shapes: B examples, S length of an example, R chunks, C tokens of a ch
 window, L = C + 2 W, M negatives of a chunk, V vocabulary.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import keras
@@ -31,7 +30,6 @@ _CHUNKS = 2
 _POWER = 0.75
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StaticVectorSettings(Settings):
     """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
 
