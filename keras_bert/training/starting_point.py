@@ -19,7 +19,7 @@ from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
-from keras_bert.training.settings import RANDOM
+from keras_bert.training.finetuning_settings import RANDOM
 
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
