@@ -15,12 +15,8 @@ from keras_bert.cli.command import command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
-from keras_bert.training.settings import (
-    GlueSettings,
-    PretrainSettings,
-    finetune_settings,
-    sweep_settings,
-)
+from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings, sweep_settings
+from keras_bert.training.settings import PretrainSettings
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.

@@ -181,6 +181,7 @@ SETTINGS_MODULES = [
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.settings",
     "keras_bert.training.settings",
+    "keras_bert.training.finetuning_settings",
     "data_gen.settings",
 ]
 
