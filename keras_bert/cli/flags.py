@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import shlex
 import typing
 
 from keras_bert.base.errors import InputError, argument
@@ -16,9 +17,9 @@ _GROUPS = {
         label_subwords aggregation document_context threshold metric class_weights null_threshold
         stride""",
     "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
-        header fields glue glue_dir text_column label_column label_columns word_column tag_column
-        sentence_column missing keep_na scheme pretokenized invalid_tags unknown_labels
-        wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+        header fields glue glue_dir text_column label_column label_columns label_separator
+        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags
+        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
         keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
@@ -127,7 +128,7 @@ def spelled_as_flag(cls):
             value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
             return _flag(fields[name])
-        return f"{_flag(fields[name])} {value.strip(chr(34))}"
+        return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
 
     return spelled
 

@@ -24,7 +24,7 @@ from keras_bert.cli.flags import spelled_as_flag
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
 from keras_bert.cli.task_types import first_arguments
 from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
-from keras_bert.training.settings import LabelledRunSettings
+from keras_bert.training.finetuning_settings import LabelledRunSettings
 
 SHELLS = ("bash", "zsh", "tcsh")
 # The units of paths in the help.

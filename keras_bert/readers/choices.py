@@ -46,7 +46,7 @@ class ChoiceSource(ExampleSource):
     def __init__(self, data, *, fields=None, header=None, keep_na=False, **common):
         self._given = parse_fields(fields, parts=("context", "choices", "label"))
         self._header, self._keeps_na = header, keep_na
-        super().__init__(data, header=header, fields=fields, **common)
+        super().__init__(data, of_files={"header": header, "fields": fields}, **common)
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())

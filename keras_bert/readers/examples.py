@@ -39,7 +39,7 @@ class ExampleSource:
             where labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         missing: "skip" or "error", whether a row that lacks a part is an error.
-        of_files: settings that sequences do not have.
+        of_files: {name: value} of settings that sequences do not have.
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
     are read, `schema`, the columns as a model folder stores them (None where there are none),
@@ -68,15 +68,15 @@ class ExampleSource:
         unknown_labels=COUNT,
         schema=None,
         missing=SKIP,
-        **of_files,
+        of_files=None,
     ):
         self._need_labels, self._labels, self._schema = need_labels, labels, schema or {}
         self._accepted = labels if need_labels and unknown_labels == ERROR else None
         self._missing, self._left_out, self._count = missing, {}, 0
         self._records = self._open(data)
         self.name, self.kind = self._records.name, self._records.kind
-        for name, value in of_files.items() if self.kind == "given" else ():
-            if value is not None:
+        for name, value in (of_files or {}).items():
+            if self.kind == "given" and value is not None:
                 raise InputError.naming(
                     "{} is for files; {} have no columns.", argument(name), self.name
                 )

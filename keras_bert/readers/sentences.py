@@ -109,7 +109,8 @@ class TaggedSource(ExampleSource):
     ):
         self._given = {"word": word_column, "tag": tag_column, "sentence": sentence_column}
         self._pretokenized, self._documents = pretokenized, {}
-        super().__init__(data, word_column=word_column, tag_column=tag_column, **common)
+        columns = {"word_column": word_column, "tag_column": tag_column}
+        super().__init__(data, of_files=columns, **common)
 
     def _open(self, data):
         of_items = {"item": self.ITEM, "as_record": self._as_record}

@@ -207,7 +207,7 @@ class SpanPairSource(ExampleSource):
 
     def __init__(self, data, *, fields=None, **common):
         self._given = parse_fields(fields, parts=_PARTS)
-        super().__init__(data, fields=fields, **common)
+        super().__init__(data, of_files={"fields": fields}, **common)
 
     def _of_file(self, file):
         raise InputError(

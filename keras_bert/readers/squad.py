@@ -73,7 +73,7 @@ class QuestionSource(ExampleSource):
     def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
         self._moves, self._fields = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
-        super().__init__(data, fields=fields, **common)
+        super().__init__(data, of_files={"fields": fields}, **common)
 
     def _open(self, data):
         if is_file(data) and not is_stored_table(data):

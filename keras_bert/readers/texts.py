@@ -116,8 +116,9 @@ class TextSource(ExampleSource):
         self._name_of = names_of_model(labels)
         self._label_of = {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
-        common |= {"header": header, "fields": fields, "glue": glue, "need_labels": need_labels}
-        super().__init__(data, labels=labels, **given, **common)
+        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        common |= {"labels": labels, "need_labels": need_labels}
+        super().__init__(data, of_files=of_files, **common)
 
     def _open(self, data):
         texts, task = self.columns.roles, self._task
@@ -153,7 +154,10 @@ class TextSource(ExampleSource):
         if not (table.are_cells and self._need_labels):
             self._task = None  # whose labels are not checked
         if not self._keeps_empty:
-            self._set_schema()
+            self.schema = dict(zip(columns.roles, map(list, columns.texts), strict=True))
+            more = {LABEL: [*columns.label], "label_names": self._label_names}
+            more["label_separator"] = [self._separator] if self._separator else []
+            self.schema |= {part: names for part, names in more.items() if names}
         self._checks_label = self._task is not None or self._accepted is not None
         self.is_chosen_by_content = bool(columns.by_content)
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
@@ -164,15 +168,6 @@ class TextSource(ExampleSource):
     @property
     def unlabelled(self):
         return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")
-
-    def _set_schema(self):
-        self.schema = dict(zip(self.columns.roles, map(list, self.columns.texts), strict=True))
-        if self.columns.label:
-            self.schema[LABEL] = list(self.columns.label)
-        if self._label_names:
-            self.schema["label_names"] = self._label_names
-        if self._separator:
-            self.schema["label_separator"] = [self._separator]
 
     def _more_notes(self):
         for label, count in self._na_labels.most_common():
@@ -224,14 +219,14 @@ class TextSource(ExampleSource):
         self._check_labels(label if isinstance(label, tuple) else (label,), error)
 
     def _without_label(self, record):
-        (name,), why = self.columns.label[:1] or (None,), ""
-        part = "a score" if self.columns.is_score else "a label"
-        value, class_labels = record.get(name), self._records.class_labels
+        """The Missing of a row without a label."""
+        label = self.columns.label
+        gold, part, why = record.get(label[0]) if label else "", "a label", ""
         if self.columns.is_score:
-            why = " (no score is not a score of zero)"
-        elif value == _NO_GOLD or (value is None and name in class_labels):
+            part, why = "a score", " (no score is not a score of zero)"
+        elif gold == _NO_GOLD or (gold is None and label[0] in self._records.class_labels):
             part, why = "a gold label", " (the annotators did not agree on one)"
-        return Missing(part, place=self._described(self.columns.label), why=why)
+        return Missing(part, place=self._described(label), why=why)
 
     def _text_of(self, line, record, names):
         """The text of one column, or of several joined by spaces; Missing where there is none."""
@@ -302,7 +297,9 @@ class TextSource(ExampleSource):
                 )
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
-            if _could_be_several(parts) and not self.columns.is_label(parts):
+            # Commas or semicolons, and labels on both sides of each.
+            may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
+            if may_be_several and not self.columns.is_label(parts):
                 self._unclear = self._unclear or (line, parts)
         return tuple(map(self._name_of, labels))
 
@@ -331,19 +328,14 @@ class TextSource(ExampleSource):
         header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
         texts = " and ".join(" + ".join(map(shown, names)) for names in columns.texts)
         text = "texts in" if len(columns.texts) > 1 else "text in"
-        label = "score" if self.columns.is_score else "label"
-        label = (
-            f"{label}{'s' if len(columns.label) > 1 else ''} in "
-            if columns.label
-            else f"no {label}s"
+        noun, label = (
+            "score" if columns.is_score else "label",
+            " and ".join(map(shown, columns.label)),
         )
-        label += " and ".join(map(shown, columns.label))
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {label}"
-
-
-def _could_be_several(cell):
-    """Whether a cell has commas or semicolons, and labels on both sides of each."""
-    return any(x in cell and all(map(str.strip, cell.split(x))) for x in ",;")
+        labels = (
+            f"{noun}{'s' if len(columns.label) > 1 else ''} in {label}" if label else f"no {noun}s"
+        )
+        return f"{self.name}: {table.format}{header}, {text} {texts}, {labels}"
 
 
 def _listed_names(names):

@@ -153,14 +153,14 @@ def _measure(model, source, *, seconds):
     model.train_function = model.test_function = None
     training, watch = source.training(0), Stopwatch(seconds)
     model.fit(training, steps_per_epoch=watch.most, callbacks=[watch], verbose=0, shuffle=False)
-    start, step = watch.first, watch.each * source.batches_per_step
+    start, step = watch.first, watch.batch * source.batches_per_step
     evaluation = source.evaluation()
     if evaluation is None:
         return _Costs(step=step, evaluation=0.0, start=start)
     watch = Stopwatch(seconds / 4)
     model.evaluate(evaluation, callbacks=[watch], verbose=0)
     batches = int(evaluation.cardinality())
-    return _Costs(step=step, evaluation=watch.each * batches, start=start + watch.first)
+    return _Costs(step=step, evaluation=watch.batch * batches, start=start + watch.first)
 
 
 class Stopwatch(keras.callbacks.Callback):
@@ -168,7 +168,7 @@ class Stopwatch(keras.callbacks.Callback):
 
     Attributes:
         first: seconds to the end of the first execution, with tracing.
-        each: seconds of a batch after it (of the first, where there was no other).
+        batch: seconds of a batch after it (of the first, where there was no other).
         most: more batches than there is time for.
     """
 
@@ -196,6 +196,6 @@ class Stopwatch(keras.callbacks.Callback):
         return self._ends[0][1] - self._begun
 
     @property
-    def each(self):
+    def batch(self):
         (first, begun), (last, ended) = self._ends[0], self._ends[-1]
         return (ended - begun) / (last - first) if last > first else self.first / first

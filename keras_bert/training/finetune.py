@@ -25,13 +25,7 @@ from keras_bert.training.finetuning_examples import (
     sample,
     sample_size,
 )
-from keras_bert.training.finetuning_task import compile_for
-from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import train
-from keras_bert.training.plan import plan_epochs
-from keras_bert.training.run_folder import check_output
-from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
-from keras_bert.training.settings import (
+from keras_bert.training.finetuning_settings import (
     BASELINE,
     RANDOM,
     FinetuneSettings,
@@ -39,6 +33,12 @@ from keras_bert.training.settings import (
     finetune_settings,
     sweep_settings,
 )
+from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.frozen import compute_once, freeze
+from keras_bert.training.loop import train
+from keras_bert.training.plan import plan_epochs
+from keras_bert.training.run_folder import check_output
+from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
 from keras_bert.training.workers import run_of
 
 
@@ -63,7 +63,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     these run.json has a hash: a run resumes with the same data only.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.finetune_settings(task)`).
 
     Returns:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
@@ -146,7 +146,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.sweep_settings(task)`).
 
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
@@ -276,7 +276,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 best=best,
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
-                own=settings.callbacks,
+                user_callbacks=settings.callbacks,
                 report=report,
             )
         last_step = records[-1]["step"]

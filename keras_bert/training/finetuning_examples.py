@@ -330,4 +330,4 @@ class Evaluation:
         loss = loss * replica_count()  # each replica has its part of the mean
         self._loss.update_state(loss, sample_weight=tf.shape(tf.nest.flatten(inputs)[0])[0])
         self.model.compute_metrics(inputs, labels, outputs, weights)
-        return {name: tf.cast(values, tf.float32) for name, values in outputs.items()}
+        return {name: tf.cast(output, tf.float32) for name, output in outputs.items()}

@@ -145,7 +145,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
                     constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
                     keep_checkpoints=settings.keep_checkpoints,
                     callbacks=callbacks,
-                    own=settings.callbacks,
+                    user_callbacks=settings.callbacks,
                     report=report,
                 )
             if not Devices().is_chief:

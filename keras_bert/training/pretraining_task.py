@@ -95,7 +95,7 @@ def pretraining_task_class(folder, settings):
     return trained
 
 
-def _default_objective(own, settings):
+def _default_objective(of_data, settings):
     """That of the data, or the first of an encoder that does not support it."""
     architecture = os.fspath(settings.architecture or "tiny")
     if settings.model is not None:
@@ -106,9 +106,9 @@ def _default_objective(own, settings):
     elif architecture in presets():
         model_type = presets()[architecture].MODEL_TYPES[0]
     else:
-        return own  # `read_architecture` raises the error
+        return of_data  # `read_architecture` raises the error
     supported = encoder_class(model_type).OBJECTIVES
-    return own if own in supported else supported[0]
+    return of_data if of_data in supported else supported[0]
 
 
 def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
@@ -182,19 +182,19 @@ def _options(task_class, settings, source=None):
     if source is None:
         return options
     if task_class.OPTIONS is StaticVectorSettings:
-        own = (
-            source.settings(task_class) if source.stored.get("task") == task_class.TASK_TYPE else {}
-        )
-        return own | options
+        is_same = source.stored.get("task") == task_class.TASK_TYPE
+        return (source.settings(task_class) if is_same else {}) | options
     if task_class is not SpanPretrainer:
         return options
     if source.stored.get("task") == SpanPretrainer.TASK_TYPE:
-        own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
-        if options.setdefault("max_span_length", own) != own:
+        length = source.settings(SpanPretrainer).get(
+            "max_span_length", SpanSettings.max_span_length
+        )
+        if options.setdefault("max_span_length", length) != length:
             raise InputError.naming(
                 "{max_span_length} must be that of the model in {}, {}. Received: {}.",
                 settings.model,
-                own,
+                length,
                 options["max_span_length"],
             )
     return options

@@ -11,8 +11,8 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.devices import Devices
+from keras_bert.training.finetuning_settings import BASELINE
 from keras_bert.training.run_folder import RunFolder, read_metrics
-from keras_bert.training.settings import BASELINE
 
 
 def run_series(

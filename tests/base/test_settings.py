@@ -142,6 +142,8 @@ def test_arguments_of_a_message_are_flags_on_the_command_line():
     assert error.worded(row) == (
         "--count is '{`count`}'; give --path, or --kind b, --fast or a `colour`."
     )
+    error = InputError.naming('say {kind="|"}.')
+    assert error.worded(row) == "say --kind '|'."
     error = InputError.naming("say {header=False}, or {header=True}.")
     assert error.worded(column) == "say --header no, or --header yes."
     assert InputError("`count` of {count}").worded(row) == "`count` of {count}"
@@ -179,6 +181,7 @@ SETTINGS_MODULES = [
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.settings",
     "keras_bert.training.settings",
+    "keras_bert.training.finetuning_settings",
     "data_gen.settings",
 ]
 
