@@ -217,7 +217,7 @@ class Settings:
     def recorded(self):
         """What the result depends on, as JSON holds it.
 
-        Paths are absolute; of data in memory only the type is there, such as "DataFrame in memory".
+        Paths are absolute. Data in memory are there by their type, such as "DataFrame in memory".
         """
         recorded = {}
         for field in dataclasses.fields(self):

@@ -20,7 +20,7 @@ _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
 def quiet_libraries():
     """Shows only what Python writes to standard error, and no logs below an error.
 
-    Of warnings only `InputWarning` is shown (see `warnings_as_notes`).
+    It shows no warning but `InputWarning` (see `warnings_as_notes`).
 
     TensorFlow's C++ code logs to the file descriptor before it reads TF_CPP_MIN_LOG_LEVEL. So the
     descriptor is redirected, and `sys.stderr` keeps the terminal: progress bars, messages,
