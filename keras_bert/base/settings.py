@@ -286,6 +286,7 @@ def _selected(cls, prefix, belongs):
     return settings_type(name, (Settings,), fields, REMOVED=cls.removed())
 
 
+_SETTINGS_LINE = re.compile(r"^    \*\*settings: .*$", re.MULTILINE)
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result", covariant=True)
 
@@ -296,7 +297,8 @@ def takes(
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
     The function is called with the arguments as they were given. A type checker takes them from the
-    class, and so do `inspect.signature`, `help` and notebooks.
+    class, and so do `inspect.signature`, `help` and notebooks. The line `**settings: …` of the
+    docstring becomes the fields with their help.
     """
 
     def decorate(function):
@@ -317,8 +319,8 @@ def takes(
             if about(field).default_help:
                 line += f" (None: {about(field).default_help})"
             lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
-        text = inspect.cleandoc(function.__doc__)
-        function.__doc__ = text.replace("{settings}", "\n".join(lines).lstrip())
+        text, arguments = inspect.cleandoc(function.__doc__), "\n".join(lines)
+        function.__doc__ = _SETTINGS_LINE.sub(lambda match: arguments, text)
         return function
 
     return decorate

@@ -6,17 +6,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import takes
+from keras_bert.base.settings import takes_of_model
 from keras_bert.readers.sources import TextFile
 from keras_bert.readers.tables import json_objects
 from keras_bert.serving.errors import needs_extra
-from keras_bert.serving.settings import ask_settings, given_names
+from keras_bert.serving.settings import AskSettings, ask_settings, given_names
 
 # Seconds; sockets and gRPC do not take much larger numbers.
 _LONGEST = 1_000_000
 
 
-@takes(ask_settings())
+@takes_of_model(AskSettings, ask_settings())
 def ask(**settings) -> Iterator[dict[str, Any]]:
     """Yields the predictions of a served model: one dictionary per example, in order.
 
@@ -29,7 +29,7 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
     signature.
 
     Args:
-        {settings}
+        **settings: the fields of `AskSettings`, and the texts of an example.
 
     Raises:
         InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
