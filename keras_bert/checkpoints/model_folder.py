@@ -100,7 +100,7 @@ def to_hugging_face(model):
             values |= labels_to_config(labels)
         values |= model.config_keys()
         stored["task"] = model.TASK_TYPE
-        stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
             stored.pop("bilstm", None)
         if model.columns:
@@ -121,8 +121,7 @@ def head_table(task, head, class_names):
     """-> (the model or layer that a rename table of a head is for, its lines).
 
     They are those of the class of `transformers`. Of a head that the class lacks they are the
-    variables of its layer under our own names, without those of the encoder; `crf_layer`, of a task
-    with a setting `crf`, is stored as `crf`.
+    variables of its layer under our own names, without those of the encoder.
     """
     if head in class_names.heads:
         return task, class_names.heads[head]
@@ -131,7 +130,7 @@ def head_table(task, head, class_names):
     for variable in layer.weights:
         if id(variable) not in shared:
             _, _, inside = variable.path.rpartition(f"{layer.name}/")
-            name = f"{KEPT}{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
+            name = f"{KEPT}{head}.{inside.replace('/', '.')}"
             shape = " ".join(map(str, variable.shape)) or "1"
             lines.append(rename.Rename(variable.path, name, shape))
     return layer, lines

@@ -321,3 +321,20 @@ def _check_type(name, annotation, value):
         raise ValueError(f"`{name}` must be {kinds[expected]}. Received: {name}={value!r}.")
     if expected is float and not abs(value) <= sys.float_info.max:  # nor NaN
         raise ValueError(f"`{name}` must be a finite number.")
+
+
+def check_max_length(max_length, config, tokenizer):
+    """Raises InputError for sequences longer than the model's positions or without room for text.
+
+    `tokenizer` has the special tokens; None is none.
+    """
+    if config.max_length is not None and max_length > config.max_length:
+        raise InputError(
+            f"`max_length` must be at most {config.max_length}, the positions of the model. "
+            f"Received: {max_length}."
+        )
+    least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
+    if max_length < least:
+        raise InputError(
+            f"`max_length` must be at least {least} to leave room for text. Received: {max_length}."
+        )

@@ -28,9 +28,10 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.stored_tables import is_saved_dataset
 from keras_bert.tasks import settings_class
-from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
+from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
+from keras_bert.tasks.pretraining.records import labels_of
 from keras_bert.text.tokenizer import note_on_unknown
 
 

@@ -18,10 +18,9 @@ class TaskType(NamedTuple):
 
 
 def _task_type(task, settings=None):
-    """The `TaskType` of "module:Class" of this package and of a class of `tasks.settings`."""
-    return TaskType(
-        f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}"
-    )
+    """The `TaskType` of "family.module:Class" and of a settings class in the family's package."""
+    family = f"{__name__}.{task.partition('.')[0]}"
+    return TaskType(f"{__name__}.{task}", settings and f"{family}:{settings}")
 
 
 TASKS = {
@@ -111,7 +110,7 @@ def task_class(name):
     name = _ALIASES.get(name, name)
     if name not in TASKS:
         raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(TASKS)}.")
-    return _imported(TASKS[name].task)
+    return imported(TASKS[name].task)
 
 
 def settings_class(name):
@@ -125,9 +124,10 @@ def settings_class(name):
             f"The task {name!r} cannot be trained on labelled files. Choose from: "
             f"{', '.join(finetuned_task_types())}."
         )
-    return _imported(TASKS[name].settings)
+    return imported(TASKS[name].settings)
 
 
-def _imported(home):
+def imported(home):
+    """What "module:name" names, imported now."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

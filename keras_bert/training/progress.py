@@ -7,7 +7,7 @@ import keras
 
 from keras_bert.base.formatting import percent
 from keras_bert.base.progress import ProgressBar
-from keras_bert.tasks.task import dataset_info
+from keras_bert.tasks.fitting import dataset_info
 
 _SECONDS_BETWEEN_LINES = 10
 

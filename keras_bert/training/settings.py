@@ -27,7 +27,7 @@ from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.settings import PoolingSettings
+from keras_bert.tasks.classification import PoolingSettings
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")

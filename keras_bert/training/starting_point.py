@@ -21,6 +21,7 @@ from keras_bert.checkpoints.model_folder import (
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
+from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
@@ -28,9 +29,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     Pretrainer,
     SentenceOrderPretrainer,
     SpanPretrainer,
-    SpanSettings,
 )
-from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
+from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
@@ -189,7 +189,7 @@ class StartingPoint:
             return None, None
         try:
             of_folder = source.task_class()
-            if of_folder.SETTINGS is None:  # of pre-training
+            if not of_folder.reads_files():  # of pre-training
                 return None, None
             # A class of `transformers` serves several task types; its folders do not name one.
             if of_folder is task_class or (not own and issubclass(task_class, of_folder)):
@@ -236,7 +236,9 @@ class EarlierTask:
     def __init__(self, task):
         self.labels = tuple(task.labels) if task.MIN_LABELS else ()
         self.options = {
-            name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
+            name: getattr(task.settings, name)
+            for name in task.stored_settings()
+            if name not in task.tuned
         }
         self._mix = task.reader.mix
         self.options["layers"] = task.reader.layers
@@ -297,7 +299,7 @@ def _reads(task):
     return (task.reader.layers, mix), (
         task.ENCODER_OUTPUTS,
         task.HEAD_READS,
-        getattr(task, "pooling", None),
+        getattr(task.settings, "pooling", None),
         task.reader.static_vectors is not None,
     )
 
@@ -340,7 +342,7 @@ def pretraining_task_class(folder, settings):
             "it out."
         )
     for name in StaticVectorSettings.names():
-        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
+        if getattr(settings, name) is not None and trained.SETTINGS is not StaticVectorSettings:
             raise InputError(
                 f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
             )
@@ -428,12 +430,12 @@ def _options(task_class, settings, source=None):
         return {"causal_fraction": settings.causal_fraction}
     options = {
         name: getattr(settings, name)
-        for name in task_class.OPTIONS.names()
+        for name in task_class.SETTINGS.names()
         if getattr(settings, name) is not None
     }
     if source is None:
         return options
-    if task_class.OPTIONS is StaticVectorSettings:
+    if task_class.SETTINGS is StaticVectorSettings:
         own = (
             source.settings(task_class) if source.stored.get("task") == task_class.TASK_TYPE else {}
         )

@@ -162,6 +162,13 @@ SETTINGS_MODULES = [
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.settings",
+    "keras_bert.tasks.classification",
+    "keras_bert.tasks.coreference",
+    "keras_bert.tasks.multiple_choice",
+    "keras_bert.tasks.question_answering",
+    "keras_bert.tasks.semantic_roles",
+    "keras_bert.tasks.span_classification",
+    "keras_bert.tasks.tagging",
     "keras_bert.training.settings",
     "data_gen.settings",
 ]

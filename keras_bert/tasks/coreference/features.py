@@ -135,3 +135,13 @@ def document_inputs(ids, columns, *, tokenizer, names, max_length):
     shape = tf.stack([tf.cast(ids.nrows(), tf.int32), width])
     padded = {name: x.to_tensor(shape=shape) for name, x in columns.items()}
     return inputs | {name: tf.ensure_shape(x, [None, None]) for name, x in padded.items()}
+
+
+def coreference_sequences(task, examples, *, max_length, labelled):
+    """The `CoreferenceSequences` of a `CoreferenceResolver`."""
+    return CoreferenceSequences(
+        examples,
+        **task.framing(max_length),
+        max_span_length=task.settings.max_span_length,
+        labelled=labelled,
+    )

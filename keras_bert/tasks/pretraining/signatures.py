@@ -302,8 +302,8 @@ def _at_boundaries(task, hidden, ids, is_mask):
     first, last = (tf.gather(tf.where(x)[:, 1], span) for x in (is_first, is_last))  # (M,)
     check = tf.debugging.assert_less(
         last - first,
-        tf.constant(task.max_span_length, tf.int64),
-        message=f"A span may have at most {task.max_span_length} {MASK}.",
+        tf.constant(task.settings.max_span_length, tf.int64),
+        message=f"A span may have at most {task.settings.max_span_length} {MASK}.",
     )
     with tf.control_dependencies([check]):
         row, position = tf.unstack(tf.where(is_mask), axis=1)

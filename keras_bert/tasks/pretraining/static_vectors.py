@@ -13,9 +13,9 @@ import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
+from keras_bert.tasks.pretraining import StaticVectorSettings
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
 
@@ -27,18 +27,6 @@ CHUNK_NEGATIVES = 32
 _CHUNKS = 2
 # The exponent of the unigram distribution (Mikolov et al. 2013, section 2.2).
 _POWER = 0.75
-
-
-class StaticVectorSettings(Settings):
-    """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
-
-    window: int = setting(
-        5, help="contexts on either side of a token: up to this many", at_least=1, at_most=100
-    )
-    negatives: int = setting(5, help="random tokens for each prediction", at_least=1)
-    subsample: float = setting(
-        1e-3, help="frequency above which tokens are left out at random; 0: none", at_least=0
-    )
 
 
 class StaticVectorTask(PretrainingTask):
@@ -57,37 +45,28 @@ class StaticVectorTask(PretrainingTask):
     }
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ()
     HEADS = ("contexts",)
-    OPTIONS = StaticVectorSettings
+    SETTINGS = StaticVectorSettings
     RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.1, "weight_decay": 0.0}
+    DEFAULT_OPTIMIZER = {**RUN_DEFAULTS, "warmup": 0.0}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        window=StaticVectorSettings.window,
-        negatives=StaticVectorSettings.negatives,
-        subsample=StaticVectorSettings.subsample,
-        name=None,
-    ):
-        if self.TASK_TYPE not in encoder.OBJECTIVES:
+    def check_encoder(self):
+        if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError(
                 f"`{type(self).__name__}` trains static vectors. Received: a "
-                f"{encoder.config.model_type} encoder. Use a `StaticEncoder`."
+                f"{self.encoder.config.model_type} encoder. Use a `StaticEncoder`."
             )
-        self.set_encoder(encoder)
-        self.window, self.negatives, self.subsample = window, negatives, subsample
+
+    def make_head(self):
         self.contexts = NegativeSampling(
-            token_embedding=encoder.token_embedding,
-            window=window,
-            negatives=negatives,
+            token_embedding=self.encoder.token_embedding,
+            window=self.settings.window,
+            negatives=self.settings.negatives,
             cbow=self.TASK_TYPE == "cbow",
             name="contexts",
         )
-        super().__init__(tokenizer, name=name or self.name_of_output)
 
     def feature_inputs(self):
-        size = CHUNK_TOKENS + 2 * self.window
+        size = CHUNK_TOKENS + 2 * self.settings.window
         names = self.encoder.input_names
         return {name: keras.Input((size,), dtype="int32", name=name) for name in names}
 
@@ -99,19 +78,6 @@ class StaticVectorTask(PretrainingTask):
     def name_of_output(self):
         return self.TASK_TYPE.replace("-", "_")
 
-    def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
-        """As `PretrainingTask.compile_defaults`; the default optimizer is that of `pretrain`.
-
-        It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
-        """
-        if optimizer is None:
-            from keras_bert.training.optimizer import make_optimizer
-
-            given = {} if learning_rate is None else {"learning_rate": learning_rate}
-            given = {**self.RUN_DEFAULTS, **given}
-            optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
-        super().compile_defaults(optimizer, **options)
-
     def output_metrics(self, *, counts_finite):
         return MeanNats(self.output, counts_finite=counts_finite)
 
@@ -119,8 +85,8 @@ class StaticVectorTask(PretrainingTask):
         return ContextWindows(
             card.unigram_counts or [0] * len(vocabulary),
             vocabulary.special_ids,
-            window=self.window,
-            subsample=self.subsample,
+            window=self.settings.window,
+            subsample=self.settings.subsample,
         )
 
     def signatures(self, *, max_length=None, top_k=5):
@@ -139,14 +105,9 @@ class SkipGram(StaticVectorTask):
     Mikolov et al. 2013, and special tokens always.
 
     Args:
-        encoder: a `StaticEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None.
-        window: the largest number of contexts on either side of a token; the number is uniform from
-            1 to this.
-        negatives: random tokens for each prediction, k in the paper: 5 to 20 for small data, 2 to 5
-            for large.
-        subsample: the frequency above which tokens are left out at random, t in the paper; 0 is
-            none.
+        encoder, tokenizer: see `Task`; a `StaticEncoder`.
+        **settings: see `StaticVectorSettings`. `negatives` is k in the paper (5 to 20 for small
+            data, 2 to 5 for large), `subsample` is t.
 
     Raises:
         InputError: another encoder.
@@ -163,7 +124,7 @@ class Cbow(StaticVectorTask):
     The output is `cbow`; all else as in `SkipGram`.
 
     Args:
-        encoder, tokenizer, window, negatives, subsample: as of `SkipGram`.
+        encoder, tokenizer, **settings: as of `SkipGram`.
 
     Raises:
         InputError: another encoder.

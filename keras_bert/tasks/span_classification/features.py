@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequences
 from keras_bert.records.padding import padded_length
+from keras_bert.tasks.classification.labels import label_numbers
 
 # The words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
 _PAD_WORDS_TO = 8
@@ -248,3 +249,19 @@ def grid(cells, width, length):
     at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
     shape = tf.stack([tf.cast(cells.nrows(), tf.int32), width, length])
     return tf.scatter_nd(at, cells.flat_values[:, 2], shape)
+
+
+def span_sequences(task, examples, *, max_length, labelled):
+    """The `SpanSequences` of a `SpanClassifier`."""
+    return SpanSequences(
+        examples,
+        **task.framing(max_length),
+        max_span_length=task.settings.max_span_length,
+        label_number=task.label_number if labelled else None,
+    )
+
+
+def pair_sequences(task, examples, *, max_length, labelled):
+    """The `PairSequences` of a `RelationClassifier`."""
+    labels = label_numbers(examples, task.labels) if labelled else None
+    return PairSequences(examples, **task.framing(max_length), labels=labels)

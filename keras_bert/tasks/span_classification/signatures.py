@@ -47,7 +47,7 @@ def span_signatures(task, *, max_length):
         in_text = tf.gather(sequences.first, found[:, 0]) + found[:, 1]
         first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of) + in_text  # of all words
         last = first + found[:, 2]
-        if task.flat:
+        if task.settings.flat:
             turn = tie_break(tf.cast(in_text, tf.int64))
             words = tf.size(starts.flat_values)
             kept = _without_overlaps(first, last, scores, turn, words=words)

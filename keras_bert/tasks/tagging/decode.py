@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 
 from keras_bert.readers.schemes import name_chunks, spans_of
 from keras_bert.tasks.metrics import worst_first
-from keras_bert.tasks.settings import FIRST, LAST, MEAN
+from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 
 # Words, with padding, that are decoded together by Viterbi's algorithm.
 _WORDS_TOGETHER = 8192

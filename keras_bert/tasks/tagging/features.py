@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import windows
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.words import tokenized_words
-from keras_bert.tasks.settings import ALL, FIRST
 from keras_bert.tasks.span_classification.features import span_in_words
+from keras_bert.tasks.tagging import ALL, FIRST
 from keras_bert.tasks.tagging.crf import KNOWN
 
 
@@ -298,3 +298,17 @@ def _with_tags_around(tags, counts, around):
         changed = changed[is_free[positions[changed]]]
         values[positions[changed]] = labels[changed]
     return tags.with_values(tf.constant(values))
+
+
+def tagged_sequences(task, examples, *, max_length, labelled):
+    """The `TaggedSequences` of a `Tagger`, `PredicateSequences` of a `SemanticRoleTagger`."""
+    is_marked = "marked_starts" in task.HEAD_INPUTS
+    return (PredicateSequences if is_marked else TaggedSequences)(
+        examples,
+        **task.framing(max_length),
+        labels=task.labels,
+        label_subwords=task.word_tokens[0],
+        document_context=task.settings.document_context,
+        labelled=labelled,
+        crf=task.settings.crf,
+    )

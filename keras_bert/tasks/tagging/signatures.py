@@ -5,7 +5,6 @@ import functools
 import tensorflow as tf
 
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
-from keras_bert.tasks.settings import FIRST, LAST, MEAN
 from keras_bert.tasks.signatures import (
     in_windows,
     outputs_in_chunks,
@@ -14,6 +13,7 @@ from keras_bert.tasks.signatures import (
     traced_on_texts,
     warmup_texts,
 )
+from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 from keras_bert.text.ragged import of_values
 
 
@@ -111,8 +111,8 @@ def _predict_words(task, logits, is_first, lengths):
     Shapes: for all tokens logits (T, C) and whether they are the first of a word, bool (T,); the
     numbers of words int32 (B,) -> ragged int32 and float32 (B, None).
     """
-    if task.crf_layer is not None:
-        chosen = tf.boolean_mask(logits, _chosen(task.aggregation, is_first))  # (W, C)
+    if task.crf is not None:
+        chosen = tf.boolean_mask(logits, _chosen(task.word_tokens[1], is_first))  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
         # At least one position, as the CRF begins with the first word.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
@@ -121,10 +121,10 @@ def _predict_words(task, logits, is_first, lengths):
             emissions.to_tensor(shape=shape), [None, None, len(task.labels)]
         )
         is_word = tf.sequence_mask(lengths, width)
-        numbers, scores = task.crf_layer.decode(emissions, is_word)
+        numbers, scores = task.crf.decode(emissions, is_word)
         numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
     else:
-        probabilities = distributions(task.aggregation, logits, is_first)
+        probabilities = distributions(task.word_tokens[1], logits, is_first)
         numbers = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
         scores = tf.gather(probabilities, numbers, batch_dims=1)
     return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))

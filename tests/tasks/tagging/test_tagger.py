@@ -142,7 +142,7 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     assert loaded.get_config() == task.get_config()
-    assert loaded.loss["logits"].loss.crf is loaded.crf_layer
+    assert loaded.loss["logits"].loss.crf is loaded.crf
 
 
 def test_transitions_are_between_first_tokens(tokenizer):
@@ -160,7 +160,7 @@ def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp
     """At its first token the encoder has not seen the others."""
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
-    assert (task.label_subwords, task.aggregation) == ("last", "last")
+    assert (task.settings.label_subwords, task.settings.aggregation) == ("last", "last")
     tags = []
     for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
         rows = task.features(list(Tagger.read([words], labelled=False)))
@@ -177,7 +177,7 @@ def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp
     first = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="first")
     first.save(tmp_path / "model")
     again = load_task(tmp_path / "model")
-    assert (again.label_subwords, again.aggregation) == ("first", "first")
+    assert (again.settings.label_subwords, again.settings.aggregation) == ("first", "first")
 
 
 def test_the_metric_is_that_of_the_labels(tokenizer):
