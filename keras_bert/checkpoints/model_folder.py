@@ -47,16 +47,16 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             "The tokenizer has more tokens than the model's token embedding has rows. "
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
-    values, tensors = to_hugging_face(model)
+    config_json, tensors = to_hugging_face(model)
     if tokenizer is not None and isinstance(model, CausalLM):
-        values |= _ends_of_texts(tokenizer)
-    values |= config.generation_keys
+        config_json |= _ends_of_texts(tokenizer)
+    config_json |= config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
         tensor_files.write(tensors, temporary / tensor_files.FILE)
         if tokenizer is not None:
             tokenizer.save(temporary)
-        text = escaped(json.dumps(values, indent=2, ensure_ascii=False))
+        text = escaped(json.dumps(config_json, indent=2, ensure_ascii=False))
         (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
@@ -71,9 +71,9 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    own = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
+    ours = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
     names = set(held_names(folder))
-    return names <= own and CONFIG in names and MARK in read_json(folder / CONFIG)
+    return names <= ours and CONFIG in names and MARK in read_json(folder / CONFIG)
 
 
 def to_hugging_face(model):
@@ -83,7 +83,7 @@ def to_hugging_face(model):
     names = encoder.tensor_names(model.config)
     class_name = model.architecture if is_task else names.base_class
     tensors = rename.gather(encoder, names.table(class_name), sizes=names.sizes)
-    values = {"architectures": [class_name], **model.config.to_dict()}
+    config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
     if is_task:
         labels = list(getattr(model, "labels", None) or ())
@@ -97,8 +97,8 @@ def to_hugging_face(model):
             if owner is not model and head in model.HEAD_SCALES:
                 stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
         if model.MIN_LABELS:
-            values |= labels_to_config(labels)
-        values |= model.config_keys()
+            config_json |= labels_to_config(labels)
+        config_json |= model.config_keys()
         stored["task"] = model.TASK_TYPE
         stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
@@ -113,8 +113,8 @@ def to_hugging_face(model):
             stored["static_vectors"] = model.reader.static_vectors.config.to_dict()
         if tuned := [name for name in model.tuned if stored[name] is not None]:
             stored["tuned"] = tuned
-    values[MARK] = stored
-    return values, tensors
+    config_json[MARK] = stored
+    return config_json, tensors
 
 
 def head_table(task, head, class_names):

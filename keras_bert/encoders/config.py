@@ -142,10 +142,12 @@ class EncoderConfig:
             if name not in cls.SUPPORTED_VALUES:
                 extra_keys[name] = value
             elif value not in cls.SUPPORTED_VALUES[name]:
-                known = " or ".join(repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None)
+                supported = " or ".join(
+                    repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None
+                )
                 raise InputError(
                     f"{source} has {name} = {value!r}, which this encoder cannot compute. "
-                    f"Supported: {known or 'no value'}."
+                    f"Supported: {supported or 'no value'}."
                 )
         for key, name in names.items():
             if fields[name].default is dataclasses.MISSING and key not in values:
@@ -229,8 +231,8 @@ class EncoderConfig:
     @property
     def head_dropout(self) -> float:
         """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
-        own = getattr(self, "classifier_dropout", None)
-        return getattr(self, "hidden_dropout_prob", 0.1) if own is None else own
+        rate = getattr(self, "classifier_dropout", None)
+        return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
 
     @property
     def head_initializer_range(self) -> float:

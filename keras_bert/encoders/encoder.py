@@ -287,7 +287,7 @@ class Encoder(keras.Model):
             )
         check_ids(inputs, self.config)
         shapes = {name: tuple(x.shape) for name, x in inputs.items()}
-        sizes = [set(known) - {None} for known in zip(*shapes.values(), strict=False)][:2]
+        sizes = [set(axis) - {None} for axis in zip(*shapes.values(), strict=False)][:2]
         if len(sizes) < 2 or max(map(len, sizes)) > 1:
             raise ValueError(
                 f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}."

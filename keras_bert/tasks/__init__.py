@@ -88,12 +88,12 @@ def task_type_named(name):
     Raises:
         InputError: it is not among them; the nearest name is suggested.
     """
-    known = finetuned_task_types()
+    names = finetuned_task_types()
     task_type = _ALIASES.get(name, name)
-    if task_type not in known:
-        close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
+    if task_type not in names:
+        close = difflib.get_close_matches(str(name), [*names, *_ALIASES], n=1)
         hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
-        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(known)}.{hint}")
+        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(names)}.{hint}")
     return task_type
 
 

@@ -102,8 +102,8 @@ def show_arguments(cls):
     parameters, later = {}, {}
     for base in reversed(cls.__mro__):
         if "__init__" in vars(base) and base.__module__.split(".")[0] not in ("keras", "builtins"):
-            own = inspect.signature(base.__init__).parameters
-            parameters = {**parameters, **own} if "settings" in own else dict(own)
+            arguments = inspect.signature(base.__init__).parameters
+            parameters = {**parameters, **arguments} if "settings" in arguments else dict(arguments)
     for name in ("self", "settings", *(() if cls.MIN_LABELS else ("labels",))):
         parameters.pop(name, None)
     for name in ("layers", "layer_mix", "static_vectors", "name"):

@@ -259,7 +259,7 @@ class Task(FittingModel):
         return names.class_of(self.TASK_TYPE) if self.is_standard() else names.base_class
 
     @classmethod
-    def settings_in_config(cls, values):
+    def settings_in_config(cls, config_json):
         """Stored settings by name, from the `transformers` keys of a `config.json`."""
         return {}
 

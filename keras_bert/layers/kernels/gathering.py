@@ -51,8 +51,8 @@ def at_distinct(function, ids):
         distinct, index = tf.unique(flat)
         return look_up(function(distinct), index)
 
-    found = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
-    return ops.reshape(found, (*ops.shape(ids), found.shape[-1]))
+    rows = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
+    return ops.reshape(rows, (*ops.shape(ids), rows.shape[-1]))
 
 
 def sparse_rows(variable, ids):

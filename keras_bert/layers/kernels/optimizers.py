@@ -64,10 +64,10 @@ class InFewPasses(ClipsInFewPasses):
             return super()._apply_weight_decay(variables)
         if not self.weight_decay:
             return
-        kept = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
+        fraction = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
         for variable in variables:
             if self._use_weight_decay(variable):
-                variable.assign(variable * ops.cast(kept, variable.dtype))
+                variable.assign(variable * ops.cast(fraction, variable.dtype))
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if is_unfused():  # what all variables share, traced once

@@ -122,9 +122,9 @@ class Classifier(TextTask):
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
-    def settings_in_config(cls, values):
-        several = values.get("problem_type") == "multi_label_classification"
-        return {**super().settings_in_config(values), "multi_label": several}
+    def settings_in_config(cls, config_json):
+        several = config_json.get("problem_type") == "multi_label_classification"
+        return {**super().settings_in_config(config_json), "multi_label": several}
 
     def config_keys(self):
         return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}
@@ -199,17 +199,17 @@ class Classifier(TextTask):
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
-        what = "text" if len(cls.text_names) == 1 else "pair"
+        noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
         most = max(inferred_arguments["labels"], key=lambda label: dev_counts[label])
         positive = ""
         if len(inferred_arguments["labels"]) == 2 and not isinstance(train[0].label, tuple):
             positive = f' The positive class of F1 is "{inferred_arguments["labels"][-1]}".'
         return (
-            f"{counted(len(train), f'training {what}')} ({each}) and "
-            f"{counted(len(dev), f'dev {what}')}, of which {percent(dev_counts[most] / len(dev))} "
+            f"{counted(len(train), f'training {noun}')} ({by_label}) and "
+            f"{counted(len(dev), f'dev {noun}')}, of which {percent(dev_counts[most] / len(dev))} "
             f'have the label "{most}".{positive}'
         )
 
@@ -221,12 +221,12 @@ class Classifier(TextTask):
             weights = decision_weights(matrix, self._class_weights) if is_weighted else None
             return {"logits": matrix}, {"logits": weights} if is_weighted else {}
         numbers = label_numbers(examples, self.labels)
-        known = numbers >= 0
-        weights = known.astype(np.float32)
+        is_ours = numbers >= 0
+        weights = is_ours.astype(np.float32)
         if is_weighted:
-            weights[known] = example_weights(numbers[known], self._class_weights)
+            weights[is_ours] = example_weights(numbers[is_ours], self._class_weights)
         targets = {"logits": np.maximum(numbers, 0)}
-        return targets, {"logits": weights} if is_weighted or not known.all() else {}
+        return targets, {"logits": weights} if is_weighted or not is_ours.all() else {}
 
     def labels_of(self, example):
         return _labels_of(example)

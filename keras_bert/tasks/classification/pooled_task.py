@@ -52,7 +52,7 @@ class PooledTask(Task):
         return super().is_standard() and self.settings.pooling == pooling
 
     @classmethod
-    def settings_in_config(cls, values):
+    def settings_in_config(cls, config_json):
         # Hugging Face's classes read [CLS], as do folders older than this setting.
         return {"pooling": "cls"}
 

@@ -139,11 +139,11 @@ class Regressor(TextTask):
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
         scores = [example.label for example in train]
-        what = "pair" if train[0].text_b is not None else "text"
+        noun = "pair" if train[0].text_b is not None else "text"
         return (
-            f"{counted(len(train), f'training {what}')} with scores from {min(scores):g} to "
+            f"{counted(len(train), f'training {noun}')} with scores from {min(scores):g} to "
             f"{max(scores):g} (mean {inferred_arguments['mean']:.3g}), and "
-            f"{counted(len(dev), f'dev {what}')}."
+            f"{counted(len(dev), f'dev {noun}')}."
         )
 
     def targets(self, examples):

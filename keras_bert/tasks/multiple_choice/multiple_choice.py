@@ -94,8 +94,10 @@ class MultipleChoice(PooledTask):
         """
         predictions = []
         for example, logits in zip(sequences.examples, outputs["logits"], strict=True):
-            own = np.asarray(logits, np.float64)[: len(example.choices)]  # the rest is padding
-            probabilities = softmax(own)
+            of_choices = np.asarray(logits, np.float64)[
+                : len(example.choices)
+            ]  # the rest is padding
+            probabilities = softmax(of_choices)
             best = int(probabilities.argmax())
             prediction = {
                 "context": example.context,

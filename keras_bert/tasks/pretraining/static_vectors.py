@@ -170,11 +170,11 @@ class ContextWindows:
             )
         frequency = counts / counts.sum()
         self.window = window
-        self.kept = np.ones(len(counts))  # (V,), the probability to be kept
+        self.keep_probability = np.ones(len(counts))  # (V,)
         if subsample:
             ratio = subsample / np.maximum(frequency, 1e-300)
-            self.kept = np.minimum(np.sqrt(ratio) + ratio, 1.0)
-        self.kept[special_ids] = 0.0
+            self.keep_probability = np.minimum(np.sqrt(ratio) + ratio, 1.0)
+        self.keep_probability[special_ids] = 0.0
         powers = counts**_POWER
         self.negative = powers / powers.sum()  # (V,), the distribution of the negatives
         self._limits = np.cumsum(self.negative)
@@ -187,19 +187,19 @@ class ContextWindows:
         """
         keys = example_keys(ids, lengths, seed=seed, epoch=epochs)
         positions = np.arange(ids.shape[1])
-        kept = positions < np.asarray(lengths)[:, None]
-        kept &= uniform(keys[:, None], SUBSAMPLING, positions) < self.kept[ids]
-        example, position = np.nonzero(kept)  # (N,)
-        tokens = ids[kept]
-        sequence = 2 * example + segments[kept]
+        is_kept = positions < np.asarray(lengths)[:, None]
+        is_kept &= uniform(keys[:, None], SUBSAMPLING, positions) < self.keep_probability[ids]
+        example, position = np.nonzero(is_kept)  # (N,)
+        tokens = ids[is_kept]
+        sequence = 2 * example + segments[is_kept]
         draw = uniform(keys[example], WINDOW, position)
         windows = 1 + (draw * self.window).astype(np.int32)
         before = np.minimum(windows, _before(sequence))
         after = np.minimum(windows, _before(sequence[::-1])[::-1])
         row = self._chunked(len(tokens))
-        own = row(tokens, 0)
-        lengths = (len(tokens) - CHUNK_TOKENS * np.arange(len(own))).clip(0, CHUNK_TOKENS)
-        keys = example_keys(own, lengths, seed=seed, epoch=epochs[0])
+        centers = row(tokens, 0)
+        lengths = (len(tokens) - CHUNK_TOKENS * np.arange(len(centers))).clip(0, CHUNK_TOKENS)
+        keys = example_keys(centers, lengths, seed=seed, epoch=epochs[0])
         draw = uniform(keys[:, None], NEGATIVE, np.arange(CHUNK_NEGATIVES))
         negatives = np.searchsorted(self._limits, draw, side="right").clip(max=self._last)
         return Chunks(
@@ -214,9 +214,9 @@ class ContextWindows:
         """A function from values (N,) and a number of neighbours n to chunks, (R, C + 2 n)."""
         chunks = -(-max(count, 1) // (CHUNK_TOKENS * _CHUNKS)) * _CHUNKS
 
-        def chunked(values, neighbours):
+        def chunked(numbers, neighbours):
             padded = np.zeros(chunks * CHUNK_TOKENS + 2 * neighbours, np.int32)
-            padded[neighbours : neighbours + count] = values
+            padded[neighbours : neighbours + count] = numbers
             width = CHUNK_TOKENS + 2 * neighbours
             rows = np.lib.stride_tricks.sliding_window_view(padded, width)[::CHUNK_TOKENS]
             return np.ascontiguousarray(rows)

@@ -165,8 +165,8 @@ def _chosen(spans, texts, context, tokens, *, null_threshold):
     }
 
 
-def _at(values, tokens, is_none):
+def _at(numbers, tokens, is_none):
     """The values of tokens (B,), numbered over all texts; 0 for no answer."""
-    values = tf.pad(values.flat_values, [[0, 1]])  # at least one, if no text has a token
-    nowhere = tf.cast(tf.size(values) - 1, tokens.dtype)
-    return tf.where(is_none, 0, tf.gather(values, tf.minimum(tokens, nowhere)))
+    numbers = tf.pad(numbers.flat_values, [[0, 1]])  # at least one, if no text has a token
+    nowhere = tf.cast(tf.size(numbers) - 1, tokens.dtype)
+    return tf.where(is_none, 0, tf.gather(numbers, tf.minimum(tokens, nowhere)))

@@ -42,24 +42,24 @@ def role_metrics(expected, predicted, scores, *, scheme):
         `examples` (predicates) and `arguments` (expected); and of the tags `accuracy`, `words`,
         `confusion`, `confusion_labels` and `calibration` (see `chunk_metrics`).
     """
-    counts = correct, found, true = Counter(), Counter(), Counter()
+    counts = correct, given, true = Counter(), Counter(), Counter()
     perfect = 0
     for tags, predicted_tags in zip(expected, predicted, strict=True):
         theirs, ours = (
-            {argument for argument in arguments_of(each) if argument[0] != VERB}
-            for each in (tags, predicted_tags)
+            {argument for argument in arguments_of(sentence_tags) if argument[0] != VERB}
+            for sentence_tags in (tags, predicted_tags)
         )
         perfect += theirs == ours
         for count, arguments in zip(counts, (theirs & ours, ours, theirs), strict=True):
             count.update(role for role, _ in arguments)
     of_tags = chunk_metrics(expected, predicted, scores, scheme=scheme)
-    kept = ("accuracy", "words", "confusion", "confusion_labels", "calibration")
-    metrics = precision_recall_f1(correct.total(), found.total(), true.total())
+    names = ("accuracy", "words", "confusion", "confusion_labels", "calibration")
+    metrics = precision_recall_f1(correct.total(), given.total(), true.total())
     return {
         **{name: metrics[name] for name in ("f1", "precision", "recall")},
         "perfect": perfect / max(1, len(expected)),
         "examples": len(expected),
         "arguments": true.total(),
-        "labels": metrics_per_label(sorted(found | true), *counts),
-        **{name: of_tags[name] for name in kept},
+        "labels": metrics_per_label(sorted(given | true), *counts),
+        **{name: of_tags[name] for name in names},
     }

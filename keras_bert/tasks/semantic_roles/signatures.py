@@ -44,16 +44,16 @@ def role_signatures(task, *, max_length):
         edges = tf.concat([words.firsts, counts[:, None]], axis=1)
         marked = tf.gather(edges, tf.concat([first, after], axis=1), batch_dims=1)  # (B, 2)
         repeated = repeated_tokens(marked, room)
-        found = windows(counts, room - repeated, stride=tf.maximum(1, (room - repeated) // 2))
+        parts = windows(counts, room - repeated, stride=tf.maximum(1, (room - repeated) // 2))
         second = tf.cast(words.ids.row_starts(), tf.int32) + marked[:, 0]
         second = tf.ragged.range(second, second + repeated)
         second = tf.gather(
-            second.with_values(tf.gather(words.ids.values, second.values)), found.sequence
+            second.with_values(tf.gather(words.ids.values, second.values)), parts.sequence
         )
-        inputs = framed(task, [found.rows(words.ids), second], max_length=max_length)
-        inputs |= marked_inputs(found, marked, repeated, template=template)
+        inputs = framed(task, [parts.rows(words.ids), second], max_length=max_length)
+        inputs |= marked_inputs(parts, marked, repeated, template=template)
         logits = outputs_in_chunks(task, inputs)["logits"]  # (R, S, C)
-        in_core = found.core_of(tf.shape(logits)[1], offset=before)
+        in_core = parts.core_of(tf.shape(logits)[1], offset=before)
         return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
 
     warmup = warmup_at(dict(zip(names, (0, 1), strict=True)), max_length)

@@ -106,9 +106,10 @@ class RelationClassifier(WordsTask):
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
         counts = Counter(example.label for example in train)
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         return (
-            f"{counted(len(train), 'training pair')} ({each}) and {counted(len(dev), 'dev pair')}."
+            f"{counted(len(train), 'training pair')} ({by_label}) and "
+            f"{counted(len(dev), 'dev pair')}."
         )
 
     def decode(self, outputs, sequences):

@@ -50,7 +50,7 @@ class WordsTask(Task):
         return WordMeans(last=is_last, dtype=self.encoder.layer_policy, name="word_means")
 
     @classmethod
-    def settings_in_config(cls, values):
+    def settings_in_config(cls, config_json):
         return {"aggregation": MEAN}  # in folders from before there was a choice
 
     def words(self, encoded, inputs):
@@ -153,10 +153,10 @@ class SpanClassifier(WordsTask):
     def summary(cls, train, dev, inferred_arguments):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         line = (
-            f"{counted(len(train), 'training text')} with {counted(count, 'span')} ({each}) and "
-            f"{counted(len(dev), 'dev text')} with {counted(dev_count, 'span')}."
+            f"{counted(len(train), 'training text')} with {counted(count, 'span')} ({by_label}) "
+            f"and {counted(len(dev), 'dev text')} with {counted(dev_count, 'span')}."
         )
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         if widths:
@@ -170,10 +170,10 @@ class SpanClassifier(WordsTask):
 
     def decode(self, outputs, sequences):
         """See `span_predictions`."""
-        found = spans_of_examples(
+        spans = spans_of_examples(
             outputs["logits"], sequences, threshold=self.found_above, flat=self.settings.flat
         )
-        return span_predictions(found, sequences, labels=self.labels, label_of=self._name_here)
+        return span_predictions(spans, sequences, labels=self.labels, label_of=self._name_here)
 
     def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
@@ -183,8 +183,8 @@ class SpanClassifier(WordsTask):
 
     def _tuned_threshold(self, outputs, sequences):
         scores, correct, expected = [], [], 0
-        found = spans_of_examples(outputs["logits"], sequences, flat=self.settings.flat)
-        for example, spans in enumerate(found):
+        spans_of_texts = spans_of_examples(outputs["logits"], sequences, flat=self.settings.flat)
+        for example, spans in enumerate(spans_of_texts):
             true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
             expected += len(true)
             scores += [span.score for span in spans]
@@ -208,8 +208,8 @@ class SpanClassifier(WordsTask):
             for _, _, label in expected[-1]:
                 self._check(label, example)
         labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        found = [span_sets(prediction["spans"]) for prediction in predictions]
-        metrics = span_metrics(expected, found, labels=labels)
+        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
+        metrics = span_metrics(expected, predicted, labels=labels)
         longer = sum(
             end - start > self.settings.max_span_length for e in expected for start, end, _ in e
         )
@@ -273,14 +273,14 @@ def span_representation_of(encoder, *, representation, max_words):
 
 def several_labels(examples):
     """A line for the user if spans of the same words have several labels."""
-    found = []
+    repeated = []
     for example in examples:
         positions = Counter(span[:2] for span in set(example.spans or ()))
-        found += [example] * sum(count > 1 for count in positions.values())
-    if not found:
+        repeated += [example] * sum(count > 1 for count in positions.values())
+    if not repeated:
         return []
-    first = found[0]
+    first = repeated[0]
     return [
-        f"{first.source.name}, line {first.line}{' and later' if len(found) > 1 else ''}: "
-        f"{counted(len(found), 'span')} with several labels. Only the first one is learned."
+        f"{first.source.name}, line {first.line}{' and later' if len(repeated) > 1 else ''}: "
+        f"{counted(len(repeated), 'span')} with several labels. Only the first one is learned."
     ]

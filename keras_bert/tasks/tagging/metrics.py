@@ -36,7 +36,7 @@ def chunk_metrics(expected, predicted, scores, *, scheme):
     counts = _count_chunks(map(spans_of, expected), map(spans_of, predicted))
     strict = _count_chunks(*([strict_spans(t, scheme) for t in x] for x in (expected, predicted)))
     metrics, strict = (
-        precision_recall_f1(*(count.total() for count in each)) for each in (counts, strict)
+        precision_recall_f1(*(count.total() for count in triple)) for triple in (counts, strict)
     )
     kinds = sorted(counts[1] | counts[2])
     labels = metrics_per_label(kinds, *counts)

@@ -200,14 +200,14 @@ class Tagger(Task):
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
             labels = inferred_arguments["labels"]
-            what = f"{len(labels)} tags ({listed(labels)})"
+            described = f"{len(labels)} tags ({listed(labels)})"
         else:
             spans = Counter(span.kind for e in train for span in spans_of(e.tags))
             counts = (f"{kind or 'without kind'}: {spans[kind]:,}" for kind in sorted(spans))
-            what = f"chunks of the scheme {scheme} ({listed(counts)})"
+            described = f"chunks of the scheme {scheme} ({listed(counts)})"
         return (
             f"{counted(len(train), 'training sentence')} of {counted(words, 'word')} and "
-            f"{counted(len(dev), 'dev sentence')}; {what}."
+            f"{counted(len(dev), 'dev sentence')}; {described}."
         )
 
     @classmethod
