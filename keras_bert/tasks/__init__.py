@@ -43,7 +43,7 @@ TASKS = {
     ),
     "tagger": _task_type("tagging.tagger:Tagger", "TaggerSettings"),
     "semantic-roles": _task_type(
-        "semantic_roles.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
+        "tagging.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
     "question-answering": _task_type(
         "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"

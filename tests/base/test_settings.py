@@ -166,7 +166,6 @@ SETTINGS_MODULES = [
     "keras_bert.tasks.coreference",
     "keras_bert.tasks.multiple_choice",
     "keras_bert.tasks.question_answering",
-    "keras_bert.tasks.semantic_roles",
     "keras_bert.tasks.span_classification",
     "keras_bert.tasks.tagging",
     "keras_bert.training.settings",

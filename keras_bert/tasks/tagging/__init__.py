@@ -1,4 +1,6 @@
-"""One label per word; the settings of the task."""
+"""One label per word, and the roles of a predicate's arguments; the settings of the tasks."""
+
+import typing
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
@@ -74,3 +76,15 @@ class TaggerSettings(TaskSettings):
                         f"`{name}` must be {FIRST} or {LAST} with `crf`, whose transitions are "
                         f"between single tokens of words. Received: {getattr(self, name)}."
                     )
+
+
+class SemanticRoleSettings(TaskSettings):
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
+    # The defaults of a tagger, which have no choice here.
+    label_subwords: typing.ClassVar[None] = None
+    aggregation: typing.ClassVar[None] = None
+    document_context: typing.ClassVar[bool] = False
+
+    invalid_tags: str = invalid_tags_setting()
+    unknown_labels: str = unknown_labels_setting()
+    crf: bool = crf_setting()

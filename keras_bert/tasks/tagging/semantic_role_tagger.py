@@ -11,9 +11,9 @@ from keras_bert.heads.spans import WordMeans
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
 from keras_bert.readers.settings import COUNT, REPAIR
-from keras_bert.tasks.semantic_roles import SemanticRoleSettings
-from keras_bert.tasks.semantic_roles.metrics import role_metrics
 from keras_bert.tasks.span_classification.decode import WordPositions
+from keras_bert.tasks.tagging import SemanticRoleSettings
+from keras_bert.tasks.tagging.metrics import role_metrics
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
@@ -50,7 +50,7 @@ class SemanticRoleTagger(Tagger):
     HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings
-    SIGNATURES = "keras_bert.tasks.semantic_roles.signatures:role_signatures"
+    SIGNATURES = "keras_bert.tasks.tagging.signatures:role_signatures"
 
     def checked_labels(self, labels, settings):
         labels = super().checked_labels(labels, settings)
