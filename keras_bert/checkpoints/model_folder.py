@@ -137,7 +137,7 @@ def head_table(task, head, class_names):
 
 
 def head_scale(task, head):
-    """What the weights of a head are multiplied by in a folder."""
+    """The factor of the weights of a head in a folder."""
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
 
@@ -224,7 +224,7 @@ def unused_heads(checkpoint, task, class_names, *, heads):
 
 
 def _missing_scale(checkpoint, name):
-    """What the folder's weights under our own names are still to be multiplied by, usually 1.
+    """The factor that the folder's weights under our own names still lack, usually 1.
 
     Versions that did not multiply these weights did not store it: an InputError.
     """

@@ -224,7 +224,7 @@ class PretrainedCheckpoint:
 
     @functools.cached_property
     def stored(self):
-        """What `config.json` contains under this library's own key."""
+        """The object under this library's own key of `config.json`."""
         return stored(self.config_json, source=self.source)
 
     @property
@@ -375,7 +375,7 @@ def class_of(config_json):
 
 
 def stored(config_json, *, source):
-    """What our own key in a `config.json` contains, with settings under their present names."""
+    """The object under our own key of a `config.json`, settings under their present names."""
     options = config_json.get(MARK, {})
     if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")

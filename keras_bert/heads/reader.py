@@ -1,4 +1,4 @@
-"""What a head reads of an encoder: its layers, static vectors beside them, a BiLSTM over both."""
+"""The layer between encoder and head: layers, their mix, static vectors and a BiLSTM."""
 
 import keras
 import numpy as np
@@ -20,9 +20,9 @@ class TokenReader(Layer):
     (`ScalarMix`). Static vectors of the same tokens may be concatenated with them, and a `BiLstm`
     may read the result. All weights belong to the head.
 
-    Shapes: what `select` returns of the encoder's outputs, and a dictionary of the `input_names`,
-    int32 (B, S) -> `sequence_output` (B, S, U) and `first_output` (B, U), by name. Without
-    `head_layers` it need not be called.
+    Shapes: the result of `select`, and a dictionary of the `input_names`, int32 (B, S) ->
+    `sequence_output` (B, S, U) and `first_output` (B, U), by name. Without `head_layers` it need
+    not be called.
 
     Args:
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
@@ -163,8 +163,8 @@ class TokenReader(Layer):
 class ReadingModel(keras.Model):
     """A model whose head reads an encoder, of which it trains no weights that are not read.
 
-    Those that are not read get no gradients: a pooler, and the layers above those of the reader.
-    They stay trainable in the encoder, which another model may read.
+    A pooler and the layers above those of the reader may be unread; they get no gradients. They
+    stay trainable in the encoder, which another model may read.
 
     Attributes, set before the constructor is called: `encoder`, `reader` (a `TokenReader`), and
     `transform` (the encoder's `head_transform` if the head reads it, or None). `Task` describes the
@@ -232,11 +232,11 @@ class ReadingModel(keras.Model):
         return tuple(dict.fromkeys(names))
 
     def head(self, selected, inputs):
-        """What the reader's `select` returns, and `inputs_of_head`, both by name -> the outputs."""
+        """The result of the reader's `select`, and `inputs_of_head`, by name -> the outputs."""
         return self.build_head(self._read(selected, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
-        """What `build_head` reads, from the encoder's inputs by name."""
+        """The inputs of `build_head`, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
         return self._read(self.reader.select(encoded), inputs)

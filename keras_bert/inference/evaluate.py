@@ -37,7 +37,7 @@ from keras_bert.text.tokenizer import note_on_unknown
 
 @takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
 def evaluate(*, report=None, **settings) -> dict[str, Any]:
-    """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
+    """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
     of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`

@@ -59,7 +59,7 @@ TASKS = {
     ),
 }
 
-# What people call a task type -> its name.
+# Other names of task types -> the name.
 _ALIASES = {
     "classification": "classifier",
     "text-classification": "classifier",
@@ -128,6 +128,6 @@ def settings_class(name):
 
 
 def imported(home):
-    """What "module:name" names, imported now."""
+    """Imports and returns the object that "module:name" names."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

@@ -16,7 +16,7 @@ from keras_bert.tasks.global_mean import global_means, means_over
 
 
 class DatasetInfo(NamedTuple):
-    """What `dataset` attaches to the dataset that it returns."""
+    """The attribute `keras_bert_info` of the datasets that `FittingModel.dataset` returns."""
 
     sequences: Any  # `TokenizedExamples`
     steps: float  # per epoch

@@ -1,4 +1,4 @@
-"""What the settings of all task types share, without Keras: the command line reads them.
+"""Settings that all task types share, without Keras: the command line reads them.
 
 The settings of a task type are in the package of its family.
 """

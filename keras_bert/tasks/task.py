@@ -192,8 +192,8 @@ class Task(FittingModel):
     def update_settings(self, **changes: Any) -> None:
         """Replaces settings that predictions are made by, such as a threshold.
 
-        Those that the head was made with, such as `pooling`, must stay as they are. Raises
-        InputError if a value is invalid.
+        Do not change settings that the head was made with, such as `pooling`. Raises InputError if
+        a value is invalid.
         """
         self.settings = dataclasses.replace(self.settings, **changes)
 

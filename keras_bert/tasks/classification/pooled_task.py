@@ -1,4 +1,4 @@
-"""What tasks over whole texts share: the pooling, and sequences of one or two texts."""
+"""The bases of tasks over whole texts: a pooling, and sequences of one or two texts."""
 
 from keras import ops
 
@@ -57,7 +57,7 @@ class PooledTask(Task):
         return {"pooling": "cls"}
 
     def vector(self, encoded, mask):
-        """What the head reads: (B, D), or (B, n D) of n parts."""
+        """The vector that the head reads: (B, D), or (B, n D) of n parts."""
         names = self.encoder.tensor_names(self.config)
         if (
             self.transform is not None

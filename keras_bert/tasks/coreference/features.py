@@ -126,7 +126,7 @@ def document_sequences(tokenized, *, template, max_length):
 
 
 def document_inputs(ids, columns, *, tokenizer, names, max_length):
-    """What `document_sequences` returned -> the task's inputs by name. Also in a graph."""
+    """The result of `document_sequences` -> the task's inputs by name. Also in a graph."""
     framed = frame(
         [ids.values], tokenizer=tokenizer, names=names, max_length=max_length, multiple_of=PAD_TO
     )

@@ -35,7 +35,7 @@ def _mentions(common, expected, predicted):
 
 
 _METRICS = {"muc": _muc, "b_cubed": _b_cubed, "ceaf": _ceaf, "mention": _mentions}
-# Whose mean is the official score.
+# The official score is the mean of these.
 _OFFICIAL = ("muc", "b_cubed", "ceaf")
 
 

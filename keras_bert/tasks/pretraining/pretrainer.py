@@ -64,7 +64,7 @@ class PretrainingTask(Task):
         self._output_metrics = self.output_metrics(counts_finite=counts_finite)
 
     def output_metrics(self, *, counts_finite):
-        """What computes the losses of the outputs and measures them: `metrics.Metrics`."""
+        """Returns the `Metrics` that compute the losses of the outputs and measure them."""
         return Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
@@ -104,7 +104,7 @@ class PretrainingTask(Task):
         return imported(self.FEATURES)(data, split=split, **options)
 
     def signatures(self, *, max_length=None, top_k=5):
-        """Those of the language-model head, with `top_k` candidates for each token."""
+        """The signatures of the language-model head, with `top_k` candidates for each token."""
         max_length = max_length or self.exported_length
         return imported(self.SIGNATURES)(self, max_length=max_length, top_k=top_k)
 
@@ -205,7 +205,7 @@ class Pretrainer(PretrainingTask):
         }
 
     def signatures(self, *, max_length=None, top_k=5):
-        """Those of the masked-LM head, and one named `SENTENCES` where two texts have room."""
+        """The signatures of the masked-LM head; also `SENTENCES` where two texts have room."""
         signatures = super().signatures(max_length=max_length, top_k=top_k)
         max_length = max_length or self.exported_length
         if self.tokenizer.template.room(max_length, texts=2) >= 2:

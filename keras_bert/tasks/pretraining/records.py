@@ -178,7 +178,7 @@ class RecordReader:
         return x, y, weights
 
     def _for_task(self, x, y, weights):
-        """Those of the names that the task has inputs and outputs for."""
+        """Leaves out all names that the task has no input or output for."""
         if self.task is None:
             return x, y, weights
         if "span_boundary" in self.task.output:

@@ -264,7 +264,7 @@ def _ids(texts, tokenizer):
 
 
 def _vectors(task, inputs, vectors_of):
-    """What `vectors_of` reads at `inputs["is_mask"]`, in chunks: a dictionary with `vectors`.
+    """The result of `vectors_of` at `inputs["is_mask"]`, in chunks: a dictionary with `vectors`.
 
     Windows without a mask are left out, as a long text may have thousands of them. The first one
     stays, because the encoder takes no empty batch.
@@ -323,7 +323,7 @@ def _span_boundary(task, some):
 
 
 def _most_probable(task, vectors, head, *, top_k):
-    """What `_vectors` read -> probabilities and ids of the most probable tokens, (M, K) each."""
+    """The result of `_vectors` -> probabilities and ids of the best tokens, (M, K) each."""
     size = len(task.tokenizer.vocabulary)  # an embedding may have more rows
 
     def best(some):

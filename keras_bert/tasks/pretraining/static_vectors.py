@@ -30,7 +30,7 @@ _POWER = 0.75
 
 
 class StaticVectorTask(PretrainingTask):
-    """What `SkipGram` and `Cbow` share.
+    """The base of `SkipGram` and `Cbow`.
 
     Takes chunks of tokens (see `Chunks`), int32: `input_ids` and `input_mask` (R, L),
     `contexts_before` and `contexts_after` (R, C) and `negatives` (R, M). It returns nats (R, C),

@@ -65,7 +65,7 @@ def spans_above(threshold, logits, *, num_words, starts):
 def without_overlaps(spans):
     """The spans without those that overlap with a more probable kept one, by falling score.
 
-    What is kept does not depend on spans of lower scores, so a threshold may be applied before or
+    The kept spans do not depend on spans of lower scores, so a threshold may be applied before or
     after. Of two with equal scores the one with the lower `tie_break` is kept, then the shorter.
     """
     selected, taken = [], set()

@@ -85,7 +85,7 @@ class SpanSequences(SequencesOfWords):
             widest = np.minimum(words, self._max_span_length)
             return words * widest - widest * (widest - 1) // 2
 
-        # Those that begin in a word that is owned, and end in the sequence.
+        # A span counts if it begins in a word that is owned and ends in the sequence.
         return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
 
     def targets(self, numbers):

@@ -19,7 +19,7 @@ from keras_bert.tasks.span_classification.decode import (
 from keras_bert.tasks.span_classification.metrics import relation_metrics
 from keras_bert.tasks.span_classification.span_classifier import WordsTask, span_representation_of
 
-# What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
+# Names of data sets for pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
 
 

@@ -111,7 +111,7 @@ class Tagger(Task):
         )
 
     def token_vectors(self, encoded, inputs):
-        """What the linear layer reads, (B, S, D): the encoder's outputs after dropout."""
+        """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""
         return self.dropout(encoded["sequence_output"])
 
     def build_head(self, encoded, inputs):
