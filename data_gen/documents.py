@@ -78,7 +78,7 @@ def find(patterns, input_format=None):
             f"Invalid `input_format` {input_format!r}. "
             f"Choose from: {', '.join(text_files.FORMATS)}."
         )
-    patterns = [patterns] if isinstance(patterns, str) else [str(each) for each in patterns]
+    patterns = [patterns] if isinstance(patterns, str) else [str(pattern) for pattern in patterns]
     datasets = [pattern for pattern in patterns if pattern.startswith(PREFIX)]
     windows = [window for name in datasets for window in _tfds_windows(name)]
     sizes = files.sizes([pattern for pattern in patterns if pattern not in datasets])
@@ -236,7 +236,7 @@ def _parquet_spans(window, reading):
     if window.start:
         return  # the first window has the whole file
     path, column = window.path, reading.text_field
-    with files.reading(path) as stream, open_parquet(stream, path) as file:
+    with files.open_file(path) as stream, open_parquet(stream, path) as file:
         groups, schema = file.num_row_groups, file.schema_arrow
     if column not in schema.names:
         raise InputError(
@@ -257,7 +257,7 @@ def _parquet_contents(block, reading, counts):
     """The documents are in a column of strings; offsets are rows of the group."""
     part = {"row_groups": [*range(block.start, block.end)], "columns": [reading.text_field]}
     row = 0
-    with files.reading(block.path) as stream:
+    with files.open_file(block.path) as stream:
         for batch in parquet_batches(stream, block.path, **part):
             for text in batch.column(0).to_pylist():
                 if text is None:

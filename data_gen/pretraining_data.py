@@ -76,9 +76,9 @@ class Job(DataSettings):
             )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)
-        values = settings.filled().part(DataSettings)
-        values["output"] = values["output"].rstrip("/")
-        return cls(**values, vocabulary=opened, lowercase=lowercase, template=template)
+        fields = settings.filled().part(DataSettings)
+        fields["output"] = fields["output"].rstrip("/")
+        return cls(**fields, vocabulary=opened, lowercase=lowercase, template=template)
 
     @property
     def max_tokens(self):
@@ -181,7 +181,7 @@ def _make(job, windows, folder, beam_options):
         folder.write(name, text)
     runner.run(
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),
-        [runner.workers(work, each=_BYTES_PER_WORKER), *beam_options],
+        [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options],
         meanwhile=load_matplotlib,
     )
     card = folder.card()
@@ -305,7 +305,7 @@ class DropDuplicates(beam.PTransform):
     """
 
     def expand(self, scanned):
-        found, hashes = scanned
+        blocks, hashes = scanned
         copies = (
             hashes
             | "ByHash" >> beam.GroupByKey()
@@ -313,7 +313,7 @@ class DropDuplicates(beam.PTransform):
         )
         joined = (
             {
-                "blocks": found | "ByPlace" >> beam.Map(lambda block: (_key(block), block)),
+                "blocks": blocks | "ByPlace" >> beam.Map(lambda block: (_key(block), block)),
                 "dropped": copies["dropped"],
             }
             | "Join" >> beam.CoGroupByKey()
@@ -328,11 +328,11 @@ def _key(block):
 
 def _copies(grouped):
     """(hash, its blocks) -> (key of a block, hash) for all blocks but the first."""
-    digest, found = grouped
-    found = sorted(found)
-    number = sum(number for _, number in found)
+    digest, blocks = grouped
+    blocks = sorted(blocks)
+    number = sum(number for _, number in blocks)
     if number > 1:
-        for (_, *key), _ in found[1:]:
+        for (_, *key), _ in blocks[1:]:
             yield tuple(key), digest
         yield TaggedOutput("statistics", Statistics(Counter(dropped_duplicates=number - 1)))
 

@@ -33,7 +33,8 @@ API = {
     ),
     "encoders": (
         "Encoders",
-        """load BertConfig BertEncoder OpenAIGptConfig Gpt2Config GptEncoder BilmConfig BilmEncoder
+        """load BertConfig BertEncoder RobertaConfig RobertaEncoder OpenAIGptConfig Gpt2Config
+        GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),
     "text": (
@@ -199,7 +200,7 @@ def _described(text):
     """A description with its lines of commands as a block."""
     lines, inside = [], False
     for line in text.strip().splitlines():
-        is_code = line.startswith(("keras-bert ", "tail ", "    "))
+        is_code = line.startswith(("keras-bert ", "tail ", "  "))
         if is_code != inside:
             lines += ["```", ""] if inside else ["", "```bash"]
             inside = is_code

@@ -24,7 +24,8 @@ RANKS = [
     ("layers", "layers.*"),
     ("heads", "heads.*"),
     ("encoders", "encoders.*"),
-    ("tasks", "tasks.*"),
+    # With what `compile_defaults` of a task compiles it with.
+    ("tasks", "tasks.*", "training.optimizer", "training.update_rules"),
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
@@ -40,6 +41,7 @@ WITHOUT_TENSORFLOW = {"base", "layers", "heads", "encoders", "tasks", "checkpoin
 LIGHT = {
     *("text.vocabulary", "text.hugging_face", "text.tokenizer_json"),
     *("text.template", "text.vocabulary_files", "text.learners", "records.masking"),
+    *("training.optimizer", "training.update_rules"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
@@ -48,8 +50,7 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
-    ("tasks.fitting", "training.optimizer"),
-    ("tasks.fitting", "training.progress"),
+    ("tasks.fitting", "inference.predict"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "inference.generate"),
@@ -222,7 +223,11 @@ def test_no_module_imports_itself_through_others():
 
 
 # BERT, and the checkpoint formats that are its alone.
-KNOW_BERT = ("encoders.bert", "encoders.bert.*", "checkpoints.google", "checkpoints.keras_nlp")
+# RoBERTa is a BERT with other positions and heads.
+KNOW_BERT = (
+    *("encoders.bert", "encoders.bert.*", "encoders.roberta.*"),
+    *("checkpoints.google", "checkpoints.keras_nlp"),
+)
 # How a BERT calls its layers.
 LAYERS_OF_BERT = {"embeddings", "blocks", "pooler"}
 

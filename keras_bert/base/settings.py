@@ -60,11 +60,13 @@ class About:
             may have data or a model in memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
+        recorded_as: a function from a value to the one that is recorded, if JSON cannot hold it.
         stored: a model folder keeps it, since the task is made with it.
         reads: how a labelled file is read depends on it.
         positional: on the command line it has no flag.
         several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
+        flag: the name of its flag, where that is not the setting's.
     """
 
     help: str
@@ -77,11 +79,13 @@ class About:
     is_path: bool = False
     default_help: str | None = None
     recorded: bool = True
+    recorded_as: Callable | None = None
     stored: bool = False
     reads: bool = False
     positional: bool = False
     several: bool = False
     instead_of: str | None = None
+    flag: str | None = None
 
 
 def setting(default: Any, **about: Any) -> Any:
@@ -217,8 +221,11 @@ class Settings:
         for field in dataclasses.fields(self):
             if about(field).recorded:
                 value = getattr(self, field.name)
-                is_path = about(field).is_path
-                recorded[field.name] = _recorded_path(field, value) if is_path else value
+                if about(field).is_path:
+                    value = _recorded_path(field, value)
+                elif about(field).recorded_as is not None:
+                    value = about(field).recorded_as(value)
+                recorded[field.name] = value
         return recorded
 
     @classmethod

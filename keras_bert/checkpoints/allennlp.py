@@ -148,21 +148,21 @@ def save_allennlp(model, tokenizer, folder, *, overwrite=False):
 
 def _is_own(folder):
     """Whether a folder contains what `save_allennlp` wrote, and nothing else."""
-    ours, names = {OPTIONS, WEIGHTS}, set(held_names(folder))
-    is_ours = ours <= names <= ours | set(TOKENIZER_FILES)
-    return is_ours and MARK in read_json(Path(folder) / OPTIONS)
+    written, names = {OPTIONS, WEIGHTS}, set(held_names(folder))
+    only_written = written <= names <= written | set(TOKENIZER_FILES)
+    return only_written and MARK in read_json(Path(folder) / OPTIONS)
 
 
 def _config(options, vocab_size, *, source):
     """The `BilmConfig` of the options."""
     check_object(options, source=source)
-    sizes = {name: _at(options, path, source=source) for name, path in _SIZES.items()}
+    fields = {name: _at(options, path, source=source) for name, path in _SIZES.items()}
     for name, path in _OTHERS.items():
         value = _at(options, path, source=source, default=None)
         if value is not None or "clip" in name:
-            sizes[name] = value
-    size = sizes["hidden_size"]
-    sizes["hidden_size"] = 2 * size if type(size) is int else size
+            fields[name] = value
+    size = fields["hidden_size"]
+    fields["hidden_size"] = 2 * size if type(size) is int else size
     expected = {
         "bidirectional": (True,),
         "char_cnn.n_characters": (NUM_CHARACTERS - 1, NUM_CHARACTERS),
@@ -173,8 +173,8 @@ def _config(options, vocab_size, *, source):
         if value not in supported:
             choices = " or ".join(map(repr, supported))
             raise InputError(f"{source} has {path} = {value!r}. Supported: {choices}.")
-    sizes |= {"vocab_size": vocab_size, "max_characters": _MAX_CHARACTERS}
-    return BilmConfig.from_dict(sizes, source=source)
+    fields |= {"vocab_size": vocab_size, "max_characters": _MAX_CHARACTERS}
+    return BilmConfig.from_dict(fields, source=source)
 
 
 _REQUIRED = object()

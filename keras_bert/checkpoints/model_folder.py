@@ -40,8 +40,9 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
         ValueError: the tokenizer is missing or does not fit the model.
     """
     config = model.config
-    if tokenizer is None and config.model_type == "bert":
-        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None.")
+    if tokenizer is None and config.REQUIRES_TOKENIZER:
+        name = config.model_type.upper()
+        raise ValueError(f"A {name} model folder needs its tokenizer. Received: tokenizer=None.")
     if tokenizer is not None and len(tokenizer) > config.vocab_size:
         raise ValueError(
             "The tokenizer has more tokens than the model's token embedding has rows. "
@@ -71,9 +72,9 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    ours = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
+    written = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
     names = set(held_names(folder))
-    return names <= ours and CONFIG in names and MARK in read_json(folder / CONFIG)
+    return names <= written and CONFIG in names and MARK in read_json(folder / CONFIG)
 
 
 def to_hugging_face(model):

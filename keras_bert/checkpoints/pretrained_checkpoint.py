@@ -13,7 +13,12 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
-from keras_bert.encoders import encoder_class, new_encoder, read_config
+from keras_bert.encoders import (
+    encoder_class,
+    model_type_of_class,
+    new_encoder,
+    read_config,
+)
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads.layer_choice import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
@@ -91,11 +96,11 @@ class PretrainedCheckpoint:
         if self.config != config:
             self.names = self.encoder_class.tensor_names(self.config)
         self.class_name = class_of(self.config_json)
-        if self.class_name in self.names.foreign_classes:
+        model_type = model_type_of_class(self.class_name or "")
+        if model_type not in (None, config.model_type):
             raise InputError(
                 f"{path} has the model type {config.model_type!r} but names the class "
-                f"{self.class_name}, whose model type is "
-                f"{self.names.foreign_classes[self.class_name]!r}."
+                f"{self.class_name}, whose model type is {model_type!r}."
             )
         self.class_names = self.names.names(self.class_name)
         self._names = self._plain_names()
@@ -171,7 +176,7 @@ class PretrainedCheckpoint:
         )
 
     def _load_tokenizer(self):
-        if self.config.model_type != "bert" and not has_vocabulary(self.folder):
+        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(self.folder):
             warnings.warn(
                 f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",

@@ -14,7 +14,7 @@ _OUTCOMES = ("masked", "kept", "replaced")
 @command(
     "vocab",
     "learn a vocabulary from text",
-    settings=lambda argv: import_module("data_gen.settings").VocabularySettings,
+    settings=lambda first: import_module("data_gen.settings").VocabularySettings,
     takes_beam_options=True,
 )
 def vocab(settings, arguments):
@@ -59,7 +59,7 @@ def vocab(settings, arguments):
 @command(
     "pretraining-data",
     "turn text into records for pre-training",
-    settings=lambda argv: import_module("data_gen.settings").DataSettings,
+    settings=lambda first: import_module("data_gen.settings").DataSettings,
     takes_beam_options=True,
 )
 def pretraining_data(settings, arguments):

@@ -22,7 +22,7 @@ from keras_bert.cli import (
 from keras_bert.cli.command import command
 from keras_bert.cli.flags import with_flags
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
-from keras_bert.cli.task_types import value_of
+from keras_bert.cli.task_types import first_arguments
 from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
 from keras_bert.training.settings import LabelledRunSettings
 
@@ -143,7 +143,7 @@ def main(argv=None):
     except KeyboardInterrupt as stop:
         status = 143 if isinstance(stop, Terminated) else 130
         message = str(stop) or STOPPED
-    cls = getattr(arguments, "settings_class", None)
+    cls = getattr(arguments, "settings_class", LabelledRunSettings)
     print(f"keras-bert: {with_flags(message, cls)}", file=sys.stderr)
     return status
 
@@ -166,7 +166,7 @@ def _check_environment(command):
             f"{command.name} needs {' or '.join(command.backends)} as the Keras backend. Received: "
             f"{backend!r} from {source}. Set KERAS_BACKEND=tensorflow."
         )
-    if backend and backend not in _BACKENDS and command not in (doctor.doctor, completion):
+    if backend and backend not in _BACKENDS and command is not completion:
         raise InputError(
             f"Keras has no backend {backend!r}, which {source} names. Expected one of "
             f"{', '.join(_BACKENDS)}. Set KERAS_BACKEND=tensorflow."
@@ -177,11 +177,8 @@ def parse(argv=None):
     """Returns the parsed arguments, with `command` (a name or None) and `beam_options`."""
     argv = sys.argv[1:] if argv is None else argv
     parser, subparsers = make_parser(argv)
-    if (task := value_of(argv, "--task")) is not None:
-        try:
-            task_type_named(task)
-        except InputError as error:
-            parser.exit(2, f"keras-bert: {with_flags(str(error), LabelledRunSettings)}\n")
+    if (task := first_arguments(argv).task) is not None:
+        task_type_named(task)  # raises an error where it is unknown
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
     if rest and (name is None or not COMMANDS[name].takes_beam_options):
@@ -193,8 +190,9 @@ def parse(argv=None):
 def make_parser(argv):
     """-> (the parser of all commands, {name: the parser of a command}).
 
-    The flags of some commands depend on `argv` (the task type).
+    The flags of the command in `argv` depend on its `first_arguments`: the task type, or the model.
     """
+    first, nothing = first_arguments(argv), first_arguments([])
     parser = _MainParser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
     parser.set_defaults(command=None, verbose=False, quiet=False)
@@ -211,7 +209,7 @@ def make_parser(argv):
             allow_abbrev=False,
             add_help=False,
         )
-        each.add_flags(subparser, argv)
+        each.add_flags(subparser, first if name == first.command else nothing)
         _add_common_flags(subparser, has_more=each.settings is not None)
         subparser.set_defaults(command=name)
     return parser, subparsers.choices

@@ -1,7 +1,6 @@
-"""The task type of a command line, which its flags depend on; found without heavy imports."""
+"""The task type of a command line, which its flags depend on; without heavy imports."""
 
 import argparse
-import contextlib
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
@@ -13,49 +12,66 @@ from keras_bert.tasks import task_type_named
 _DEFAULT = "classifier"
 
 
-def task_type_to_train(argv):
-    """The task type of `--glue NAME`, `--task TASK` or `--settings run.json`."""
-    task_type = value_of(argv, "--task")
-    glue = value_of(argv, "--glue")
-    if task_type is None and glue is not None:
-        with contextlib.suppress(InputError):  # raised again when the command runs
-            return glue_task(glue).task_type
-    if task_type is None:
-        task_type = _at(_json(value_of(argv, "--settings")), "settings", "task")
-    return _supported(task_type)
+def first_arguments(argv):
+    """The command, and the arguments that the flags of a command depend on; None where not given.
+
+    The parser of the command reads them again, together with all others.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("command", nargs="?")
+    for name in ("task", "glue", "settings", "model", "data"):
+        parser.add_argument(f"--{name}", nargs="?")
+    for names in (("-h", "--help"), ("--help-all",)):
+        parser.add_argument(*names, action="store_true")
+    return parser.parse_known_args(argv)[0]
+
+
+def task_type_to_train(first):
+    """The task type of `--task TASK`, `--glue NAME` or `--settings FILE`.
+
+    What is wrong with these is reported by the command.
+    """
+    try:
+        if first.task is not None:
+            return task_type_named(first.task)
+        if first.glue is not None:
+            return glue_task(first.glue).task_type
+        if first.settings is not None:
+            from keras_bert.training.run_folder import read_settings
+
+            settings = read_settings(first.settings, command=first.command)
+            return task_type_named(str(settings.get("task", _DEFAULT)))
+    except (InputError, OSError):
+        pass
+    return _DEFAULT
 
 
 def task_type_of(model):
     """The task type of a model folder or the output of a run.
 
-    The default type if there is none: what is wrong with a folder is reported by the command.
+    The default type if there is none: what is wrong with a model is reported by the command, which
+    loads it.
     """
-    return _supported(next(filter(None, map(_task_in, _configs(model))), None))
+    try:
+        for config in _configs(model):
+            task_type = _task_type_in(config)
+            if task_type is not None:
+                return task_type_named(task_type)
+    except (InputError, OSError, MemoryError):
+        pass
+    return _DEFAULT
 
 
-def task_type_of_model(argv):
+def task_type_of_model(first):
     """The task type of the folder of `--model FOLDER`."""
-    model = value_of(argv, "--model")
-    return _DEFAULT if model is None else task_type_of(model)
+    return _DEFAULT if first.model is None else task_type_of(first.model)
 
 
-def has_data_folder(argv):
+def has_data_folder(first):
     """Whether `--data` is a folder of pre-training data, not a labelled file or GLUE's folder."""
-    data = value_of(argv, "--data")
-    if data is None or value_of(argv, "--glue") is not None:
+    if first.data is None or first.glue is not None:
         return False
-    return Path(data).is_dir() and not is_saved_dataset(data)
-
-
-def value_of(argv, flag):
-    """The last value of a flag on a command line, or None."""
-    value = None
-    for position, word in enumerate(argv):
-        if word == flag and position + 1 < len(argv):
-            value = argv[position + 1]
-        if word.startswith(f"{flag}="):
-            value = word.partition("=")[2]
-    return value
+    return Path(first.data).is_dir() and not is_saved_dataset(first.data)
 
 
 def add_glue_dir(parser):
@@ -90,40 +106,28 @@ def resolve_glue(arguments):
     arguments.glue = task.name
 
 
-def _supported(task_type):
-    try:
-        return task_type_named(task_type)
-    except InputError:  # reported by the command
-        return _DEFAULT
-
-
-def _task_in(config):
-    return _at(_json(config), "keras_bert", "task")
-
-
 def _configs(model):
-    """The paths where a model's config may be; of a named model only the config is downloaded."""
+    """The paths where a model's config may be; of a named model only the config is downloaded.
+
+    A file has word vectors, and no task.
+    """
     folder = Path(model)
+    if folder.is_file():
+        return []
     configs = [folder / "config.json", folder / "model" / "config.json"]
     if any(path.exists() for path in configs):
         return configs
     from keras_bert.checkpoints import hub, loading
 
-    with contextlib.suppress(InputError):
-        if str(model).startswith(hub.SCHEME):
-            return [hub.config_of(model)]
-        return [loading.local_folder(model) / "config.json"]
-    return configs
+    if str(model).startswith(hub.SCHEME):
+        return [hub.config_of(model)]
+    return [loading.local_folder(model) / "config.json"]
 
 
-def _json(path):
+def _task_type_in(config):
+    """The task type in a config.json; None if it has none or cannot be read."""
     try:
-        return None if path is None else parse_json(read_small(path))
-    except (OSError, ValueError, InputError):
+        task_type = parse_json(read_small(config))["keras_bert"]["task"]
+    except (OSError, ValueError, TypeError, KeyError):  # an `InputError` is a ValueError
         return None
-
-
-def _at(value, *keys):
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+    return task_type if isinstance(task_type, str) else None

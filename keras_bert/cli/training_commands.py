@@ -108,11 +108,13 @@ def pretrain(settings, arguments):
     --causal-fraction, all or some examples are read from left to right. Several --data, --steps and
     --batch-size are phases of the run, one after another.
 
-    keras-bert pretrain --data data --vocab vocab.txt --architecture mini --steps 5000 --output a
-    keras-bert pretrain --data data --vocab vocab.txt --model bert-base --steps 5000 --output b
+    keras-bert pretrain --data data --vocab vocab.txt --architecture mini \\
+      --steps 5000 --output a
+    keras-bert pretrain --data data --vocab vocab.txt --model bert-base \\
+      --steps 5000 --output b
     keras-bert pretrain --data data --vocab vocab.txt --minutes 60 --output c
-    keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 --vocab vocab.txt \\
-      --output d
+    keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 \\
+      --vocab vocab.txt --output d
     tensorboard --logdir a/logs
     """
     from keras_bert.training.devices import is_written_here
@@ -149,7 +151,7 @@ def pretrain(settings, arguments):
 @command(
     "finetune",
     "fine-tune an encoder on labelled examples",
-    settings=lambda argv: finetune_settings(task_type_to_train(argv)),
+    settings=lambda first: finetune_settings(task_type_to_train(first)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -158,13 +160,17 @@ def pretrain(settings, arguments):
 def finetune(settings, arguments):
     """Fine-tune an encoder on labelled examples; run the same command again to resume.
 
-    keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
-    keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
-    keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
-    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … --dev … --output b
+    keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv \\
+      --output runs/spam
+    keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … \\
+      --output runs/random
+    keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a \\
+      --output runs/mnli
+    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … \\
+      --dev … --output b
     keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
-    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random --num-seeds 3 --model … \\
-      --train … --dev … --output runs/sizes
+    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random \\
+      --num-seeds 3 --model … --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
     per family of tasks), which are detected from the content. - is standard input,
@@ -204,7 +210,7 @@ def finetune(settings, arguments):
 @command(
     "sweep",
     "fine-tune with each combination of learning rate, batch size, epochs and layers",
-    settings=lambda argv: sweep_settings(task_type_to_train(argv)),
+    settings=lambda first: sweep_settings(task_type_to_train(first)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -213,9 +219,12 @@ def finetune(settings, arguments):
 def sweep(settings, arguments):
     """Fine-tune with each combination of rate, batch size, epochs and layers; keep the best.
 
-    keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
-    keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweep-b
-    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … --output sweep-c
+    keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv \\
+      --output sweeps/spam
+    keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 \\
+      --model … --output sweep-b
+    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … \\
+      --output sweep-c
 
     The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
     the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
@@ -296,9 +305,12 @@ def _number(metric):
 def glue(settings, arguments):
     """Fine-tune on every task of GLUE, with a table of the results and the file to submit.
 
-    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased --output runs/glue
-    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a --output runs/glue
-    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a --output runs/two
+    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased \\
+      --output runs/glue
+    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a \\
+      --output runs/glue
+    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a \\
+      --output runs/two
 
     The default is the 18 runs of the BERT paper for each task; the expected time is printed before
     training starts. Run the same command again to resume.
@@ -371,7 +383,8 @@ def init(settings, arguments):
     """Write a commented settings file for a task: each setting, its default and what it does.
 
     keras-bert init --task tagger --output tagger.toml
-    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll --output runs/a
+    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll \\
+      --output runs/a
     """
     chosen = InitSettings.of(settings)
     task, path = task_type_named(chosen.task), Path(chosen.output)

@@ -54,6 +54,7 @@ class EncoderConfig:
         KEYS: the keys of a `config.json` that are not named as our fields: field -> key.
         OLDER_KEYS: keys of earlier versions of `transformers` -> the key of today.
         UNUSED_KEYS: known keys that do not affect the encoder; they are dropped.
+        REQUIRES_TOKENIZER: whether every model folder has a tokenizer.
         SUPPORTED_VALUES: keys that change the computation but are not fields, with the values that
             the encoder supports.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
@@ -68,6 +69,7 @@ class EncoderConfig:
     OLDER_KEYS: ClassVar[Mapping[str, str]] = {}
     UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
+    REQUIRES_TOKENIZER: ClassVar[bool] = False
 
     # Not hashed, since JSON's values need not be hashable.
     extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)

@@ -55,7 +55,9 @@ class Encoder(keras.Model):
     WITHOUT_BIAS = ()
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
-        if not isinstance(config, self.CONFIG):
+        # A relative's config may derive from this one's.
+        is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
+        if not is_own:
             expected = self.CONFIG.__name__
             raise ValueError(
                 f"`config` must be a `{expected}` (see `{expected}.from_dict`). "
@@ -244,12 +246,12 @@ class Encoder(keras.Model):
             x, new = self.step(column, cache, ops.zeros_like(column) + number)
             reads = ops.take(is_token, number, axis=1)  # (B,)
 
-            def kept(new, old):
+            def where_read(new, old):
                 axes = (batch, *[1] * (len(new.shape) - 1))
                 return ops.where(ops.reshape(reads, axes), new, old)
 
             states = ops.slice_update(states, (number, 0, 0), x[None])
-            return number + 1, states, keras.tree.map_structure(kept, new, cache)
+            return number + 1, states, keras.tree.map_structure(where_read, new, cache)
 
         size = self.config.hidden_size
         begin = (
@@ -287,7 +289,7 @@ class Encoder(keras.Model):
             )
         check_ids(inputs, self.config)
         shapes = {name: tuple(x.shape) for name, x in inputs.items()}
-        sizes = [set(axis) - {None} for axis in zip(*shapes.values(), strict=False)][:2]
+        sizes = [set(dims) - {None} for dims in zip(*shapes.values(), strict=False)][:2]
         if len(sizes) < 2 or max(map(len, sizes)) > 1:
             raise ValueError(
                 f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}."

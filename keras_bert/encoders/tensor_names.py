@@ -23,12 +23,66 @@ def dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **
     ]
 
 
-def layer_norm(ours, theirs, *, ends=(".weight", ".bias")):
-    """The lines of a LayerNorm, likewise."""
+def layer_norm(ours, theirs, *, ends=(".weight", ".bias"), size="D"):
+    """The lines of a LayerNorm over vectors of that size, likewise."""
     gamma, beta = ends
     return [
-        Rename(f"{ours}.gamma", theirs + gamma, "D"),
-        Rename(f"{ours}.beta", theirs + beta, "D"),
+        Rename(f"{ours}.gamma", theirs + gamma, size),
+        Rename(f"{ours}.beta", theirs + beta, size),
+    ]
+
+
+def embeddings(
+    tokens, *, positions=None, segments=None, norm=None, size="D", layer_norm=layer_norm
+):
+    """The lines of `Embeddings`, as far as the other format has its tables of that size."""
+    tables = {"token": (tokens, "V"), "position": (positions, "P"), "segment": (segments, "T")}
+    return [
+        *(
+            Rename(f"embeddings.{name}_embedding.embeddings", theirs, f"{rows} {size}")
+            for name, (theirs, rows) in tables.items()
+            if theirs is not None
+        ),
+        *(layer_norm("embeddings.layer_norm", norm, size=size) if norm is not None else ()),
+    ]
+
+
+def transformer_layer(
+    *,
+    query_key_value,
+    projection,
+    attention_norm,
+    dense_in,
+    dense_out,
+    feed_forward_norm,
+    dense=dense,
+    layer_norm=layer_norm,
+):
+    """The lines of every `TransformerBlock` of `blocks`, from the other names of its parts.
+
+    `query_key_value` are the names of the three layers that are one here.
+    """
+    ours = "blocks.{i}"
+    return [
+        *(
+            line
+            for number, theirs in enumerate(query_key_value)
+            for line in dense(f"{ours}.attention.query_key_value", theirs, "D D", part=(number, 3))
+        ),
+        *dense(f"{ours}.attention.projection", projection, "D D"),
+        *layer_norm(f"{ours}.attention_norm", attention_norm),
+        *dense(f"{ours}.feed_forward.dense_in", dense_in, "D I"),
+        *dense(f"{ours}.feed_forward.dense_out", dense_out, "I D"),
+        *layer_norm(f"{ours}.feed_forward_norm", feed_forward_norm),
+    ]
+
+
+def lm_head(transform, norm, bias, *, size="D", dense=dense, layer_norm=layer_norm):
+    """The lines of an `LMHead` with an `LMTransform` to vectors of that size."""
+    return [
+        *dense("lm_head.transform.dense", transform, f"D {size}"),
+        *layer_norm("lm_head.transform.layer_norm", norm, size=size),
+        Rename("lm_head.bias", bias, "V"),
     ]
 
 
@@ -68,7 +122,6 @@ class TensorNames:
             encoder has no such layer.
         prefix: the prefix of the encoder's names in a class with a head.
         classes: the classes with a head, by name.
-        foreign_classes: names of classes with the same tensors -> their model type.
         head_prefixes: the prefixes of the heads' tensors.
         copies: names of tensors that some writers store in addition -> the tensor that they equal.
         output_embedding: those of the copies that are an output embedding.
@@ -82,7 +135,6 @@ class TensorNames:
     transform: Sequence[Rename] = ()
     prefix: str = ""
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
-    foreign_classes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     head_prefixes: tuple[str, ...] = (KEPT,)
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
     output_embedding: tuple[str, ...] = ()
@@ -131,3 +183,54 @@ class TensorNames:
             *rename.under(encoder, theirs=prefix),
             *rename.under(self.transform, theirs=f"{transform}."),
         ]
+
+
+def task_classes(
+    model: str,
+    *,
+    lm_head: Sequence[Rename],
+    causal: str | None = None,
+    labels: str = "classifier",
+    transform: str | None = "pooler",
+) -> dict[str, ClassNames]:
+    """The usual classes of `transformers` for a bidirectional encoder, by name.
+
+    Args:
+        model: the beginning of their names, such as "Bert".
+        lm_head: the lines of the masked-LM head.
+        causal: the name of the class of a causal LM with the same head; None if there is none.
+        labels: the name of the linear layer over a whole text: a logit per label, or the score of a
+            regression.
+        transform: see `ClassNames`, of the class for labelled texts.
+    """
+    masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
+    head = {"lm_head": lm_head}
+    label = {
+        "classifier": dense("classifier", labels, "D C"),
+        "scorer": dense("scorer", labels, "D 1"),
+    }
+    choice = {"classifier": dense("classifier", "classifier", "D 1")}
+    tags = {"classifier": dense("classifier", "classifier", "D C")}
+    answer = {"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")}
+    classes = {
+        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=head, transform=None),
+        f"{model}ForSequenceClassification": ClassNames(
+            task_types=("classifier", "pair-classifier", "regression"),
+            heads=label,
+            pooling="cls",
+            transform=transform,
+            drops_before_transform=transform != "pooler",
+        ),
+        f"{model}ForMultipleChoice": ClassNames(
+            task_types=("multiple-choice",), heads=choice, pooling="cls"
+        ),
+        f"{model}ForTokenClassification": ClassNames(
+            task_types=("tagger",), heads=tags, transform=None
+        ),
+        f"{model}ForQuestionAnswering": ClassNames(
+            task_types=("question-answering",), heads=answer, transform=None
+        ),
+    }
+    if causal is not None:
+        classes[causal] = ClassNames(task_types=("causal-lm",), heads=head, transform=None)
+    return classes

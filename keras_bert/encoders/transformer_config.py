@@ -94,7 +94,7 @@ class BidirectionalConfig(TransformerConfig):
         type_vocab_size: number of segments.
         initializer_range: standard deviation of the truncated normal for new weights.
         layer_norm_eps: epsilon of every LayerNorm.
-        pad_token_id: id of the padding token.
+        pad_token_id: id of the padding token; None is the default of the model type.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept and saved.
 
     Raises:
@@ -122,11 +122,13 @@ class BidirectionalConfig(TransformerConfig):
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
-    pad_token_id: int | None = None
+    pad_token_id: int | None = 0
 
     def __post_init__(self):
+        if self.pad_token_id is None:
+            object.__setattr__(self, "pad_token_id", type(self).pad_token_id)
         super().__post_init__()
-        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+        if not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(
                 "`pad_token_id` must be below `vocab_size` and not negative. "
                 f"Received: pad_token_id={self.pad_token_id}, vocab_size={self.vocab_size}."

@@ -4,11 +4,10 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_small
 from keras_bert.base.ownership import held_names
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder, hub, tensor_files
+from keras_bert.checkpoints import find_model_folder, hub, model_card, tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.text.vocabulary import TOKENIZER_FILES
-from keras_bert.training import model_card
 
 _FILES = {"config.json", tensor_files.FILE, *TOKENIZER_FILES, model_card.FILE}
 

@@ -43,7 +43,7 @@ from keras_bert.tasks.signatures import (
     traced_on_texts,
     warmup_texts,
 )
-from keras_bert.text.ragged import kept, leading
+from keras_bert.text.ragged import leading, select
 
 _DEFAULT = "serving_default"
 # The relative error allowed in float32, where sums are only computed in another order.
@@ -309,8 +309,8 @@ def _litert(model, precision, *, scratch):
     specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs.items()]
 
     def outputs(*tensors):
-        found = model(dict(zip(inputs, tensors, strict=True)), training=False)
-        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+        outputs_by_name = model(dict(zip(inputs, tensors, strict=True)), training=False)
+        return {name: tf.cast(output, tf.float32) for name, output in outputs_by_name.items()}
 
     with for_litert():
         write_saved_model(scratch, {_DEFAULT: Signature(outputs, specs)})
@@ -369,10 +369,10 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
 
     @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
-        found = tokenizer.tokenize_with_offsets(text)
+        tokenized = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (
-            leading(values, tokenizer.template.room(max_length))
-            for values in (found.ids, found.starts, found.ends, found.word_starts)
+            leading(rows, tokenizer.template.room(max_length))
+            for rows in (tokenized.ids, tokenized.starts, tokenized.ends, tokenized.word_starts)
         )
         outputs = from_ids(
             **frame([ids], tokenizer=tokenizer, names=encoder.input_names, max_length=max_length)
@@ -387,8 +387,8 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         )
         if tokens == "subwords":
             begins = tf.ones_like(begins)
-        starts = kept(starts, begins.values)
-        ends = kept(ends, ends_word(begins.values))
+        starts = select(starts, begins.values)
+        ends = select(ends, ends_word(begins.values))
         if tokens == "words-mean":
             word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each token
             embedded = tf.math.segment_mean(subwords.values, word)

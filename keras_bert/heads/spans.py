@@ -187,11 +187,11 @@ class SpanRepresentation(Layer):
         return (*firsts_shape, width)
 
 
-def _at(vectors, numbers):
+def _at(x, numbers):
     """(B, W, X) at the words `numbers` (B, …) -> (B, …, X)."""
     batch = ops.shape(numbers)[0]
-    flat = at_positions(vectors, ops.reshape(numbers, (batch, -1)))
-    return ops.reshape(flat, (*ops.shape(numbers), vectors.shape[-1]))
+    flat = at_positions(x, ops.reshape(numbers, (batch, -1)))
+    return ops.reshape(flat, (*ops.shape(numbers), x.shape[-1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -225,8 +225,8 @@ class DocumentWords(Layer):
         sums = ops.reshape(sums, (batch, count * (1 + length), size))
 
         def up_to(tokens):
-            sums_up_to = at_positions(sums, segments * (1 + length) + tokens)
-            return ops.reshape(sums_up_to, (*ops.shape(tokens), size))
+            sums_of_tokens = at_positions(sums, segments * (1 + length) + tokens)
+            return ops.reshape(sums_of_tokens, (*ops.shape(tokens), size))
 
         tokens = ops.cast(ops.maximum(ends - starts, 1), "float32")[..., None]
         return ops.cast((up_to(ends) - up_to(starts)) / tokens, self.compute_dtype)

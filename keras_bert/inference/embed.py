@@ -15,8 +15,8 @@ from keras_bert.heads.layer_choice import CONCAT, layer_numbers
 from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.settings import TextFileSettings
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.readers.texts import TextSource
 
 

@@ -21,9 +21,9 @@ from keras_bert.inference.settings import (
     evaluate_settings,
 )
 from keras_bert.inputs.batches import without_autograph
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.stored_tables import is_saved_dataset

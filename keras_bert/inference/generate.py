@@ -178,8 +178,8 @@ def log_probability(**settings) -> list[TextProbability]:
     settings = LogProbabilitySettings.of(settings)
     task = causal_lm(settings.model)
     return [
-        TextProbability(found.log_probability, len(found.tokens))
-        for found in surprisal(model=task, text=settings.text)
+        TextProbability(measured.log_probability, len(measured.tokens))
+        for measured in surprisal(model=task, text=settings.text)
     ]
 
 
@@ -231,4 +231,4 @@ def _size(task, inputs, settings):
 def _rows(ids, is_token):
     """The ids of each sequence, a list of lists."""
     pairs = zip(np.asarray(ids), np.asarray(is_token, bool), strict=True)
-    return [row[kept].tolist() for row, kept in pairs]
+    return [row[mask].tolist() for row, mask in pairs]

@@ -13,7 +13,7 @@ from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
-from keras_bert.readers.sources import report_notes, report_source
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
@@ -149,6 +149,30 @@ def open_task(base, settings_of, given):
     return task, settings
 
 
+def collected_outputs(model, count, batches):
+    """The outputs of a model for N sequences by name, in the order of the sequences.
+
+    Each is a float32 array (N, …), or, if an axis such as the tokens has no fixed size, a list of N
+    arrays that are padded as in their batch.
+
+    Args:
+        model: a functional model with outputs by name.
+        count: N.
+        batches: pairs of the numbers of a batch's sequences and their outputs by name.
+    """
+    outputs = {
+        name: [None] * count
+        if None in output.shape[1:]
+        else np.empty((count, *output.shape[1:]), np.float32)
+        for name, output in model.output.items()
+    }
+    for numbers, batch in batches:
+        for name, output in batch.items():
+            for number, of_sequence in zip(numbers, np.asarray(output), strict=True):
+                outputs[name][number] = of_sequence
+    return outputs
+
+
 class Outputs:
     """Computes a model's outputs for tokenized examples, in the order of the examples.
 
@@ -169,23 +193,8 @@ class Outputs:
         self._compute = None
 
     def __call__(self, sequences):
-        """`TokenizedExamples` -> outputs by name, in the order of the sequences.
-
-        Each is a float32 array (N, …), or, if an axis such as the tokens has no fixed size, a list
-        of N arrays that are padded as in their batch.
-        """
-        count = len(sequences)
-        outputs = {
-            name: [None] * count
-            if None in output.shape[1:]
-            else np.empty((count, *output.shape[1:]), np.float32)
-            for name, output in self.model.output.items()
-        }
-        for numbers, batch in self.batches(sequences):
-            for name, output in batch.items():
-                for number, of_sequence in zip(numbers, output, strict=True):
-                    outputs[name][number] = of_sequence
-        return outputs
+        """`TokenizedExamples` -> outputs by name, as `collected_outputs`."""
+        return collected_outputs(self.model, len(sequences), self.batches(sequences))
 
     def batches(self, sequences):
         """Yields (numbers of sequences, their outputs by name) for each batch; arrays (B, …)."""

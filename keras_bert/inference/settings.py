@@ -403,10 +403,10 @@ def predict_settings(task_settings):
 
     def check(self):
         texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
-        if (self.data is None) == all(each is None for each in texts):
+        if (self.data is None) == all(given is None for given in texts):
             either = f"Pass either `data`, a file of examples, or {names}, not both."
             raise InputError(either if names else "Pass `data`, a file of examples.")
-        lengths = [len(each or ()) for each in texts]
+        lengths = [len(given or ()) for given in texts]
         if len(set(lengths)) > 1:
             received = " and ".join(map(str, lengths))
             raise InputError(f"{names} must have the same length. Received: {received}.")

@@ -105,8 +105,8 @@ def token_batches(lengths, *, max_length, tokens, rng):
     """
     batches, waiting, shorter = [], np.empty(0, np.int32), 0
     for padded in bucket_lengths(max_length):
-        own = np.flatnonzero((lengths > shorter) & (lengths <= padded)).astype(np.int32)
-        numbers, size, shorter = np.concatenate([waiting, own]), tokens // padded, padded
+        fitting = np.flatnonzero((lengths > shorter) & (lengths <= padded)).astype(np.int32)
+        numbers, size, shorter = np.concatenate([waiting, fitting]), tokens // padded, padded
         whole = len(numbers) // size * size
         batches += [(batch, padded) for batch in numbers[:whole].reshape(-1, size)]
         waiting = numbers[whole:]
@@ -199,10 +199,10 @@ def parts(dataset, numbers, *, of):
     """
 
     def split(*batch):
-        own = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
+        joined = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
         for number in numbers[1:]:
-            own = own.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
-        return own
+            joined = joined.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
+        return joined
 
     return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
 

@@ -115,11 +115,11 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
     sequence = tf.repeat(tf.range(tf.size(lengths)), counts)  # (R,)
     number = tf.cast(tf.ragged.range(counts).flat_values, lengths.dtype)
     length, room, stride, beyond, count = (
-        tf.gather(each, sequence) for each in (lengths, room, stride, beyond, counts)
+        tf.gather(column, sequence) for column in (lengths, room, stride, beyond, counts)
     )
     if last == "even":
         factors = (number, beyond, tf.maximum(count - 1, 1))  # their product may exceed int32
-        number_64, beyond_64, gaps = (tf.cast(each, tf.int64) for each in factors)
+        number_64, beyond_64, gaps = (tf.cast(factor, tf.int64) for factor in factors)
         starts = tf.cast(number_64 * beyond_64 // gaps, lengths.dtype)
     else:
         starts = number * stride

@@ -1,18 +1,22 @@
 """How a task reads labelled data, and is compiled, trained and evaluated with Keras."""
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
+import keras
+
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.heads.reader import ReadingModel
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.training.optimizer import default_optimizer
 
 
 class DatasetInfo(NamedTuple):
@@ -73,8 +77,6 @@ class FittingModel(ReadingModel):
                 vectors it is 0.1.
         """
         if optimizer is None:
-            from keras_bert.training.optimizer import default_optimizer
-
             optimizer = default_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
             raise ValueError(
@@ -109,14 +111,14 @@ class FittingModel(ReadingModel):
         """
         for batches in (x, options.get("validation_data")):
             self._check_batches("fit", batches, "make batches of them with `task.dataset`")
-        from keras_bert.training.progress import with_progress
-
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec") and not more:
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
-            return super().fit(x, y, *more, **with_progress(self, x, options))
+            dev = dataset_info(options.get("validation_data"))
+            options = with_progress(self, options, train=info, dev=dev)
+            return super().fit(x, y, *more, **options)
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
@@ -186,8 +188,8 @@ class FittingModel(ReadingModel):
 
     @classmethod
     def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Warnings for the user about the labelled examples of a file."""
-        return []
+        """Warnings for the user about the labelled examples of a file; those of their source."""
+        return examples[0].source.notes()
 
     @classmethod
     def labels_with(cls, inferred_arguments, **settings):
@@ -256,3 +258,78 @@ class FittingModel(ReadingModel):
         batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
         return batches
+
+
+class FitProgress(keras.callbacks.Callback):
+    """Adds tokens/s to the logs of every step, and the task's own metric to those of an epoch.
+
+    The task's metric (`Task.METRIC`) is added as `val_METRIC` where Keras does not compute it: it
+    takes the task's `decode` and `official_metrics`, and another pass over the dev examples.
+
+    Args:
+        task: the `Task`.
+        tokens_per_step: tokens in a batch on average; None adds no tokens/s.
+        dev_examples: the `TokenizedExamples` that are evaluated on, or None.
+    """
+
+    def __init__(self, task, *, tokens_per_step, dev_examples):
+        super().__init__()
+        self.task = task
+        self.tokens_per_step = tokens_per_step
+        self._rate = None
+        self.dev_examples = dev_examples
+        self._inference = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._began = None
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.tokens_per_step is None or logs is None:
+            return
+        if self._began is None:  # the first step compiles, and is left out
+            self._began = batch, time.perf_counter()
+            return
+        first, when = self._began
+        steps_per_second = (batch - first) / (time.perf_counter() - when)
+        logs["tokens/s"] = self._rate = round(steps_per_second * self.tokens_per_step)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self._rate is not None:
+            logs["tokens/s"] = self._rate
+        metric = self.task.METRIC
+        if self.dev_examples is None or metric is None or f"val_{metric}" in logs:
+            return
+        from keras_bert.inference.predict import Inference  # needs TensorFlow, which `fit` does not
+
+        if self._inference is None:
+            self._inference = Inference(self.task, batch_size=32)
+        predictions = self._inference.of_sequences(self.dev_examples)
+        metrics = self.task.official_metrics(predictions, self.dev_examples.examples)
+        if metric in metrics:
+            logs[f"val_{metric}"] = metrics[metric]
+
+
+def with_progress(task, options, *, train, dev):
+    """The options of `fit` with a `FitProgress` among the callbacks, where a bar is shown.
+
+    `train` and `dev` are the `DatasetInfo` of the batches, or None for others.
+
+    A `CallbackList` stays as it is. Keras must not shuffle what `dataset` has shuffled: it would
+    not, but warn about it.
+    """
+    callbacks = options.get("callbacks")
+    if train is not None:
+        options = {"shuffle": False, **options}
+    if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
+        return options
+    if train is None and dev is None:
+        return options
+    progress = FitProgress(
+        task,
+        tokens_per_step=train and train.tokens_per_step,
+        dev_examples=dev and dev.sequences,
+    )
+    callbacks = [] if callbacks is None else callbacks
+    callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
+    # First, so that early stopping and best weights by the task's own metric find it.
+    return {**options, "callbacks": [progress, *callbacks]}

@@ -12,6 +12,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, about, described, setting
 
 MAX_LENGTH = 128
+# The defaults of fine-tuning: the learning rates of all weights and of a head alone, and others.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+WARMUP, WEIGHT_DECAY = 0.1, 0.01
 
 
 def max_length_setting(default, *, at_least, help):

@@ -19,7 +19,7 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError, reason_of
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
-from keras_bert.training.flops import matrix_rate
+from keras_bert.training.costs import matrix_rate
 from keras_bert.training.workers import WORKER_LOST, Workers
 
 

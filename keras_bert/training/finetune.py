@@ -13,9 +13,10 @@ from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
-from keras_bert.readers.sources import not_reported
+from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.global_mean import means_over
+from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
 from keras_bert.training.finetuning_examples import (
@@ -85,6 +86,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     """
     given, report = settings, report or not_reported
     settings = finetune_settings(given.get("task", "classifier")).of(given)
+    check_callbacks(settings.callbacks)
     with _scope_of(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
         first, settings = settings, data.recipe.resolved(settings)
@@ -160,6 +162,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     given, report = settings, report or not_reported
     of_run = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
+    check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
     with _scope_of(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
@@ -273,11 +276,15 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 best=best,
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
+                own=settings.callbacks,
                 report=report,
             )
-        if records[-1]["step"] < plan.steps:
+        last_step = records[-1]["step"]
+        if last_step < plan.steps and is_out_of_patience(records, task, settings.patience):
             epochs = counted(settings.patience, "epoch")
             report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
+        elif last_step < plan.steps:
+            report(f"Stopped early by a callback, after step {last_step}.")
         selected = _restore_selected(task, records, best, settings, plan, report)
         outputs = source.outputs_at(selected["step"])
         if not is_chief:
@@ -292,7 +299,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "dev": _official_metrics(task, outputs, data.dev),
             **task.inferred_arguments,
             "train_examples": count,
-            "steps": records[-1]["step"],
+            "steps": last_step,
             "parameters": task.count_params(),
             "trainable_parameters": sum(math.prod(w.shape) for w in model.trainable_weights),
             "seconds": records[-1]["seconds"],
@@ -326,6 +333,11 @@ def finetuning_plan(settings, examples):
 def _restore_selected(task, records, best, settings, plan, report):
     """Restores the weights that are kept; returns what metrics.json says of them."""
     record = records[-1] if settings.keep == "last" else best_record(records, task.METRIC)
+    if record is None:
+        raise InputError(
+            f"A callback stopped the run after step {records[-1]['step']}, before the first "
+            f"evaluation, after step {plan.evaluate_every}. Use `keep` last to keep its model."
+        )
     if best is not None:
         restore_best(task, best)
     epoch = record["step"] // plan.evaluate_every

@@ -12,11 +12,12 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference.predict import Outputs
+from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
+from keras_bert.readers.examples import not_reported, report_notes, report_source
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import files_of, not_reported, report_notes, report_source
+from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.ensemble import check_can_average
 from keras_bert.tasks.global_mean import means_over, replica_count
@@ -29,8 +30,8 @@ from keras_bert.training.finetuning_task import (
     line_on_new_head,
     options_not_given,
 )
-from keras_bert.training.loop import BatchSource
 from keras_bert.training.optimizer import layers_to_train
+from keras_bert.training.plan import BatchSource
 from keras_bert.training.starting_point import StartingPoint
 
 
@@ -138,17 +139,18 @@ def _read(of_task, settings, report, remembered):
             report(f"Note: {note}")
         return examples
 
-    schema, train = remembered, []
-    for path in files_of(settings.train):
-        train_file = of_task.read(path, schema=schema, **settings.columns)
-        train += examples_of(train_file)
-        schema = train_file.schema
+    def read(data, schema, **inferred):
+        """-> (examples of a file or several, the schema of the last)."""
+        examples = []
+        for path in files_of(data):
+            file = of_task.read(path, schema=schema, **inferred, **settings.columns)
+            examples += examples_of(file)
+            schema = file.schema
+        return examples, schema
+
+    train, schema = read(settings.train, remembered)
     inferred_arguments = of_task.infer_arguments(train)
-    dev = examples_of(
-        of_task.read(
-            settings.dev, inferred_arguments=inferred_arguments, schema=schema, **settings.columns
-        )
-    )
+    dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
     report(of_task.summary(train, dev, inferred_arguments))
     return train, dev, inferred_arguments
 
@@ -281,7 +283,7 @@ class LabelledExamples(BatchSource):
         return bool(self.task.unknown_labels(self.dev_examples.examples))
 
 
-class Evaluation(Outputs):
+class Evaluation:
     """The metrics of `model.evaluate` together with the outputs that they are computed from.
 
     Keras's own discards the outputs. Official metrics, threshold tuning and the end of a run need
@@ -295,8 +297,8 @@ class Evaluation(Outputs):
     """
 
     def __init__(self, model, examples, *, batch_size):
-        super().__init__(model, batch_size=batch_size)
         devices = Devices()
+        self.model = model
         self._examples = examples
         self._loss = keras.metrics.Mean(name="loss")
         self._plan = devices.own_parts(examples.lengths, batch_size=batch_size)
@@ -306,19 +308,18 @@ class Evaluation(Outputs):
         self._step = devices.on_replicas(self._evaluate, parts.element_spec)
 
     def __call__(self):
-        """Returns (metrics by name, outputs by name as of `Outputs`)."""
+        """Returns (metrics by name, outputs by name as of `collected_outputs`)."""
         self.model.reset_metrics()
         self._loss.reset_state()
         totals, count = self._examples.weight_totals, len(self._examples)
         with means_over(self.model, totals, examples=count):
-            outputs = super().__call__(self._examples)
+            outputs = collected_outputs(self.model, count, self._evaluated_batches())
         metrics = {**self.model.get_metrics_result(), "loss": self._loss.result()}
         return {name: float(value) for name, value in metrics.items()}, outputs
 
-    def batches(self, sequences):
-        for numbers_of_step, batch in zip(self._plan, self._batches, strict=True):
-            for numbers, outputs in zip(numbers_of_step, self._step(batch), strict=True):
-                yield numbers, {name: np.asarray(output) for name, output in outputs.items()}
+    def _evaluated_batches(self):
+        for numbers, batch in zip(self._plan, self._batches, strict=True):
+            yield from zip(numbers, self._step(batch), strict=True)
 
     def _evaluate(self, inputs, labels, weights=None):
         """One batch: (B, …) by name -> the outputs; updates the metrics."""

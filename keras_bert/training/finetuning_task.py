@@ -11,13 +11,13 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
 from keras_bert.heads.layer_choice import MIXES
+from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,
     train_last_layers,
 )
-from keras_bert.training.settings import HEAD_LEARNING_RATE, LEARNING_RATE
 from keras_bert.training.starting_point import EarlierTask, StartingPoint
 
 

@@ -1,4 +1,4 @@
-"""The history of a run, a record of metrics every few steps, and the same in TensorBoard."""
+"""What a run logs and shows: a record of metrics every few steps, TensorBoard, and a bar."""
 
 import math
 import shutil
@@ -14,6 +14,7 @@ from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import new_file
 from keras_bert.base.formatting import percent
+from keras_bert.base.progress import ProgressBar
 from keras_bert.tasks.pretraining.metrics import FINITE_BATCHES, exact_losses
 from keras_bert.text.vocabulary import MASK
 from keras_bert.training.optimizer import GRADIENT_NORM
@@ -323,3 +324,110 @@ def as_table(examples):
 def _plain(text):
     """The text with everything escaped that could be Markdown."""
     return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
+
+
+_SECONDS_BETWEEN_LINES = 10
+
+
+class Progress(keras.callbacks.Callback):
+    """A bar on standard error with step, losses, accuracies, tokens/s and the remaining time.
+
+    Where standard error is neither a terminal nor a notebook (a log file, CI), it writes a plain
+    line every few seconds instead, and one for each evaluation. `history` must come before this
+    callback in `fit`'s list.
+
+    Args:
+        history: the `History`.
+        first_step: steps done in former sessions.
+        names: {metric: its display name}, in the order in which they are shown.
+    """
+
+    def __init__(self, history, *, first_step, names):
+        super().__init__()
+        self.history = history
+        self.first_step = first_step
+        self.names = names
+        self._bar = None
+        self._first_record = None
+        self._line_at = -math.inf
+
+    def on_train_begin(self, logs=None):
+        self._bar = ProgressBar(
+            "training",
+            unit="steps",
+            total=self.history.plan.steps,
+            completed=self.first_step,
+        )
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._first_step = self.history.step
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._bar.is_drawn:
+            self._bar.update(self._first_step + batch + 1)
+
+    def on_epoch_end(self, epoch, logs=None):
+        record, last_step = self.history.records[-1], self.history.plan.steps
+        # Not from the start: the first step compiles, and would make the remaining time too long.
+        self._first_record = self._first_record or record
+        train = f"{describe(record['train'], self.names)}{_speed(record)}"
+        line = f"step {record['step']}/{last_step}:"
+        evaluated = f"eval: {describe(record['eval'], self.names)}" if "eval" in record else ""
+        if self._bar.is_drawn:
+            self._bar.update(record["step"], note=train)
+            if evaluated:
+                self.write(f"{line} {evaluated}")
+            return
+        is_due = record["seconds"] - self._line_at >= _SECONDS_BETWEEN_LINES
+        if is_due or evaluated or record["step"] == last_step:
+            self._line_at = record["seconds"]
+            left = self._remaining(record)
+            self.write(f"{line} {train}{left}{evaluated and f'; {evaluated}'}")
+
+    def on_train_end(self, logs=None):
+        self.close()
+
+    def write(self, line):
+        """Writes a line that stays."""
+        self._bar.write(line)
+
+    def close(self):
+        """Ends the bar; also to be called where `fit` raises an error, which calls no callback."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _remaining(self, record):
+        """`, 1:02:03 left`, as far as it is known."""
+        timed = record["step"] - self._first_record["step"]
+        left = self.history.plan.steps - record["step"]
+        if not timed or not left:
+            return ""
+        seconds = round((record["seconds"] - self._first_record["seconds"]) / timed * left)
+        minutes, seconds = divmod(seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        duration = f"{hours}:{minutes:02d}" if hours else minutes
+        return f", {duration}:{seconds:02d} left"
+
+
+def describe(metrics, names):
+    """`{"loss": 1.5, "accuracy": 0.25}` as "loss 1.500, accuracy 25.0 %", in the order of `names`.
+
+    Metrics whose name ends in "accuracy" are percentages.
+    """
+    return ", ".join(
+        f"{shown} {percent(metrics[name])}"
+        if name.endswith("accuracy")
+        else f"{shown} {metrics[name]:.3f}"
+        for name, shown in names.items()
+        if name in metrics
+    )
+
+
+def _speed(record):
+    """`, 8,412 tokens/s, input wait 0.4 %`, as far as it is known."""
+    text = ""
+    if record["tokens_per_second"]:
+        text += f", {record['tokens_per_second']:,.0f} tokens/s"
+    if record.get("input_wait") is not None:
+        text += f", input wait {percent(record['input_wait'])}"
+    return text

@@ -13,28 +13,27 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
 from keras_bert.inputs.batches import without_autograph
-from keras_bert.readers.sources import not_reported
+from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.callbacks import check_callbacks
+from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.health import health
 from keras_bert.training.loop import train
 from keras_bert.training.optimizer import depths, make_optimizer
-from keras_bert.training.plan import plan_steps, steps_in
+from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
     ExamplesOfPhases,
     StoreWindowBatches,
     sizes_of,
 )
+from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.starting_point import (
-    fingerprint,
-    new_pretraining_task,
-    pretraining_task_class,
-)
+from keras_bert.training.starting_point import fingerprint
 from keras_bert.training.workers import run_of
 
 
@@ -101,6 +100,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     """
     began = time.perf_counter()
     settings = PretrainSettings.of(settings)
+    check_callbacks(settings.callbacks)
     report = report or not_reported
     with scope_of(settings.strategy, report), no_retracing_warnings():
         folders = _open_folders(settings)
@@ -145,6 +145,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
                     constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
                     keep_checkpoints=settings.keep_checkpoints,
                     callbacks=callbacks,
+                    own=settings.callbacks,
                     report=report,
                 )
             if not Devices().is_chief:

@@ -18,8 +18,8 @@ from keras_bert.tasks.pretraining.features import (
     parts_of_steps,
     training_dataset,
 )
-from keras_bert.training.flops import flops_per_token
-from keras_bert.training.loop import BatchSource
+from keras_bert.training.costs import flops_per_token
+from keras_bert.training.plan import BatchSource
 
 
 class InputTimer:

@@ -260,7 +260,7 @@ class RunFolder:
         """
         metrics = _finite(metrics)
         if self.model.is_dir():
-            from keras_bert.training.model_card import write_card
+            from keras_bert.checkpoints.model_card import write_card
 
             write_card(self.model, settings=_parse_run(self._run)["settings"], metrics=metrics)
         published = {"metrics": _hash(metrics)}

@@ -5,6 +5,7 @@ The help texts also document the Python arguments.
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import InitVar
 from itertools import product
@@ -28,6 +29,7 @@ from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.classification import PoolingSettings
+from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE, WARMUP, WEIGHT_DECAY
 
 KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
@@ -35,13 +37,12 @@ SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
-# The default learning rates of fine-tuning: of all weights, and of a head alone.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 _ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
@@ -69,14 +70,14 @@ class RunSettings(Settings):
     )
     batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
     warmup: float = setting(
-        0.1,
+        WARMUP,
         help="fraction of steps for linear learning-rate warm-up",
         unit="FRACTION",
         at_least=0,
         below=1,
     )
     weight_decay: float = setting(
-        0.01,
+        WEIGHT_DECAY,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         at_least=0,
@@ -134,8 +135,23 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
+    callbacks: list[object] | None = setting(
+        None,
+        help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
+        "in a module of the working directory or of an installed package (can be repeated)",
+        unit="MODULE:CLASS",
+        flag="callback",
+        default_help="none",
+        recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
+    )
 
     def check(self):
+        for callback in self.callbacks or ():
+            if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
+                raise InputError(
+                    f"`callbacks` is {callback!r}. Expected MODULE:CLASS, such as "
+                    "tracking:MetricsLogger."
+                )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
@@ -145,6 +161,13 @@ class RunSettings(Settings):
                     f"`{name}` must be a multiple of `steps_per_execution`, "
                     f"{self.steps_per_execution}. Received: {number}."
                 )
+
+
+def _name_of_callback(callback):
+    """MODULE:CLASS of a callback, as run.json has it."""
+    if isinstance(callback, str):
+        return callback
+    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 class Phase(NamedTuple):
@@ -455,7 +478,10 @@ class LabelledRunSettings(RunSettings):
         several=True,
     )
     dev: object = required(
-        help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
+        help="the examples to evaluate on after each epoch, likewise",
+        unit="FILE",
+        is_path=True,
+        several=True,
     )
     epochs: int = setting(3, help="passes over the training data", at_least=1)
     learning_rate: float | None = setting(

@@ -637,6 +637,7 @@ def test_a_document_longer_than_a_shard_takes_random_segments_from_its_own_dista
             assert b[0] > a[-1] + LENGTH or a[0] > b[-1] + LENGTH
 
 
+@pytest.mark.slow
 def test_a_line_of_50_mb(corpus, tmp_path):
     """A document, a sentence and a line of 50 MB: cut into rows, nothing of it lost."""
     path = tmp_path / "a.txt"

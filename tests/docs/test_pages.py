@@ -43,7 +43,7 @@ def as_on_the_page(monkeypatch):
     )
     monkeypatch.setattr(
         "keras_bert.cli.model_commands.has_data_folder",
-        lambda argv: task_types.value_of(argv, "--data") in ("data", "data/", "DATA"),
+        lambda first: first.data in ("data", "data/", "DATA"),
     )
     return known
 
@@ -52,9 +52,9 @@ def as_on_the_page(monkeypatch):
 def test_every_command_on_a_page_is_one(page, as_on_the_page):
     for block in blocks(page):
         for argv, is_shortened in commands(block):
-            task = task_types.value_of(argv, "--task")
-            if task is not None:
-                as_on_the_page[task_types.value_of(argv, "--output")] = task
+            task = task_types.first_arguments(argv).task
+            if task is not None and "--output" in argv:
+                as_on_the_page[argv[argv.index("--output") + 1]] = task
             if not argv or "--help" in argv or argv[0] == "COMMAND":
                 continue
             try:
@@ -83,6 +83,46 @@ def test_every_flag_in_the_text_is_one():
         if flag not in known and (page.name, flag) not in FLAGS_OF_OTHERS
     ]
     assert wrong == []
+
+
+def finetuning_flags():
+    """Yields (page or notebook, task type, flag) of every `finetune` that is shown to users."""
+    for page in PAGES:
+        for block in () if page.name == "CHANGELOG.md" else blocks(page):
+            for argv, _ in commands(block):
+                first = task_types.first_arguments(argv)
+                if first.command == "finetune" and page.name not in PAGES_OF_BENCHMARKS:
+                    task_type = task_types.task_type_to_train(first)
+                    flags = {word.split("=")[0] for word in argv if word.startswith("--")}
+                    yield from ((page.name, task_type, flag) for flag in flags)
+    for path in sorted(REPOSITORY.glob("notebooks/*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        for call in (
+            node
+            for source in sources
+            if "kb.finetune(" in source
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "kb.finetune"
+        ):
+            given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+            task_type = ast.literal_eval(given["task"]) if "task" in given else "classifier"
+            for name in given.keys() - {"report", "callbacks"}:
+                yield path.name, task_type, f"--{name.replace('_', '-')}"
+
+
+def test_the_help_of_finetune_has_the_flags_of_tutorials_and_pages(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown, missing = {}, set()
+    for place, task_type, flag in finetuning_flags():
+        if task_type not in shown:
+            _, parsers = make_parser(["finetune", "--task", task_type, "--help"])
+            shown[task_type] = parsers["finetune"].format_help()
+        if not re.search(rf"^  {flag}\b", shown[task_type], re.MULTILINE):
+            missing.add((flag, task_type, place))
+    assert missing == set() and len(shown) > 4
+    lines = {line for text in shown.values() for line in text.splitlines()}
+    assert [line for line in lines if len(line) > 80] == []
 
 
 PAGES_OF_BENCHMARKS = ("benchmarks.md",)  # which have flags of their own

@@ -26,6 +26,10 @@ from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 WORDS = [f"w{i}" for i in range(8)]
+# A kind that reads one vector, and one that reads all; `make test` has the others over a BERT or a
+# RoBERTa, in test_products.py.
+QUICK = ("classifier", "tagger")
+KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
 # Settings that train what a plain run does not.
 WAYS = {
     "frozen": {"freeze_encoder": True},
@@ -158,7 +162,7 @@ def test_what_it_cannot_do_is_one_sentence(pretrained, data, tmp_path):
         kb.Classifier(encoder, tokenizer, labels=["a", "b"], pooling="cls")
 
 
-@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_of_every_kind_is_evaluated_saved_and_resumed(kind, runs, given, files, tmp_path):
     output, metrics = runs(kind)
     killed = output.with_name("killed")
@@ -179,7 +183,7 @@ def test_a_run_of_every_kind_is_evaluated_saved_and_resumed(kind, runs, given, f
         np.testing.assert_array_equal(again[name], first[name])
 
 
-@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_exported_answers_as_predict_does(kind, runs, files, tmp_path):
     output, _ = runs(kind)
     with eagerly():

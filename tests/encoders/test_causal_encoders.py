@@ -81,7 +81,7 @@ def arguments(model_type, data, folder):
     }
 
 
-@pytest.mark.parametrize("model_type", TYPES)
+@pytest.mark.parametrize("model_type", [pytest.param(TYPES[0], marks=pytest.mark.slow), TYPES[1]])
 def test_a_run_from_left_to_right_is_the_default_and_goes_on_after_a_kill(
     model_type, pretrained, data
 ):

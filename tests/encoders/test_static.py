@@ -157,6 +157,12 @@ def test_training_finds_the_words_that_occur_together(pretrained):
     assert near >= 0.7 * WORDS
 
 
+ONE_OBJECTIVE = pytest.mark.parametrize(
+    "pretrained", ["skip-gram", pytest.param("cbow", marks=pytest.mark.slow)], indirect=True
+)
+
+
+@ONE_OBJECTIVE
 def test_a_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
     output, _ = pretrained
     objective = load_task(output).TASK_TYPE
@@ -165,6 +171,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
     assert_same_weights(killed, output)
 
 
+@ONE_OBJECTIVE
 def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data, tmp_path):
     output, metrics = pretrained
     task = load_task(output)

@@ -78,6 +78,12 @@ IN_SIZE = {
 IN_BFLOAT16 = ("tagger-crf", "question-answering")
 # They have no `ids`, which do not tell where words end.
 WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
+# The kinds that `make test` exports; the others are slow, and answer as `predict` does in
+# tests/encoders/test_products.py.
+SLOW = ("multi-label", "pair-classifier", "regression", "semantic-roles", "span-classifier")
+KINDS = {
+    name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
+}
 # Texts that have a word, and fit into a row beside the other one.
 SIZES = [TOKENIZER.tokenize(texts).row_lengths().numpy() for texts in (TEXTS, OTHERS)]
 FITTING = np.flatnonzero((SIZES[0] > 0) & (sum(SIZES) < 15))[:20].tolist()
@@ -116,8 +122,11 @@ INPUTS = {
 
 
 @pytest.fixture(scope="module")
-def models():
-    return {name: make() for name, make in MAKERS.items()}
+def models(request):
+    """A model of each kind that a selected test asks for."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    asked = {item.callspec.params.get("name") for item in tests if hasattr(item, "callspec")}
+    return {name: MAKERS[name]() for name in MAKERS if name in asked or name not in SLOW}
 
 
 @pytest.fixture(scope="module")
@@ -282,9 +291,9 @@ def ask_in_a_process(asked, *, models, place):
 
 
 @pytest.fixture(scope="module")
-def answered(folder, drawn, tmp_path_factory):
+def answered(folder, models, drawn, tmp_path_factory):
     """What the process says of the models of all folders: their path -> answers, operations."""
-    asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in MAKERS}
+    asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
     for name in IN_BFLOAT16:
         some = some_inputs(name, slice(3, 103))
         turned = {key: values[::-1] for key, values in some.items()}
@@ -296,9 +305,9 @@ def answered(folder, drawn, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def asked(answered):
+def asked(answered, models):
     """What it says of the folder of all models: kind -> answers of each signature, operations."""
-    return {name: answered[f"savedmodels/{name}"] for name in MAKERS}
+    return {name: answered[f"savedmodels/{name}"] for name in models}
 
 
 def rows(asked, name, signature="serving_default"):
@@ -331,7 +340,7 @@ def given_texts_of(name):
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("name", [KINDS[name] for name in CHECKS])
 def test_answers_a_thousand_texts_as_predict_does(asked, models, name):
     found = rows(asked, name)
     answers = list(predict(model=models[name], data=given_texts_of(name), batch_size=128))
@@ -368,9 +377,18 @@ def check_near(name, found, expected, precision):
     assert np.mean(same) >= least, np.mean(same)
 
 
+# Of these kinds each in one precision, and each precision for several kinds; the others are slow.
+QUICK = [name for name in MAKERS if name not in SLOW]
+PRECISIONS = [
+    pytest.param(name, precision, marks=() if is_quick else pytest.mark.slow)
+    for name in MAKERS
+    for number, precision in enumerate(BOUNDS)
+    for is_quick in [name in QUICK and QUICK.index(name) % len(BOUNDS) == number]
+]
+
+
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("precision", BOUNDS)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("name", "precision"), PRECISIONS)
 def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, name, precision):
     """By the functions that an export writes; the next test asks what was written."""
     model, off = as_exported(models[name], precision)
@@ -419,7 +437,9 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
         assert difference(*pair, precision=precision) < most, key
 
 
-@pytest.mark.parametrize("name", ["classifier", "tagger-bilstm"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("classifier", marks=pytest.mark.slow), "tagger-bilstm"]
+)
 def test_an_export_is_the_same_whatever_devices_it_is_made_on(name, tmp_path, monkeypatch):
     """It is for servers of any kind, and what runs on a GPU alone would run on no other."""
     task = tagger(bilstm=3) if name == "tagger-bilstm" else MAKERS[name]()
@@ -474,9 +494,9 @@ def test_a_model_of_one_segment_takes_no_segment_ids(tmp_path):
     assert answer["answer"].numpy()[0].decode() == expected["answer"]
 
 
-def test_a_span_classifier_is_rejected_for_litert(models, tmp_path):
+def test_a_span_classifier_is_rejected_for_litert(tmp_path):
     with pytest.raises(InputError, match="LiteRT has no operation for a part of this model"):
-        export_task(models["span-classifier"], tmp_path / "x.tflite")
+        export_task(MAKERS["span-classifier"](), tmp_path / "x.tflite")
     assert not [*tmp_path.iterdir()]
 
 
@@ -565,7 +585,7 @@ def test_fills_the_masks_of_a_thousand_texts_as_fill_mask_does(asked, models):
             assert len(set(tokens)) == 5
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", KINDS.values())
 def test_a_batch_of_none_has_the_axes_of_any(asked, name):
     answers = asked[name]["answers"]
     pairs = [(answers["serving_default"][0], answers["serving_default"][3])]
@@ -588,7 +608,7 @@ def check_same(found, expected):
             assert np.array_equal(again[cut], values[cut]), key
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", KINDS.values())
 def test_examples_are_answered_as_texts_are(asked, name):
     good, bad, _ = asked[name]["answers"]["examples"]
     assert isinstance(bad, str) and "example" in bad.lower()
@@ -596,7 +616,7 @@ def test_examples_are_answered_as_texts_are(asked, name):
         check_same(found, expected)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name not in WITHOUT_IDS])
+@pytest.mark.parametrize("name", [KINDS[name] for name in MAKERS if name not in WITHOUT_IDS])
 def test_ids_are_answered_as_texts_are(asked, models, name):
     (answers,) = asked[name]["answers"]["texts as ids"]
     if name == "question-answering":
@@ -614,7 +634,7 @@ def test_ids_are_answered_as_texts_are(asked, models, name):
         check_same(found, {key: expected[key] for key in found if key != "embeddings"})
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name not in WITHOUT_IDS])
+@pytest.mark.parametrize("name", [KINDS[name] for name in MAKERS if name not in WITHOUT_IDS])
 def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_cannot_be(
     asked, name
 ):
@@ -630,7 +650,7 @@ def test_ids_are_answered_alone_as_joined_by_a_server_and_rejected_where_they_ca
         assert re.search(message, error)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", KINDS.values())
 def test_warm_up_requests_are_answered_by_their_own_signature(asked, name):
     answers = asked[name]["answers"]["warm-up"]
     assert not [answer for answer in answers if isinstance(answer, str)]
@@ -659,12 +679,12 @@ def test_nothing_tells_where_or_by_whom_it_was_made(folder):
             assert not told, (path, told)
 
 
-def test_the_list_of_models_and_which_are_batched(folder):
+def test_the_list_of_models_and_which_are_batched(folder, models):
     listed = re.findall(r'base_path: "/models/(.*)"', (folder / "models.config").read_text())
-    assert listed == sorted(MAKERS)
+    assert listed == sorted(models)
     batched = {path.parts[-3] for path in folder.glob("*/1/batching_params.pbtxt")}
     unbatched = {"multiple-choice", "semantic-roles", "relation-classifier"}
-    assert batched == set(MAKERS) - unbatched
+    assert batched == set(models) - unbatched
 
 
 def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
@@ -681,7 +701,7 @@ def test_the_models_that_the_page_is_tried_with_give_what_exports_give(folder):
             ), (name, output)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", KINDS.values())
 def test_what_holds_of_every_answer_holds_of_texts_that_hypothesis_makes(asked, drawn, name):
     answers = asked[name]["answers"]
     for (request, place), found, answer in zip(

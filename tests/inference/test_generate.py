@@ -70,6 +70,14 @@ def task(request):
     return make(request.param)
 
 
+# Each family gives the texts of plain calls; one of them does so exported and under XLA, too.
+ONE_OF_ALL = pytest.mark.parametrize(
+    "task",
+    [name if name == "gpt2" else pytest.param(name, marks=pytest.mark.slow) for name in CLASSES],
+    indirect=True,
+)
+
+
 @pytest.fixture(scope="module")
 def gpt():
     tf.keras.utils.set_random_seed(7)
@@ -167,6 +175,7 @@ def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_
         np.testing.assert_allclose([p for _, p in candidates], after[best], atol=1e-5)
 
 
+@ONE_OF_ALL
 def test_with_xla_the_texts_are_the_same(task):
     for options in ({}, {"top_p": 0.9, "seed": 3}, {"top_k": 4, "temperature": 2.0}):
         given = {"model": task, "prompt": PROMPTS, "max_tokens": 12, **options}
@@ -278,6 +287,7 @@ def test_a_text_appears_as_it_is_generated(gpt):
     assert len(shown) > 1 or len(expected.text.split()) < 9
 
 
+@ONE_OF_ALL
 def test_the_export_answers_as_python_does(task, tmp_path):
     version = export_of(task, tmp_path)
     signatures = tf.saved_model.load(str(version)).signatures

@@ -50,7 +50,9 @@ class Served(tf.Module):
         self.functions = {name: self._signature(name) for name in TOKENIZERS}
 
     def _signature(self, name):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        signature = [tf.TensorSpec([None], tf.string, name="text")]
+
+        @tf.function(input_signature=signature, autograph=False)  # as in our exports
         def serve(text):
             tokens = self.tokenizers[name].tokenize_with_offsets(text)
             return {"ids": tokens.ids.to_tensor(-1), "ends": tokens.ends.to_tensor(-1)}

@@ -151,6 +151,7 @@ def test_bad_counts_are_rejected():
             learn_wordpiece(counts, size=20)
 
 
+@pytest.mark.slow
 def test_as_good_as_hugging_faces_trainer_on_a_book_left_out(books, shared_data):
     """Mean pieces a word within 1 %; for 30,000 pieces see benchmarks/vocabulary_learning.py."""
     left_out = shared_data / "books" / "emma.txt"

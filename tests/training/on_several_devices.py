@@ -150,14 +150,14 @@ def pretrain_on(devices, arguments, copied=None):
 
 def at_the_end_of(step, happens):
     """Has something happen in this process at the end of a step (from 0), before its checkpoint."""
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def end(self, batch, logs=None):
         if self.first_step + batch == step:
             happens()
         original(self, batch, logs)
 
-    loop._End.on_train_batch_end = end
+    loop.EndOfRecord.on_train_batch_end = end
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.schedules import PerUpdate, WarmupLinearDecay
+from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
 from keras_bert.training.update_rules import LAMB
 from tests.messages import says
 

@@ -399,6 +399,7 @@ def test_a_run_killed_after_its_last_step_only_writes_its_results(
     ).read_bytes()
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_whose_inputs_were_moved_resumes(run, data, architecture, tmp_path):
     output, begun, moved = (tmp_path / name for name in ("run", "begun", "moved"))
     settings = {"steps": 3, "checkpoint_every": 1, "eval_every": 3}
@@ -467,6 +468,7 @@ def assert_examples_are_learned(records):
     assert right[0] < 0.5 < right[-1]
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(run, data, tmp_path):
     path = tmp_path / "bad_batch.npz"
     with says(f"became infinite or NaN in step 2. ... is saved in {path}. Try a"):
@@ -586,7 +588,7 @@ def test_an_architecture_too_small_for_the_data_is_rejected(
         run(tmp_path / "run", architecture=tmp_path / "config.json")
 
 
-@pytest.mark.parametrize("masking", ["static", "dynamic"])
+@pytest.mark.parametrize("masking", [pytest.param("static", marks=pytest.mark.slow), "dynamic"])
 def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, masking, capsys):
     folder = make_data_folder(
         tmp_path / "rows", objective="mlm", masking=masking, rows=2000, eval_examples=100
@@ -622,6 +624,7 @@ def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, ma
     assert results["masked_lm_accuracy"] == pytest.approx(reported["masked_lm_accuracy"], abs=1e-6)
 
 
+@pytest.mark.usefixtures("eager")
 def test_other_settings_are_rejected_and_forced(run, tmp_path):
     folder = make_data_folder(tmp_path / "rows", rows=9, eval_examples=0)
     metrics = run(tmp_path / "run", data=folder, steps=1)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from keras_bert.training.logs import Progress, describe
 from keras_bert.training.plan import plan_steps
-from keras_bert.training.progress import Progress, describe
 
 NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}
 

@@ -1,4 +1,4 @@
-"""The config of BERT, SpanBERT and RoBERTa encoders."""
+"""The config of BERT and SpanBERT encoders."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -72,19 +72,12 @@ READ_THE_POOLER = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class BertConfig(BidirectionalConfig):
-    """The sizes and settings of a BERT, SpanBERT or RoBERTa encoder, under Hugging Face's names.
+    """The sizes and settings of a BERT or SpanBERT encoder, under Hugging Face's names.
 
     Sizes have no default. The other defaults are those of `transformers` (BERT's published
     settings), so that a `config.json` means the same in both libraries.
 
     Attributes, in addition to those of `BidirectionalConfig`:
-        max_position_embeddings: number of rows of the position embedding (RoBERTa does not use
-            the first `position_offset` rows: see `max_length`).
-        type_vocab_size: number of segments (2 in BERT, 1 in RoBERTa).
-        layer_norm_eps: epsilon of every LayerNorm (1e-12 in BERT, 1e-5 in RoBERTa).
-        pad_token_id: id of the padding token. None is the model type's own: 0 in BERT, 1 in
-            RoBERTa, as in `transformers`.
-        model_type: "bert" or "roberta", which decides the position offset and the tensor names.
         is_decoder: whether the encoder is causal: each position sees itself and those before it.
         add_pooling_layer: whether there is a pooler (a dense layer with tanh over [CLS]).
         classifier_dropout: dropout before a task's classifier; None means `hidden_dropout_prob`.
@@ -93,29 +86,16 @@ class BertConfig(BidirectionalConfig):
         ValueError: an invalid value.
     """
 
-    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("bert", "roberta")
+    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("bert",)
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESETS
     UNUSED_KEYS: ClassVar[frozenset[str]] = BidirectionalConfig.UNUSED_KEYS | _UNUSED_KEYS
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = _SUPPORTED_VALUES
+    REQUIRES_TOKENIZER: ClassVar[bool] = True
 
     model_type: str = "bert"
     is_decoder: bool = False
     add_pooling_layer: bool = True
     classifier_dropout: float | None = None
-
-    def __post_init__(self):
-        if self.pad_token_id is None:
-            object.__setattr__(self, "pad_token_id", 1 if self.model_type == "roberta" else 0)
-        super().__post_init__()
-
-    @property
-    def position_offset(self) -> int:
-        """Row of the position embedding for the first token.
-
-        RoBERTa counts positions from `pad_token_id + 1` (fairseq reserved a row for padding), BERT
-        from 0.
-        """
-        return self.pad_token_id + 1 if self.model_type == "roberta" else 0
 
     @property
     def is_causal(self) -> bool:

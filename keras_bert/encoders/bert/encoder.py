@@ -1,4 +1,4 @@
-"""The encoder of BERT, SpanBERT and RoBERTa, which differ in their config."""
+"""The encoder of BERT and SpanBERT (Devlin et al. 2018; Joshi et al. 2019)."""
 
 import dataclasses
 import re

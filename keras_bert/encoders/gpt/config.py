@@ -38,6 +38,7 @@ class GptConfig(TransformerConfig):
         ValueError: an invalid value.
     """
 
+    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("openai-gpt", "gpt2")
     NORM_FIRST: ClassVar[bool]
     KEYS: ClassVar[Mapping[str, str]] = {
         "hidden_size": "n_embd",

@@ -3,8 +3,15 @@
 import functools
 import re
 
-from keras_bert.base.rename import Rename, transposed
-from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames, dense, layer_norm
+from keras_bert.base.rename import transposed
+from keras_bert.encoders.tensor_names import (
+    KEPT,
+    ClassNames,
+    TensorNames,
+    dense,
+    embeddings,
+    layer_norm,
+)
 
 # Task types whose last linear layer has no bias in `transformers`.
 WITHOUT_BIAS = ("classifier", "pair-classifier")
@@ -32,8 +39,7 @@ def of(config):
     return TensorNames(
         base_class=f"{base}Model",
         encoder=[
-            Rename("embeddings.token_embedding.embeddings", f"{tokens}.weight", "V D"),
-            Rename("embeddings.position_embedding.embeddings", f"{positions}.weight", "P D"),
+            *embeddings(f"{tokens}.weight", positions=f"{positions}.weight"),
             *_LAYER,
             *(layer_norm("last_norm", "ln_f") if is_gpt2 else ()),
         ],

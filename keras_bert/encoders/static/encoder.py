@@ -58,8 +58,8 @@ class StaticEncoder(Encoder):
         x = embedded(self.embedding, inputs["input_ids"], dtype=self.compute_dtype)  # (B, S, D)
         if self.config.normalize:
             x = normalized(x)
-        computed = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": (x,)}
-        return {name: computed[name] for name in outputs}
+        results = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": (x,)}
+        return {name: results[name] for name in outputs}
 
     @property
     def layer_groups(self):

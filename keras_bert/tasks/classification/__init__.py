@@ -39,7 +39,7 @@ class PoolingSettings(TaskSettings):
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
-        help="a text may have any number of labels: separated by | in a table, or a list",
+        help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
     )
@@ -57,6 +57,13 @@ class LabelSettings(TableSettings, PoolingSettings):
         unit="NAME,NAME,…",
         default_help="lists have the labels themselves",
         several=True,
+        reads=True,
+    )
+    label_separator: str | None = setting(
+        None,
+        help="with --multi-label, what is between the labels of a cell",
+        unit="CHARACTERS",
+        default_help="|",
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
@@ -96,7 +103,7 @@ class LabelSettings(TableSettings, PoolingSettings):
                 "`threshold` requires `multi_label`. With one label per text the most probable one "
                 "is predicted."
             )
-        for name in ("label_columns", "labels"):
+        for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
                 raise InputError(f"`{name}` requires `multi_label`.")
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS

@@ -3,12 +3,12 @@
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import fields_setting
+from keras_bert.readers.settings import RowSettings, fields_setting
 from keras_bert.readers.squad import WRONG_OFFSETS
 from keras_bert.tasks.settings import TaskSettings, dropout_setting, max_length_setting
 
 
-class QuestionSettings(TaskSettings):
+class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
 

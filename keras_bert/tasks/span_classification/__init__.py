@@ -4,6 +4,7 @@ import typing
 
 from keras_bert.base.settings import setting
 from keras_bert.readers.settings import (
+    RowSettings,
     column_setting,
     fields_setting,
     invalid_tags_setting,
@@ -51,7 +52,7 @@ def aggregation_setting():
     )
 
 
-class SpanClassifierSettings(TaskSettings):
+class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -82,7 +83,7 @@ class SpanClassifierSettings(TaskSettings):
     )
 
 
-class RelationClassifierSettings(TaskSettings):
+class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")

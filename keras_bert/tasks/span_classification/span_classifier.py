@@ -134,7 +134,7 @@ class SpanClassifier(WordsTask):
 
         labels = (inferred_arguments or {}).get("labels")
         labels = None if labels == [ANY] else labels
-        return SpanSource(data, need_spans=labelled, labels=labels, schema=schema, **columns)
+        return SpanSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

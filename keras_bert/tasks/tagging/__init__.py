@@ -5,6 +5,7 @@ import typing
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
 from keras_bert.readers.settings import (
+    RowSettings,
     column_setting,
     invalid_tags_setting,
     unknown_labels_setting,
@@ -25,7 +26,7 @@ def crf_setting():
     )
 
 
-class TaggerSettings(TaskSettings):
+class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -78,7 +79,7 @@ class TaggerSettings(TaskSettings):
                     )
 
 
-class SemanticRoleSettings(TaskSettings):
+class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
     # The defaults of a tagger, which have no choice here.
     label_subwords: typing.ClassVar[None] = None

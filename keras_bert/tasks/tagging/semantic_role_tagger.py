@@ -86,6 +86,7 @@ class SemanticRoleTagger(Tagger):
         labelled=True,
         invalid_tags=REPAIR,
         unknown_labels=COUNT,
+        **columns,
     ):
         """`PredicateWords` of CoNLL-2005, CoNLL-2012 or JSON Lines, or of a sequence.
 
@@ -94,7 +95,7 @@ class SemanticRoleTagger(Tagger):
         from keras_bert.readers.predicates import PredicateSource
 
         return CheckedSentences(
-            PredicateSource(data, need_tags=labelled),
+            PredicateSource(data, need_labels=labelled, **columns),
             labels=(inferred_arguments or {}).get("labels"),
             scheme=None,
             invalid_tags=invalid_tags,

@@ -169,7 +169,7 @@ class Tagger(Task):
         from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = TaggedSource(data, labels=labels, schema=schema, need_tags=labelled, **columns)
+        source = TaggedSource(data, labels=labels, schema=schema, need_labels=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,
@@ -210,9 +210,20 @@ class Tagger(Task):
             f"{counted(len(dev), 'dev sentence')}; {described}."
         )
 
-    @classmethod
-    def notes(cls, examples):
-        return examples[0].source.notes()
+    def features(self, examples, *, max_length=None, labelled=False):
+        from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
+
+        is_marked = "marked_starts" in self.HEAD_INPUTS
+        sequences = PredicateSequences if is_marked else TaggedSequences
+        return sequences(
+            examples,
+            **self.framing(max_length),
+            labels=self.labels,
+            label_subwords=self.label_subwords,
+            document_context=self.document_context,
+            labelled=labelled,
+            crf=self.crf,
+        )
 
     def context_size(self, *, max_length=None):
         # If each has a single token.
@@ -323,8 +334,8 @@ class CheckedSentences:
         return (self._checked(sentence) for sentence in sentences)
 
     def notes(self):
-        """Lines for the user on invalid tags, and on words with spaces, so far."""
-        lines = self._broken.notes()
+        """Lines for the user on what was left out, invalid tags and words with spaces, so far."""
+        lines = [*self._source.notes(), *self._broken.notes()]
         if self._with_spaces:
             sentence, word = self._first_with_spaces
             lines.append(
