@@ -210,21 +210,6 @@ class Tagger(Task):
             f"{counted(len(dev), 'dev sentence')}; {described}."
         )
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
-
-        is_marked = "marked_starts" in self.HEAD_INPUTS
-        sequences = PredicateSequences if is_marked else TaggedSequences
-        return sequences(
-            examples,
-            **self.framing(max_length),
-            labels=self.labels,
-            label_subwords=self.label_subwords,
-            document_context=self.document_context,
-            labelled=labelled,
-            crf=self.crf,
-        )
-
     def context_size(self, *, max_length=None):
         # If each has a single token.
         settings = self.settings
