@@ -297,11 +297,14 @@ class PretrainedCheckpoint:
                 raise InputError(f"{self.source}, under {MARK}: {error}") from None
         length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
-            raise InputError(
-                f"{self.source}, under {MARK}: `max_length` is {length}. Expected at most the "
-                f"{longest} positions of the model."
+            raise InputError.naming(
+                "{}, under {}: {max_length} is {}. Expected at most the {} positions of the model.",
+                self.source,
+                MARK,
+                length,
+                longest,
             )
-        return settings
+        return task.with_effect(settings)
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""

@@ -195,14 +195,15 @@ class ReadingModel(keras.Model):
         """Returns the `NextTokenLoss` of the encoder; InputError if it cannot be trained."""
         encoder = self.encoder
         if not encoder.config.is_causal:
-            raise InputError(
-                "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
+            raise InputError.naming(
+                "{lm_loss_weight} needs a causal encoder, in which each token sees only the "
                 "tokens before it. Leave it out."
             )
         if max(self.reader.numbers) < encoder.config.num_hidden_states - 1:
-            raise InputError(
-                "`lm_loss_weight` trains the last layer, which is not among the `layers` "
-                f"{self.reader.layers}. Leave one of the two out."
+            raise InputError.naming(
+                "{lm_loss_weight} trains the last layer, which is not among the {layers} {}. "
+                "Leave one of the two out.",
+                self.reader.layers,
             )
         return NextTokenLoss(
             lm_head=encoder.lm_head(), weight=weight, dtype=encoder.layer_policy, name="lm_loss"

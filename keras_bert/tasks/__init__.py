@@ -93,7 +93,9 @@ def task_type_named(name):
     if task_type not in names:
         close = difflib.get_close_matches(str(name), [*names, *_ALIASES], n=1)
         hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
-        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(names)}.{hint}")
+        raise InputError.naming(
+            "Invalid {task} {!r}. Choose from: {}.{}", name, ", ".join(names), hint
+        )
     return task_type
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.heads.reader import ReadingModel
@@ -141,7 +141,9 @@ class FittingModel(ReadingModel):
             if isinstance(first, list | tuple | dict):
                 first = next(iter(first.values() if isinstance(first, dict) else first), None)
         if isinstance(first, str | bytes | PathLike):
-            raise InputError(f"`{method}` takes batches, not texts or a path; {instead}.")
+            raise InputError.naming(
+                "{} takes batches, not texts or a path; {}.", argument(method), instead
+            )
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)

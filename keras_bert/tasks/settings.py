@@ -8,7 +8,7 @@ import inspect
 import typing
 from collections.abc import Sequence
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, about, described, setting
 
 MAX_LENGTH = 128
@@ -90,8 +90,9 @@ def made_with(settings, arguments):
     names = argument_fields(settings)
     for name in arguments:
         if name in settings.names() and name not in names:
-            raise InputError(
-                f"`{name}` says how a file is read. Pass it with the file, as to `task.dataset`."
+            raise InputError.naming(
+                "{} says how a file is read. Pass it with the file, as to `task.dataset`.",
+                argument(name),
             )
     return settings.of(arguments)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import Settings, about
 from keras_bert.encoders.config import EncoderConfig
@@ -205,9 +205,10 @@ class Task(FittingModel):
         if tokenizer is not None:
             encoder.set_vocabulary(tokenizer.vocabulary)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
-            raise InputError(
-                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token and is the same for every text. Use an encoder that is not causal."
+            raise InputError.naming(
+                "{} reads [CLS], which in a causal encoder sees no other token and is the same "
+                "for every text. Use an encoder that is not causal.",
+                argument(type(self).__name__),
             )
         if not self.reader.keeps_size:
             self.transform = None  # which takes vectors of the encoder's own size
@@ -262,6 +263,11 @@ class Task(FittingModel):
     def settings_in_config(cls, config_json):
         """Stored settings by name, from the `transformers` keys of a `config.json`."""
         return {}
+
+    @classmethod
+    def with_effect(cls, settings):
+        """Stored settings by name, without those that other ones leave without an effect."""
+        return settings
 
     def config_keys(self):
         """`transformers` keys about the head for `config.json`, in addition to the labels."""
@@ -461,9 +467,10 @@ def _static_vectors(encoder, *, beside, dtype):
     `beside` is the config of the encoder whose vectors they are concatenated with.
     """
     if beside.num_hidden_states == 1:
-        raise InputError(
-            "`static_vectors` are concatenated with contextual vectors. Received: a "
-            f"{beside.model_type} encoder, whose vectors are static. Leave it out."
+        raise InputError.naming(
+            "{static_vectors} are concatenated with contextual vectors. Received: a {} encoder, "
+            "whose vectors are static. Leave it out.",
+            beside.model_type,
         )
     if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
         raise ValueError(

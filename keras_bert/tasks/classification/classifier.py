@@ -92,8 +92,8 @@ class Classifier(TextTask):
         if metric != "accuracy":
             self.SHOWN[metric] = metric.replace("_", " ")
         if "f1" in metric.split("_and_") and len(self.labels) != 2:
-            raise InputError(
-                f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
+            raise InputError.naming(
+                "{metric} {} requires two labels, not {}. Use macro_f1.", metric, len(self.labels)
             )
         self.dropout, self.classifier = labelled_head(
             encoder,
@@ -125,6 +125,11 @@ class Classifier(TextTask):
     def settings_in_config(cls, config_json):
         several = config_json.get("problem_type") == "multi_label_classification"
         return {**super().settings_in_config(config_json), "multi_label": several}
+
+    @classmethod
+    def with_effect(cls, settings):
+        names = set(settings) - (set() if settings.get("multi_label") else {"threshold"})
+        return {name: value for name, value in settings.items() if name in names}
 
     def config_keys(self):
         return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}

@@ -26,10 +26,11 @@ class PooledTask(Task):
         if "cls" in POOLINGS[pooling]:
             if encoder.config.is_causal:
                 usable = [name for name, parts in POOLINGS.items() if "cls" not in parts]
-                raise InputError(
-                    f"`pooling` cannot be {pooling} for a causal encoder, whose first token sees "
-                    "no other token and is the same for every text. Choose from: "
-                    f"{', '.join(usable)}."
+                raise InputError.naming(
+                    "{pooling} cannot be {} for a causal encoder, whose first token sees no other "
+                    "token and is the same for every text. Choose from: {}.",
+                    pooling,
+                    ", ".join(usable),
                 )
             self.transform = encoder.head_transform(self.TASK_TYPE)
             if encoder.lacks_head_transform(self.TASK_TYPE):
@@ -82,7 +83,7 @@ class TextTask(PooledTask):
     def make_head(self):
         if self.both_orders:
             if len(self.text_names) != 2:
-                raise InputError("`both_orders` is for pairs of texts. Leave it out.")
+                raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
             self.SEQUENCE_AXES = (2,)
         super().make_head()
 

@@ -2,7 +2,7 @@
 
 import typing
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import setting
 from keras_bert.readers.settings import (
     RowSettings,
@@ -73,9 +73,13 @@ class TaggerSettings(RowSettings, TaskSettings):
         if self.crf:
             for name in ("label_subwords", "aggregation"):
                 if getattr(self, name) not in (None, FIRST, LAST):
-                    raise InputError(
-                        f"`{name}` must be {FIRST} or {LAST} with `crf`, whose transitions are "
-                        f"between single tokens of words. Received: {getattr(self, name)}."
+                    raise InputError.naming(
+                        "{} must be {} or {} with {crf}, whose transitions are between single "
+                        "tokens of words. Received: {}.",
+                        argument(name),
+                        FIRST,
+                        LAST,
+                        getattr(self, name),
                     )
 
 

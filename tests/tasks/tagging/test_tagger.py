@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import Tagger
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.training.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
@@ -146,14 +147,14 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
 
 
 def test_transitions_are_between_first_tokens(tokenizer):
-    for options in (
-        {"label_subwords": "all"},
-        {"aggregation": "mean"},
-        {"label_subwords": "last", "aggregation": "first"},
+    for options, message in (
+        ({"label_subwords": "all"}, "`label_subwords` must be first or last with `crf`"),
+        ({"aggregation": "mean"}, "`aggregation` must be first or last with `crf`"),
+        ({"label_subwords": "last", "aggregation": "first"}, "`crf` needs one token per word"),
     ):
-        with pytest.raises(ValueError, match="`crf` needs one token per word"):
+        with pytest.raises(InputError, match=message):
             make(tokenizer, crf=True, **options)
-    assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
+    assert make(tokenizer, crf=True, label_subwords="last").settings.aggregation == "last"
 
 
 def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp_path):
@@ -172,7 +173,7 @@ def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp
         np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
     assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
     every = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="all")
-    assert every.aggregation == "last"
+    assert every.settings.aggregation == "last"
     # A folder that says otherwise is read as it was trained.
     first = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="first")
     first.save(tmp_path / "model")
