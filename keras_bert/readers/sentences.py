@@ -108,7 +108,8 @@ class TaggedSource(ExampleSource):
         self._form = form_of(data) if isinstance(records, TextFile) else None
         if isinstance(records, TextFile) and self._is_table(records):
             names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
-            records = open_table(data, noun="tagged words", header_names=names, **of_items)
+            about = {"least": 1, "noun": "tagged words", "header_names": names}
+            records = open_table(records, **about, **of_items)
         return records
 
     def _examples_of(self, records):
