@@ -2,11 +2,10 @@
 
 import argparse
 import dataclasses
-import re
 import shlex
 import typing
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import about, value_type
 
 _LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
@@ -112,18 +111,17 @@ def _excluded(cls, settings):
     return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
 
 
-def with_flags(message, cls):
-    """A message of the library, with the arguments that it names as flags.
+def spelled_as_flag(cls):
+    """How the arguments in a message are written on the command line of a settings class.
 
-    `` `max_length` `` becomes --max-length, `` `objective="mlm"` `` --objective mlm, and
-    `` `header=False` `` --header no.
+    `steps` is --steps, `objective="mlm"` --objective mlm, and `header=False` --header no. What is
+    not a flag of the class is written as in Python.
     """
-    fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
 
-    def flag(match):
-        name, value = match[1], match[2]
+    def spelled(name, value):
         if name not in fields:
-            return match[0]
+            return str(argument(name, value))
         if about(fields[name]).positional:
             return about(fields[name]).unit
         if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
@@ -132,7 +130,7 @@ def with_flags(message, cls):
             return _flag(fields[name])
         return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
 
-    return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
+    return spelled
 
 
 def _flag(field):

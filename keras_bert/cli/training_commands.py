@@ -15,12 +15,8 @@ from keras_bert.cli.command import command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
-from keras_bert.training.settings import (
-    GlueSettings,
-    PretrainSettings,
-    finetune_settings,
-    sweep_settings,
-)
+from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings, sweep_settings
+from keras_bert.training.settings import PretrainSettings
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.
@@ -372,9 +368,10 @@ class InitSettings(Settings):
 
     def check(self):
         if Path(self.output).suffix != ".toml":
-            raise InputError(
-                f"Settings are written as TOML, and `output` is {self.output}. Expected a name "
-                "that ends in .toml, by which `finetune` reads the file."
+            raise InputError.naming(
+                "Settings are written as TOML, and {output} is {}. Expected a name that ends in "
+                ".toml, by which `finetune` reads the file.",
+                self.output,
             )
 
 
@@ -389,7 +386,7 @@ def init(settings, arguments):
     chosen = InitSettings.of(settings)
     task, path = task_type_named(chosen.task), Path(chosen.output)
     if path.exists() and not chosen.force:
-        raise InputError(f"{path} exists. Pass `force=True` to replace it.")
+        raise InputError.naming("{} exists. Pass {force=True} to replace it.", path)
     lines = [
         f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
         "# change it. Flags override this file.",

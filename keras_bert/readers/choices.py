@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from keras_bert.base.errors import Naming
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing
@@ -94,9 +95,12 @@ class ChoiceSource(ExampleSource):
         if missing or unknown:
             raise self.error(
                 1,
-                f"no {listed(missing or unknown)} among the columns ({quoted(names)}). An example "
-                "has a context, choices and a label; give their columns as `fields`, "
-                "context=…,choices=…,label=….",
+                Naming(
+                    "no {} among the columns ({}). An example has a context, choices and a label; "
+                    "give their columns as {fields}, context=…,choices=…,label=….",
+                    listed(missing or unknown),
+                    quoted(names),
+                ),
             )
         self.schema = {part: columns for part, columns in parts.items() if columns}
 

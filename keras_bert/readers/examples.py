@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.labels import check_known
 from keras_bert.readers.settings import COUNT, ERROR, SKIP
@@ -77,7 +77,9 @@ class ExampleSource:
         self.name, self.kind = self._records.name, self._records.kind
         for name, value in (of_files or {}).items():
             if self.kind == "given" and value is not None:
-                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
+                raise InputError.naming(
+                    "{} is for files; {} have no columns.", argument(name), self.name
+                )
         examples = self._examples_of(self._records)
         self._examples = list(examples) if self.kind in ("given", "table") else examples
 
@@ -139,8 +141,12 @@ class ExampleSource:
                 if self._missing == ERROR:
                     raise self.error(
                         line,
-                        f'a {self.ROW} without {missing.part}. Set `missing="skip"` to leave such '
-                        f"{self.ROW}s out.",
+                        Naming(
+                            'a {} without {}. Set {missing="skip"} to leave such {}s out.',
+                            self.ROW,
+                            missing.part,
+                            self.ROW,
+                        ),
                     ) from None
                 key = missing.part, missing.place, missing.why
                 self._left_out.setdefault(key, []).append(line)

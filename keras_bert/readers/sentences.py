@@ -151,9 +151,10 @@ class TaggedSource(ExampleSource):
             return "conllu"
         if self._form == TXT and not is_table:
             if has_conll_tags(file.lines(keep=True), labels=labels):
-                raise InputError(
-                    f"{self.name} could be CoNLL or plain text: its lines have words and tags, and "
-                    "a .txt file has one sentence per line. Name it .conll, or give `word_column`."
+                raise InputError.naming(
+                    "{} could be CoNLL or plain text: its lines have words and tags, and a .txt "
+                    "file has one sentence per line. Name it .conll, or give {word_column}.",
+                    self.name,
                 )
             return "lines"
         if is_table or self._form is not None or "\t" in line.strip():

@@ -85,8 +85,8 @@ class QuestionSource(ExampleSource):
             self.kind = self._records.kind
             return self._of_objects(self._records)
         if self._fields:
-            raise InputError(
-                f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
+            raise InputError.naming(
+                "{} is SQuAD's JSON, whose names are known; {fields} is for other files.", self.name
             )
         lines = [line for number, line in file.lines() if number >= begin]
         is_all = record is not None and not any(line.strip() for line in lines[1:])

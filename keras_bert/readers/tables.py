@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.memory import class_names, rows_in_memory, unique_names
@@ -83,9 +83,10 @@ class Table:
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
         if self.item is not None and isinstance(line, int):
-            return InputError(f"{self.item.capitalize()} {line} of those given: {message}")
+            name = self.item.capitalize()
+            return InputError.naming("{} {} of those given: {}", name, line, message)
         where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError(f"{self.name}, {where}: {message}")
+        return InputError.naming("{}, {}: {}", self.name, where, message)
 
     @property
     def location(self):
@@ -368,8 +369,10 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             elif len(row) == width:
                 raise file.error(
                     number,
-                    "the header line again, as where files were joined; remove it here (if the "
-                    "first line is not a header, set `header=False`).",
+                    Naming(
+                        "the header line again, as where files were joined; remove it here (if the "
+                        "first line is not a header, set {header=False})."
+                    ),
                 )
             elif skip_invalid:
                 table.skipped += 1

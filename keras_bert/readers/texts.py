@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import LABEL, Columns, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
@@ -32,8 +32,8 @@ TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_NEEDS_NAMES = (
-    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
+_NEEDS_NAMES = Naming(
+    "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
 
 
@@ -193,9 +193,12 @@ class TextSource(ExampleSource):
             line, value = self._unclear
             raise self.error(
                 line,
-                f'"{value}" could be one label or several, and no cell has | between labels. Set '
-                '`label_separator=","` (or what is between them) for several, or '
-                '`label_separator="|"` for one.',
+                Naming(
+                    '"{}" could be one label or several, and no cell has | between labels. Set '
+                    '{label_separator=","} (or what is between them) for several, or '
+                    '{label_separator="|"} for one.',
+                    value,
+                ),
             )
 
     def _example(self, line, record):
@@ -268,7 +271,7 @@ class TextSource(ExampleSource):
                 return self._several(line, value)
             label = form(value)
         except ValueError as error:
-            raise self.error(line, str(error)) from None
+            raise self.error(line, error) from None
         if form is not score:
             label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
         if isinstance(value, str) and label is not None:
@@ -286,10 +289,11 @@ class TextSource(ExampleSource):
         if is_vector(parts):
             self._vectors += names is None
             if len(parts) != len(names or {*parts}):
-                advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
-                raise ValueError(
-                    f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
-                    f"{advice}"
+                advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
+                raise InputError.naming(
+                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
+                    value,
+                    advice,
                 )
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
@@ -343,11 +347,15 @@ def _listed_names(names):
 
 def _check_several(form, lists, separator):
     """Raises InputError for arguments of several labels where a text has one, or for one name."""
-    for argument, value in {**lists, "label_separator": separator}.items():
+    for setting, value in {**lists, "label_separator": separator}.items():
         if value is not None and form is not several_labels:
-            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
-        if value is not None and argument in lists and len(_listed_names(value)) < 2:
-            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
+            raise InputError.naming(
+                "{} is for several labels per text ({multi_label=True}).", argument(setting)
+            )
+        if value is not None and setting in lists and len(_listed_names(value)) < 2:
+            raise InputError.naming(
+                "{} has one name. Give the names of two or more labels.", argument(setting)
+            )
 
 
 def _as_record(item, names):
@@ -366,12 +374,15 @@ def _as_record(item, names):
 def _given_columns(texts, fields, columns):
     """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
     given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
-    for argument, column in columns.items():
-        name = argument.partition("_")[0]
+    for setting, column in columns.items():
+        name = setting.partition("_")[0]
         if column is not None:
             if name in given:
-                other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
-                raise InputError(f"Give either `{argument}`, or {other}, not both.")
+                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
+                other = Naming(other, name)
+                raise InputError.naming(
+                    "Give either {}, or {}, not both.", argument(setting), other
+                )
             given = {**given, name: column}
     return given
 

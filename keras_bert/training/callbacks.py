@@ -156,19 +156,20 @@ class EndOfRecord(keras.callbacks.Callback):
 
 
 def check_callbacks(callbacks):
-    """Raises `InputError` for callbacks that `own_callbacks` cannot make."""
+    """Raises `InputError` for callbacks that `make_user_callbacks` cannot make."""
     for callback in callbacks or ():
         if isinstance(callback, str):
             _class_of(callback)
         elif not isinstance(callback, keras.callbacks.Callback):
-            raise InputError(
-                "`callbacks` must be names, MODULE:CLASS, or objects of "
-                f"`keras.callbacks.Callback`. Received: {callback!r}."
+            raise InputError.naming(
+                "{callbacks} must be names, MODULE:CLASS, or objects of "
+                "`keras.callbacks.Callback`. Received: {!r}.",
+                callback,
             )
 
 
-def own_callbacks(callbacks, history):
-    """The callbacks of a user's own for `fit`, a list; None is none.
+def make_user_callbacks(callbacks, history):
+    """The callbacks of the setting `callbacks` for `fit`, a list.
 
     At the end of a log step they get its record (see `History`) as logs: the training metrics by
     their names, those on held-out data as `val_NAME`, and the other numbers, `step` among them.

@@ -124,12 +124,16 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
         steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step
         if steps < _FEWEST_STEPS:
             needed = (overhead + _FEWEST_STEPS * seconds_per_step) / (1 - _RESERVE)
-            raise InputError(
-                f"`minutes` is {of_phase:g}, and a step takes {cost.step:.3g} seconds on this "
-                f"machine, after {overhead:.0f} seconds for the start and evaluations: there is "
-                f"time for {counted(max(0, int(steps)), 'step')}. Expected at least "
-                f"{_FEWEST_STEPS}, which take about {counted(math.ceil(needed / 60), 'minute')}. "
-                "Use more minutes, a smaller model or a smaller batch."
+            raise InputError.naming(
+                "{minutes} is {:g}, and a step takes {:.3g} seconds on this machine, after {:.0f} "
+                "seconds for the start and evaluations: there is time for {}. Expected at least "
+                "{}, which take about {}. Use more minutes, a smaller model or a smaller batch.",
+                of_phase,
+                cost.step,
+                overhead,
+                counted(max(0, int(steps)), "step"),
+                _FEWEST_STEPS,
+                counted(math.ceil(needed / 60), "minute"),
             )
         plan.append(math.floor(steps / multiple_of) * multiple_of)
         so_far = 0.0
@@ -149,14 +153,14 @@ def _measure(model, source, *, seconds):
     model.train_function = model.test_function = None
     training, watch = source.training(0), Stopwatch(seconds)
     model.fit(training, steps_per_epoch=watch.most, callbacks=[watch], verbose=0, shuffle=False)
-    start, step = watch.first, watch.each * source.batches_per_step
+    start, step = watch.first, watch.batch * source.batches_per_step
     evaluation = source.evaluation()
     if evaluation is None:
         return _Costs(step=step, evaluation=0.0, start=start)
     watch = Stopwatch(seconds / 4)
     model.evaluate(evaluation, callbacks=[watch], verbose=0)
     batches = int(evaluation.cardinality())
-    return _Costs(step=step, evaluation=watch.each * batches, start=start + watch.first)
+    return _Costs(step=step, evaluation=watch.batch * batches, start=start + watch.first)
 
 
 class Stopwatch(keras.callbacks.Callback):
@@ -164,7 +168,7 @@ class Stopwatch(keras.callbacks.Callback):
 
     Attributes:
         first: seconds to the end of the first execution, with tracing.
-        each: seconds of a batch after it (of the first, where there was no other).
+        batch: seconds of a batch after it (of the first, where there was no other).
         most: more batches than there is time for.
     """
 
@@ -192,6 +196,6 @@ class Stopwatch(keras.callbacks.Callback):
         return self._ends[0][1] - self._begun
 
     @property
-    def each(self):
+    def batch(self):
         (first, begun), (last, ended) = self._ends[0], self._ends[-1]
         return (ended - begun) / (last - first) if last > first else self.first / first

@@ -25,13 +25,7 @@ from keras_bert.training.finetuning_examples import (
     sample,
     sample_size,
 )
-from keras_bert.training.finetuning_task import compile_for
-from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import train
-from keras_bert.training.plan import plan_epochs
-from keras_bert.training.run_folder import check_output
-from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
-from keras_bert.training.settings import (
+from keras_bert.training.finetuning_settings import (
     BASELINE,
     RANDOM,
     FinetuneSettings,
@@ -39,6 +33,12 @@ from keras_bert.training.settings import (
     finetune_settings,
     sweep_settings,
 )
+from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.frozen import compute_once, freeze
+from keras_bert.training.loop import train
+from keras_bert.training.plan import plan_epochs
+from keras_bert.training.run_folder import check_output
+from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
 from keras_bert.training.workers import run_of
 
 
@@ -63,7 +63,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     these run.json has a hash: a run resumes with the same data only.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.finetune_settings(task)`).
 
     Returns:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
@@ -146,7 +146,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.sweep_settings(task)`).
 
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
@@ -276,7 +276,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 best=best,
                 patience=settings.patience,
                 keep_checkpoints=settings.keep_checkpoints,
-                own=settings.callbacks,
+                user_callbacks=settings.callbacks,
                 report=report,
             )
         last_step = records[-1]["step"]
@@ -322,10 +322,11 @@ def finetuning_plan(settings, examples):
         steps_per_execution=settings.steps_per_execution,
     )
     if plan.evaluate_every > count:
-        raise InputError(
-            f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
-            f"`steps_per_execution`, for {counted(count, 'example')}. Use a smaller "
-            "`steps_per_execution`."
+        raise InputError.naming(
+            "An epoch would have {}, a multiple of {steps_per_execution}, for {}. Use a smaller "
+            "{steps_per_execution}.",
+            counted(plan.evaluate_every, "step"),
+            counted(count, "example"),
         )
     return plan
 
@@ -334,9 +335,11 @@ def _restore_selected(task, records, best, settings, plan, report):
     """Restores the weights that are kept; returns what metrics.json says of them."""
     record = records[-1] if settings.keep == "last" else best_record(records, task.METRIC)
     if record is None:
-        raise InputError(
-            f"A callback stopped the run after step {records[-1]['step']}, before the first "
-            f"evaluation, after step {plan.evaluate_every}. Use `keep` last to keep its model."
+        raise InputError.naming(
+            "A callback stopped the run after step {}, before the first evaluation, after step "
+            "{}. Use {keep} last to keep its model.",
+            records[-1]["step"],
+            plan.evaluate_every,
         )
     if best is not None:
         restore_best(task, best)

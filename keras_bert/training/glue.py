@@ -29,9 +29,9 @@ from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune, finetuning_plan, sweep
 from keras_bert.training.finetuning_examples import read_data
+from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings
 from keras_bert.training.finetuning_task import compile_for
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
-from keras_bert.training.settings import GlueSettings, finetune_settings
 from keras_bert.training.starting_point import StartingPoint
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.
@@ -215,7 +215,7 @@ def _seconds_of_steps(settings):
             shuffle=False,
             verbose=0,
         )
-    return watch.first, watch.each
+    return watch.first, watch.batch
 
 
 def _report_expected(settings, folder, expected, report):

@@ -12,7 +12,7 @@ from keras_bert.training.callbacks import (
     Patience,
     StepCallbacks,
     is_out_of_patience,
-    own_callbacks,
+    make_user_callbacks,
 )
 from keras_bert.training.checkpoint import BestModel, Checkpoint
 from keras_bert.training.devices import Devices
@@ -33,7 +33,7 @@ def train(
     constants=None,
     keep_checkpoints=KEEP_CHECKPOINTS,
     callbacks=(),
-    own=None,
+    user_callbacks=None,
     report=None,
 ):
     """Trains from the latest checkpoint (or from the start) to the last step.
@@ -54,7 +54,7 @@ def train(
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
         callbacks: further callbacks, of the chief alone, which write into the run's folder.
-        own: callbacks of a user's own, of the chief alone (see `own_callbacks`).
+        user_callbacks: those of the setting `callbacks`; the chief alone calls them.
         report: called with a line where a checkpoint is damaged.
 
     Returns:
@@ -84,12 +84,12 @@ def train(
     if devices.is_chief:
         outputs = list(task.output)
         chain.append(TensorBoardHistory(run.logs, history, constants or {}, outputs=outputs))
-        chain += [*callbacks, *own_callbacks(own, history)]
+        chain += [*callbacks, *make_user_callbacks(user_callbacks, history)]
         if best is not None:
             chain.append(BestModel(task, best, history))
     if patience is not None:
         chain.append(Patience(task, history, patience))
-    if own:
+    if user_callbacks:
         chain.append(AgreeOnStop(devices))
     training = source.at(first_step).training(first_step)
     devices.prepare(model, training)

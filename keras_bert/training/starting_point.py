@@ -19,7 +19,7 @@ from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
-from keras_bert.training.settings import RANDOM
+from keras_bert.training.finetuning_settings import RANDOM
 
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
@@ -156,7 +156,7 @@ class StartingPoint:
         if self.is_random:
             return None, None
         source = PretrainedCheckpoint(self._folder)
-        own = "task" in source.stored
+        is_ours = "task" in source.stored
         if not source.holds_task:
             return None, None
         try:
@@ -164,10 +164,10 @@ class StartingPoint:
             if of_folder.SETTINGS is None:  # of pre-training
                 return None, None
             # A class of `transformers` serves several task types; its folders do not name one.
-            if of_folder is task_class or (not own and issubclass(task_class, of_folder)):
+            if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
                 return EarlierTask(build_task(source)), None
         except InputError as error:
-            if own:
+            if is_ours:
                 raise
             return None, str(error)
         return (
@@ -188,9 +188,9 @@ class StartingPoint:
             )
         if self.is_random:
             encoder = new_encoder(encoder.config, dtype=self._dtype)
-        known = len(tokenizer)
+        before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
-        self.appended = tokenizer.vocabulary.tokens[known:]
+        self.appended = tokenizer.vocabulary.tokens[before:]
         return encoder, tokenizer
 
 
@@ -230,8 +230,8 @@ class EarlierTask:
 
     def layer_norm_eps(self, default):
         """The epsilon of a mix with LayerNorm: the task's own, if it has one."""
-        own = self._mix and self._mix["layer_norm_eps"]
-        return default if own is None else own
+        epsilon = self._mix and self._mix["layer_norm_eps"]
+        return default if epsilon is None else epsilon
 
     def continue_in(self, task):
         """Puts the heads into a task that reads the same of the encoder.
@@ -240,12 +240,12 @@ class EarlierTask:
         used). After a new head all are new: they would read something else than they were trained
         on.
         """
-        (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
+        (mix, rest), (earlier_mix, earlier_rest) = _reads(task), self._reads
         continued, new = [], []
         for head in _own_heads(task):
             layer, weights = task.heads[head], self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
-            same = mix == own_mix and (rest == own_rest or head == "scalar_mix")
+            same = mix == earlier_mix and (rest == earlier_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
                 layer.set_weights([weight / head_scale(task, head) for weight in weights])
                 continued.append(head)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import keras_bert as kb
 from keras_bert.tasks import finetuned_task_types, task_class
-from keras_bert.training.settings import finetune_settings
+from keras_bert.training.finetuning_settings import finetune_settings
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
