@@ -21,8 +21,8 @@ test: $(VENV)/installed-test
 	@$(BIN)/python $(PYTEST) -m "not slow and not peers"
 
 # Also what is slow by nature: an interruption at every system call, several processes and devices,
-# the JAX backend, every pair of a task's options, the server that stands for a hub, PyTorch and
-# transformers, the notebooks.
+# the JAX backend, every pair of a task's options, every kind of task over each encoder and in each
+# precision, the server that stands for a hub, PyTorch and transformers, the notebooks.
 test-all: $(VENV)/installed-test
 	@$(BIN)/python $(PYTEST) -m "not peers"
 	@$(MAKE) --no-print-directory test-peers

@@ -74,9 +74,10 @@ def find(patterns, input_format=None):
     Raises `InputError` where a pattern matches nothing, or a file is empty.
     """
     if input_format not in (None, *text_files.FORMATS):
-        raise InputError(
-            f"Invalid `input_format` {input_format!r}. "
-            f"Choose from: {', '.join(text_files.FORMATS)}."
+        raise InputError.naming(
+            "Invalid {input_format} {!r}. Choose from: {}.",
+            input_format,
+            ", ".join(text_files.FORMATS),
         )
     patterns = [patterns] if isinstance(patterns, str) else [str(pattern) for pattern in patterns]
     datasets = [pattern for pattern in patterns if pattern.startswith(PREFIX)]
@@ -239,15 +240,19 @@ def _parquet_spans(window, reading):
     with files.open_file(path) as stream, open_parquet(stream, path) as file:
         groups, schema = file.num_row_groups, file.schema_arrow
     if column not in schema.names:
-        raise InputError(
-            f"{path} has no column {column}. Set `text_field` to the column of the text, one of "
-            f"{listed(schema.names)}."
+        raise InputError.naming(
+            "{} has no column {}. Set {text_field} to the column of the text, one of {}.",
+            path,
+            column,
+            listed(schema.names),
         )
     dtype = schema.field(column).type
     if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
-        raise InputError(
-            f"The column {column} of {path} has the type {dtype}. Set `text_field` to a column of "
-            "strings."
+        raise InputError.naming(
+            "The column {} of {} has the type {}. Set {text_field} to a column of strings.",
+            column,
+            path,
+            dtype,
         )
     for group in range(groups):
         yield Block(path, "parquet", group, group + 1, stream=True)

@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from data_gen.files import is_local, new_file
 from keras_bert.base import files, ownership
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.records.folder import (
     CARD,
     COMPLETED,
@@ -227,10 +227,12 @@ class OutputFolder:
         return claims
 
     def _in_use(self, owner):
-        advice = "" if owner is None or owner.is_here else " If that has ended, use `force=True`."
-        return InputError(
-            f"The output {self.path} is in use by {owner or 'another process'}. Wait for its end, "
-            f"or use another folder.{advice}"
+        known_elsewhere = owner is not None and not owner.is_here
+        return InputError.naming(
+            "The output {} is in use by {}. Wait for its end, or use another folder.{}",
+            self.path,
+            owner or "another process",
+            Naming(" If that has ended, use {force=True}.") if known_elsewhere else "",
         )
 
     def _clean(self):
@@ -322,7 +324,8 @@ class OutputFolder:
                 self.damage = self._find_damage(written_card, names)
                 return self.damage is None
             other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
-        raise InputError(
-            f"The output {self.path} has finished data{other}. Use another folder, or "
-            "`force=True` to replace it."
+        raise InputError.naming(
+            "The output {} has finished data{}. Use another folder, or {force=True} to replace it.",
+            self.path,
+            other,
         )

@@ -70,9 +70,10 @@ class Job(DataSettings):
         )
         texts = 2 if settings.objective in PAIRED else 1
         if settings.pad and template.segments(texts) != tuple(range(texts)):
-            raise InputError(
+            raise InputError.naming(
                 "Padded examples separate their texts by the segment ids 0 and 1, which the "
-                f"template {template} of the vocabulary does not have. Leave `pad` out."
+                "template {} of the vocabulary does not have. Leave {pad} out.",
+                template,
             )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)

@@ -122,7 +122,7 @@ class _JobSettings(Settings):
     def check_case(self, lowercase):
         """The argument `lowercase`, or False for `cased`; `InputError` where they contradict."""
         if self.cased and lowercase:
-            raise InputError("`cased` and `lowercase` contradict each other. Leave one out.")
+            raise InputError.naming("{cased} and `lowercase` contradict each other. Leave one out.")
         return False if self.cased else lowercase
 
 
@@ -259,24 +259,28 @@ class DataSettings(Reading, _ExampleSettings):
     def check(self):
         if self.mask_unit is not None and (self.mask_unit == "span") != (self.objective == "span"):
             allowed = "span" if self.objective == "span" else "token or whole-word"
-            raise InputError(
-                f"`mask_unit` is {self.mask_unit!r}. With the `objective` {self.objective} it "
-                f"must be {allowed}."
+            raise InputError.naming(
+                "{mask_unit} is {!r}. With the {objective} {} it must be {}.",
+                self.mask_unit,
+                self.objective,
+                allowed,
             )
         if self.max_predictions is not None and self.max_predictions > self.max_length:
-            raise InputError(
-                f"`max_predictions` is {self.max_predictions}. It must be at most `max_length`, "
-                f"{self.max_length}."
+            raise InputError.naming(
+                "{max_predictions} is {}. It must be at most {max_length}, {}.",
+                self.max_predictions,
+                self.max_length,
             )
         if self.max_characters is not None and self.max_characters < self.min_characters:
-            raise InputError(
-                f"`max_characters` is {self.max_characters}. It must be at least "
-                f"`min_characters`, {self.min_characters}."
+            raise InputError.naming(
+                "{max_characters} is {}. It must be at least {min_characters}, {}.",
+                self.max_characters,
+                self.min_characters,
             )
         if self.pad and self.masking == "dynamic":
-            raise InputError(
-                "`pad` needs static masks, which readers of padded examples expect in them. Use "
-                '`masking="static"`, or leave `pad` out.'
+            raise InputError.naming(
+                "{pad} needs static masks, which readers of padded examples expect in them. Use "
+                '{masking="static"}, or leave {pad} out.'
             )
 
 

@@ -212,8 +212,8 @@ def _reject_another(output, vocabulary, *, lowercase):
 
 
 def _exists(path, more=""):
-    return InputError(
-        f"{path} exists already{more}. Use another name, or `force=True` to replace it."
+    return InputError.naming(
+        "{} exists already{}. Use another name, or {force=True} to replace it.", path, more
     )
 
 

@@ -96,6 +96,8 @@ if TYPE_CHECKING:
     from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
     from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
     from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+    from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig
+    from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.encoders.static.config import StaticConfig as StaticConfig
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
     from keras_bert.exports.push import push as push

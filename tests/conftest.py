@@ -26,6 +26,7 @@ import pytest
 from keras_bert.cli.quiet import configure_cpu
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
+from tests.quick_libraries import quick_libraries
 
 configure_cpu()  # the tests compute as the commands do
 gc.disable()  # what goes in circles is collected file by file (see `keep_from_collector`)
@@ -40,19 +41,22 @@ LONG_FILES = (
     "test_killed_commands.py",
     "test_exports.py",
     "test_a_new_encoder.py",
-    "test_layers.py",
-    "test_generate.py",
     "test_pretrain.py",
+    "test_generate.py",
     "test_static.py",
     "test_loop.py",
+    "test_layers.py",
     "test_bilm_runs.py",
-    "test_surprisal.py",
     "test_quickstart.py",
     "test_training_sizes.py",
-    "test_continuing.py",
     "test_lstm.py",
+    "test_surprisal.py",
+    "test_runs.py",
     "test_causal_encoders.py",
+    "test_pretrain_objectives.py",
     "test_frozen_and_mixed.py",
+    "test_continuing.py",
+    "test_pretraining_data.py",
     "test_a_new_task.py",
     "test_quantization.py",
     "test_thin_line.py",
@@ -122,17 +126,6 @@ def _little_garbage_to_look_through():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_stack_for_all_operations():
-    """TensorFlow notes the stack of Python of each operation that it traces, for its own errors.
-
-    Of pytest's deep stacks this is 8 % of the time of a run. So all operations note the same.
-    """
-    if sys.modules.get("tensorflow") is not None:
-        from tensorflow.python.util import tf_stack
-
-        stack = tf_stack.extract_stack()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tf_stack, "extract_stack", lambda stacklevel=1: stack)
-            yield
-    else:
+def _libraries_are_quick():
+    with quick_libraries():
         yield

@@ -24,7 +24,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument, arguments
 
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -38,7 +38,7 @@ Report = Callable[[str], None] | None
 _INT32_MAX = 2**31 - 1
 _FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
 
-_KINDS = {
+_TYPE_NAMES = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -157,13 +157,15 @@ class Settings:
         removed = cls.removed()
         for name in values:
             if advice := removed.get(name):
-                raise InputError(f"`{name}` was removed. {advice}")
+                raise InputError.naming("{} was removed. {}", argument(name), Naming(advice))
             if name not in fields:
-                raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
+                raise InputError.naming(
+                    "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
+                )
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [f"`{name}`" for name in required if name not in values]
+        missing = [name for name in required if name not in values]
         if missing:
-            raise InputError(f"Missing required arguments: {', '.join(missing)}.")
+            raise InputError.naming("Missing required arguments: {}.", arguments(missing))
         return cls(**values)
 
     def part(self, cls):
@@ -382,55 +384,70 @@ def _absolute(value):
     return os.path.abspath(value)
 
 
+def mismatch(kind, value):
+    """What a value of a type should be, such as "a whole number"; None where it is.
+
+    As in JSON, `true` is not a number, and 1 is one of any type. NaN and infinity are not.
+    """
+    if kind not in _TYPE_NAMES:
+        return None
+    accepted = int | float if kind is float else kind
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        return _TYPE_NAMES[kind]
+    return "a finite number" if kind is float and not abs(value) <= sys.float_info.max else None
+
+
 def checked(field, value):
     """The value of a setting as it is kept; `InputError` where it is invalid."""
-    name, known = field.name, about(field)
     kind, optional = value_type(field)
     if value is None and optional:
         return None
-    is_given = kind is not object or _is_path(value)  # else rows in memory
-    if known.several and is_given and isinstance(value, list | tuple) and value:
-        values = [_checked(one, name, kind, known) for one in value]
-        return values if len(values) > 1 else values[0]
+    is_list = isinstance(value, list | tuple)
+    is_in_memory = kind is object and not _is_path(value)
+    if about(field).several and is_list and value and not is_in_memory:
+        items = [_checked_item(field, kind, item) for item in value]
+        return items if len(items) > 1 else items[0]
     if typing.get_origin(kind) is not list:
-        return _checked(value, name, kind, known)
-    # One is as good as a list of one.
-    values = value if isinstance(value, list | tuple) else [value]
-    return [_checked(one, name, *typing.get_args(kind), known) for one in values]
+        return _checked_item(field, kind, value)
+    (kind,) = typing.get_args(kind)
+    return [_checked_item(field, kind, item) for item in (value if is_list else [value])]
 
 
-def _checked(value, name, kind, known):
+def _checked_item(field, kind, value):
     """One value of a setting, of a type `kind`."""
+    name, description = field.name, about(field)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"`{name}` is {value!r}. It should be {_KINDS[kind]}.")
-    if known.is_path and isinstance(value, str) and not value:
-        raise InputError(f"`{name}` is empty. Give a path.")
+    if expected := mismatch(kind, value):
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, expected)
+    if description.is_path and isinstance(value, str) and not value:
+        raise InputError.naming("{} is empty. Give a path.", argument(name))
     if isinstance(value, str) and _SURROGATES.search(value):
-        advice = "; rename the file or folder" if known.is_path else ""
-        raise InputError(f"`{name}` is {value!r}. It should be UTF-8{advice}.")
-    if known.choices is not None and value not in known.choices:
-        *others, last = map(str, known.choices)
+        advice = "; rename the file or folder" if description.is_path else ""
+        raise InputError.naming("{} is {!r}. It should be UTF-8{}.", argument(name), value, advice)
+    if description.choices is not None and value not in description.choices:
+        *others, last = map(str, description.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
-    if kind is float and not math.isfinite(value):
-        raise InputError(f"`{name}` is {value}. It should be a finite number.")
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, choices)
     if kind is float and 0 < abs(value) < _FLOAT32_TINY:
-        raise InputError(
-            f"`{name}` is too small for a float32. Expected 0, or {_FLOAT32_TINY:.1e} and more. "
-            f"Received: {value}."
+        raise InputError.naming(
+            "{} is too small for a float32. Expected 0, or {:.1e} and more. Received: {}.",
+            argument(name),
+            _FLOAT32_TINY,
+            value,
         )
     largest = {int: _INT32_MAX, float: _FLOAT32_MAX}.get(kind)
-    at_most = largest if known.at_most is None else known.at_most
+    at_most = largest if description.at_most is None else description.at_most
     for bound, holds, text in (
-        (known.at_least, lambda bound: value >= bound, "at least"),
-        (known.above, lambda bound: value > bound, "above"),
-        (known.below, lambda bound: value < bound, "below"),
+        (description.at_least, lambda bound: value >= bound, "at least"),
+        (description.above, lambda bound: value > bound, "above"),
+        (description.below, lambda bound: value < bound, "below"),
         (at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
-            raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")
+            raise InputError.naming(
+                "{} must be {} {}. Received: {}.", argument(name), text, bound, value
+            )
     return value

@@ -71,8 +71,8 @@ def model_card(config, *, name=None, settings=None, metrics=None):
         metrics: the contents of metrics.json of that run.
     """
     settings, metrics = settings or {}, metrics or {}
-    keras_bert_settings = stored(config, source=CONFIG)
-    task_type = keras_bert_settings.get("task")
+    stored_keys = stored(config, source=CONFIG)
+    task_type = stored_keys.get("task")
     name = name or str(task_type or "encoder").replace("-", " ")
     task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
     base = _base_model(settings.get("model"))
@@ -86,7 +86,7 @@ def model_card(config, *, name=None, settings=None, metrics=None):
         f"# {_markdown(name)}",
         "",
         f"{_markdown(_described(task_type, base, settings))} Made with keras-bert "
-        f"{_markdown(keras_bert_settings.get('version', keras_bert.__version__))}.",
+        f"{_markdown(stored_keys.get('version', keras_bert.__version__))}.",
         "",
         *_table("Training", _training(config, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
@@ -133,11 +133,11 @@ def _metadata(name, task, base, settings, shown):
 
 def _described(task_type, base, settings):
     """What the model is, as a sentence."""
-    name = str(task_type or "encoder").replace("-", " ")
+    title = str(task_type or "encoder").replace("-", " ")
     data = _file_name(settings.get("train") or settings.get("data"))
-    article = "An" if name[0] in "aeio" else "A"
+    article = "An" if title[0] in "aeio" else "A"
     trained = f", trained on {data}" if data else ""
-    return f"{article} {name}{trained}{f', from the base model {base}' if base else ''}."
+    return f"{article} {title}{trained}{f', from the base model {base}' if base else ''}."
 
 
 def _base_model(model):
@@ -175,7 +175,7 @@ def _training(config, base, settings, metrics):
 
 
 def _phases(setting):
-    """A setting of all phases, or the one of a run."""
+    """The values of all phases, or the one value of a run."""
     return ", then ".join(map(str, setting)) if isinstance(setting, list) else setting
 
 

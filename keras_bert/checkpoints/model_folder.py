@@ -10,7 +10,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
@@ -239,8 +239,12 @@ def _missing_scale(checkpoint, name):
             f'"{MARK}" of {checkpoint.source}.'
         )
     if type(scale) not in (int, float) or not 0 < scale < np.inf:
-        raise InputError(
-            f"{checkpoint.source}, under {MARK}: `{name}` is {scale!r}. Expected a number above 0."
+        raise InputError.naming(
+            "{}, under {}: {} is {!r}. Expected a number above 0.",
+            checkpoint.source,
+            MARK,
+            argument(name),
+            scale,
         )
     return float(scale)
 

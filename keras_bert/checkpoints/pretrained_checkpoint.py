@@ -297,9 +297,12 @@ class PretrainedCheckpoint:
                 raise InputError(f"{self.source}, under {MARK}: {error}") from None
         length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
-            raise InputError(
-                f"{self.source}, under {MARK}: `max_length` is {length}. Expected at most the "
-                f"{longest} positions of the model."
+            raise InputError.naming(
+                "{}, under {}: {max_length} is {}. Expected at most the {} positions of the model.",
+                self.source,
+                MARK,
+                length,
+                longest,
             )
         return settings
 

@@ -2,10 +2,10 @@
 
 import argparse
 import dataclasses
-import re
+import shlex
 import typing
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import about, value_type
 
 _LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
@@ -17,9 +17,9 @@ _GROUPS = {
         label_subwords aggregation document_context threshold metric class_weights null_threshold
         stride""",
     "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
-        header fields glue glue_dir text_column label_column label_columns word_column tag_column
-        sentence_column missing keep_na scheme pretokenized invalid_tags unknown_labels
-        wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+        header fields glue glue_dir text_column label_column label_columns label_separator
+        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags
+        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
         keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
@@ -111,27 +111,26 @@ def _excluded(cls, settings):
     return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
 
 
-def with_flags(message, cls):
-    """A message of the library, with the arguments that it names as flags.
+def spelled_as_flag(cls):
+    """How the arguments in a message are written on the command line of a settings class.
 
-    `` `max_length` `` becomes --max-length, `` `objective="mlm"` `` --objective mlm, and
-    `` `header=False` `` --header no.
+    `steps` is --steps, `objective="mlm"` --objective mlm, and `header=False` --header no. What is
+    not a flag of the class is written as in Python.
     """
-    fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
 
-    def flag(match):
-        name, value = match[1], match[2]
+    def spelled(name, value):
         if name not in fields:
-            return match[0]
+            return str(argument(name, value))
         if about(fields[name]).positional:
             return about(fields[name]).unit
         if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
             value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
             return _flag(fields[name])
-        return f"{_flag(fields[name])} {value.strip(chr(34))}"
+        return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
 
-    return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
+    return spelled
 
 
 def _flag(field):

@@ -7,7 +7,7 @@ import os
 import sys
 
 from keras_bert import __version__
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.base.signals import STOPPED, Terminated
 from keras_bert.base.terminal import OutputError, set_quiet
@@ -20,7 +20,7 @@ from keras_bert.cli import (
     training_commands,
 )
 from keras_bert.cli.command import command
-from keras_bert.cli.flags import with_flags
+from keras_bert.cli.flags import spelled_as_flag
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
 from keras_bert.cli.task_types import first_arguments
 from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
@@ -132,7 +132,8 @@ def main(argv=None):
             sys.stdout.flush()
         return 0
     except InputError as error:
-        status, message = 2, str(error)
+        cls = getattr(arguments, "settings_class", LabelledRunSettings)
+        status, message = 2, error.worded(spelled_as_flag(cls))
     except BrokenPipeError:
         # The reader of the output closed it (`keras-bert predict … | head`), which is not an error.
         return 0
@@ -143,8 +144,7 @@ def main(argv=None):
     except KeyboardInterrupt as stop:
         status = 143 if isinstance(stop, Terminated) else 130
         message = str(stop) or STOPPED
-    cls = getattr(arguments, "settings_class", LabelledRunSettings)
-    print(f"keras-bert: {with_flags(message, cls)}", file=sys.stderr)
+    print(f"keras-bert: {message}", file=sys.stderr)
     return status
 
 
@@ -254,7 +254,7 @@ class _Parser(argparse.ArgumentParser):
         removed = {} if cls is None else cls.removed()
         for flag in flags:
             if advice := removed.get(flag.removeprefix("--").replace("-", "_")):
-                advice = with_flags(advice, cls)
+                advice = Naming(advice).worded(spelled_as_flag(cls))
                 self.error(f"{flag} was removed. {advice}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")

@@ -169,7 +169,7 @@ def finetune(settings, arguments):
       --num-seeds 3 --model … --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
-    per family of tasks), which are detected from the content. - is standard input,
+    per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
     from keras_bert.tasks import task_class
@@ -368,9 +368,10 @@ class InitSettings(Settings):
 
     def check(self):
         if Path(self.output).suffix != ".toml":
-            raise InputError(
-                f"Settings are written as TOML, and `output` is {self.output}. Expected a name "
-                "that ends in .toml, by which `finetune` reads the file."
+            raise InputError.naming(
+                "Settings are written as TOML, and {output} is {}. Expected a name that ends in "
+                ".toml, by which `finetune` reads the file.",
+                self.output,
             )
 
 
@@ -385,7 +386,7 @@ def init(settings, arguments):
     chosen = InitSettings.of(settings)
     task, path = task_type_named(chosen.task), Path(chosen.output)
     if path.exists() and not chosen.force:
-        raise InputError(f"{path} exists. Pass `force=True` to replace it.")
+        raise InputError.naming("{} exists. Pass {force=True} to replace it.", path)
     lines = [
         f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
         "# change it. Flags override this file.",

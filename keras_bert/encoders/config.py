@@ -2,9 +2,6 @@
 
 import dataclasses
 import reprlib
-import sys
-import types
-import typing
 import warnings
 from collections.abc import Mapping
 from os import PathLike
@@ -13,6 +10,7 @@ from typing import Any, ClassVar, Self
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.settings import mismatch, value_type
 
 # Keys of a config.json that do not affect the encoder's computation: bookkeeping, generation
 # settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
@@ -82,7 +80,11 @@ class EncoderConfig:
                 f"Received: model_type={self.model_type!r}."
             )
         for name, field in self._own_fields().items():
-            _check_type(name, field.type, getattr(self, name))
+            value, (kind, optional) = getattr(self, name), value_type(field)
+            if not (value is None and optional) and (expected := mismatch(kind, value)):
+                expected = expected.replace("a text", "a string")
+                received = "" if "finite" in expected else f" Received: {name}={value!r}."
+                raise ValueError(f"`{name}` must be {expected}.{received}")
         misplaced = self.extra_keys.keys() & self.fields_by_key().keys()
         if misplaced:
             raise ValueError(
@@ -308,20 +310,3 @@ def _is_deeper(value, levels):
     """Whether a JSON value has more than so many levels of nested lists and objects."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(item, levels - 1) for item in inner)
-
-
-def _check_type(name, annotation, value):
-    """Raises ValueError for a value of another type: `"12"` and `true` are not numbers."""
-    allowed = typing.get_args(annotation) or (annotation,)
-    if value is None and types.NoneType in allowed:
-        return
-    expected = next(option for option in allowed if option is not types.NoneType)
-    if expected not in (bool, str, int, float):
-        return  # the class checks it itself
-    accepted = int | float if expected is float else expected
-    is_bool = isinstance(value, bool)
-    if not isinstance(value, accepted) or (is_bool and expected is not bool):
-        kinds = {bool: "true or false", str: "a string", int: "a whole number", float: "a number"}
-        raise ValueError(f"`{name}` must be {kinds[expected]}. Received: {name}={value!r}.")
-    if expected is float and not abs(value) <= sys.float_info.max:  # nor NaN
-        raise ValueError(f"`{name}` must be a finite number.")

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
@@ -268,7 +268,7 @@ class Encoder(keras.Model):
         """Raises InputError with the message in `LIMITS` for a capability that it lacks."""
         for capability in capabilities:
             if capability in self.LIMITS:
-                raise InputError(self.LIMITS[capability])
+                raise InputError.naming(self.LIMITS[capability])
             if capability == "generate" and type(self).step is Encoder.step:
                 raise InputError(
                     f"A {self.config.model_type} encoder cannot generate text: it has no step of "
@@ -383,4 +383,6 @@ def check_ids(inputs, config):
         ids = ids.numpy() if hasattr(ids, "numpy") else ids
         if isinstance(ids, np.ndarray) and ids.size and not 0 <= ids.min() <= ids.max() < count:
             wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}.")
+            raise InputError.naming(
+                "{} must be from 0 to {}. Received: {}.", argument(name), count - 1, wrong
+            )

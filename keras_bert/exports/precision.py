@@ -68,9 +68,11 @@ def difference(expected, outputs, *, precision, min_size=0.0):
     error, size = (float(np.sqrt(np.mean(x**2))) for x in (outputs - expected, expected))
     error = error and error / max(size, min_size, 1e-30)
     if not error < _MAX_ERROR:  # also if it is not a number
-        raise InputError(
-            f"In {precision} the model's outputs are {error:.0%} off, too much to be useful. "
-            "Export it in another `precision`."
+        raise InputError.naming(
+            "In {} the model's outputs are {:.0%} off, too much to be useful. Export it in "
+            "another {precision}.",
+            precision,
+            error,
         )
     return error
 

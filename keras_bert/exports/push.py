@@ -34,7 +34,7 @@ def push(**settings) -> str:
     settings = PushSettings.of(settings)
     repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")
     if revision is not None:
-        raise InputError("Give the branch as `revision`, not in the name.")
+        raise InputError.naming("Give the branch as {revision}, not in the name.")
     folder = find_model_folder(settings.model)
     checkpoint = PretrainedCheckpoint(folder)
     if not (folder / tensor_files.FILE).is_file():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import clear_leftovers_in, new_file, new_folder, scratch_folder
 from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import takes
@@ -73,26 +73,30 @@ def export(*, report=None, **settings) -> Path:
     if _is_litert(settings.output):
         for name in ("max_length", "layers", "tokens", "top_k"):
             if getattr(settings, name) is not None:
-                raise InputError(
-                    f"`{name}` is for a SavedModel. A file for LiteRT takes ids of any length and "
-                    "returns the model's outputs."
+                raise InputError.naming(
+                    "{} is for a SavedModel. A file for LiteRT takes ids of any length and "
+                    "returns the model's outputs.",
+                    argument(name),
                 )
     checkpoint = PretrainedCheckpoint(find_model_folder(settings.model))
     embeds = settings.encoder or not checkpoint.holds_task
     if not embeds and (settings.layers or settings.tokens):
-        raise InputError("`layers` and `tokens` are for embeddings. Pass `encoder=True`, too.")
+        raise InputError.naming(
+            "{layers} and {tokens} are for embeddings. Pass {encoder=True}, too."
+        )
     shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
     if not embeds:
         task = build_task(checkpoint)
         options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
-            raise InputError(
-                f"`top_k` is for [MASK], and {checkpoint.name} contains a model of the task "
-                f"{task.TASK_TYPE}."
+            raise InputError.naming(
+                "{top_k} is for [MASK], and {} contains a model of the task {}.",
+                checkpoint.name,
+                task.TASK_TYPE,
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
-        raise InputError("`top_k` is for [MASK]. Embeddings have no candidates.")
+        raise InputError.naming("{top_k} is for [MASK]. Embeddings have no candidates.")
     return export_encoder(
         checkpoint.encoder(),
         checkpoint.tokenizer,
@@ -285,7 +289,7 @@ def export_litert(model, output, *, precision="float32", report=None):
     if output.exists():
         raise InputError(f"The output {output} exists. Use a new file.")
     if precision == "bfloat16":
-        raise InputError("LiteRT has no bfloat16. Use `precision` float16 or int8.")
+        raise InputError.naming("LiteRT has no bfloat16. Use {precision} float16 or int8.")
     with scratch_folder(output) as scratch:
         content = _litert(model, precision, scratch=scratch)
     inputs = some_sequences(inputs_of(model), model.config)

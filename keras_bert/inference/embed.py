@@ -87,8 +87,8 @@ class Embedder:
         config = encoder.config
         max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
-            raise InputError(
-                f"`max_length` is {max_length}, but the model has {config.max_length} positions."
+            raise InputError.naming(
+                "{max_length} is {}, but the model has {} positions.", max_length, config.max_length
             )
         model = layers_model(encoder, settings.layers)
         self._vectors_of = _traced_once(model)

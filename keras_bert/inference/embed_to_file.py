@@ -117,9 +117,10 @@ def _counts_of_finished(output, made_of):
 def _check_output(output, *, force):
     """Raises `InputError` if the output cannot be written there."""
     if output.suffix == ".npz":
-        raise InputError(
-            "NumPy archives (.npz) were removed: give `output` a name that ends in .parquet. "
-            f"Received: {output}."
+        raise InputError.naming(
+            "NumPy archives (.npz) were removed: give {output} a name that ends in .parquet. "
+            "Received: {}.",
+            output,
         )
     if output.suffix != ".parquet":
         raise InputError(f"The output {output} should end in .parquet.")

@@ -190,9 +190,9 @@ def _check(task, folder, *, model):
     check_sequences_fit(folder, task.config, type(task), source=model)
     reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
-        raise InputError(
-            f"{folder.path} has no examples in its eval split. Make it with `eval_fraction` above "
-            "0."
+        raise InputError.naming(
+            "{} has no examples in its eval split. Make it with {eval_fraction} above 0.",
+            folder.path,
         )
 
 

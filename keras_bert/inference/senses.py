@@ -19,7 +19,7 @@ from scipy.stats import pearsonr, spearmanr
 
 import keras_bert
 from keras_bert.base import files
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
@@ -124,7 +124,7 @@ class SenseVectors:
             InputError: a text does not have one marked word, or the file cannot be read.
         """
         if (text is None) == (data is None):
-            raise InputError("Pass either `text` or `data`.")
+            raise InputError.naming("Pass either {text} or {data}.")
         given = [text] if isinstance(text, str) else text
         words = read_marked_words(
             given if data is None else data, need_senses=False, report=report, **columns
@@ -298,8 +298,8 @@ def _read(name, data, columns, report):
         columns = {}
     words = list(read_marked_words(data, report=report, **columns))
     if not words:
-        raise InputError(
-            f"`{name}` has no examples. Expected texts with a marked word and its sense."
+        raise InputError.naming(
+            "{} has no examples. Expected texts with a marked word and its sense.", argument(name)
         )
     return words
 

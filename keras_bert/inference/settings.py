@@ -5,7 +5,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import InitVar
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument, arguments
 from keras_bert.base.settings import (
     PathText,
     Report,
@@ -81,9 +81,10 @@ class FollowsSettings(Settings):
 
     def check(self):
         if len(self.text_a) != len(self.text_b):
-            raise InputError(
-                "`text_a` and `text_b` must have the same length. Received: "
-                f"{len(self.text_a)} and {len(self.text_b)}."
+            raise InputError.naming(
+                "{text_a} and {text_b} must have the same length. Received: {} and {}.",
+                len(self.text_a),
+                len(self.text_b),
             )
 
 
@@ -146,14 +147,16 @@ class GenerateCommandSettings(GenerateSettings):
 
     def check(self):
         if self.candidates and self.log_probability:
-            raise InputError("Pass either `candidates` or `log_probability`, not both.")
+            raise InputError.naming("Pass either {candidates} or {log_probability}, not both.")
         if not (self.candidates or self.log_probability):
             return
         shown, used = ("candidates", {"top_k"}) if self.candidates else ("log_probability", set())
         for field in dataclasses.fields(GenerateSettings):
             changed = field.default not in (dataclasses.MISSING, getattr(self, field.name))
             if changed and field.name not in used:
-                raise InputError(f"`{field.name}` has no effect with `{shown}`. Leave it out.")
+                raise InputError.naming(
+                    "{} has no effect with {}. Leave it out.", argument(field.name), argument(shown)
+                )
 
 
 class NextTokensSettings(Settings):
@@ -258,18 +261,18 @@ class SensesCommandSettings(SensesSettings):
     def check(self):
         super().check()
         names = ("train", "predict", "pairs")
-        given = [f"`{name}`" for name in names if getattr(self, name) is not None]
+        given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InputError(
-                "Pass one of `train`, `predict` and `pairs`. Received: "
-                f"{' and '.join(given) or 'none'}."
+            raise InputError.naming(
+                "Pass one of {train}, {predict} and {pairs}. Received: {}.",
+                arguments(given, " and ") if given else "none",
             )
         if (self.predict is not None) != (self.data is not None or self.text is not None):
-            raise InputError("Pass `data` or `text` with `predict`, and not without it.")
+            raise InputError.naming("Pass {data} or {text} with {predict}, and not without it.")
         if self.data is not None and self.text is not None:
-            raise InputError("Pass either `data` or `text`, not both.")
+            raise InputError.naming("Pass either {data} or {text}, not both.")
         if self.train is None and (self.dev is not None or self.output is not None):
-            raise InputError("`dev` and `output` are for `train`. Leave them out.")
+            raise InputError.naming("{dev} and {output} are for {train}. Leave them out.")
 
 
 class WordSimilaritySettings(Settings):
@@ -331,15 +334,16 @@ class NearestSettings(Settings):
         names = ("word", "analogy", "analogies", "pairs")
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InputError(
-                f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
-                f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
+            raise InputError.naming(
+                "Give one of {}. Received: {}.",
+                arguments(names),
+                arguments(given, " and ") if given else "none",
             )
         if self.analogy is not None:
             count = len(self.analogy) if isinstance(self.analogy, list) else 1
             if count != 3:
-                raise InputError(
-                    f"`analogy` needs three words, as king man woman. Received: {count}."
+                raise InputError.naming(
+                    "{analogy} needs three words, as king man woman. Received: {}.", count
                 )
 
 
@@ -399,17 +403,20 @@ def predict_settings(task_settings):
 
     It has one list of texts per name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
     """
-    names = " and ".join(f"`{name}`" for name in task_settings.EXAMPLE_FIELDS)
+    names = arguments(task_settings.EXAMPLE_FIELDS, " and ")
 
     def check(self):
         texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
         if (self.data is None) == all(given is None for given in texts):
-            either = f"Pass either `data`, a file of examples, or {names}, not both."
-            raise InputError(either if names else "Pass `data`, a file of examples.")
+            if not texts:
+                raise InputError.naming("Pass {data}, a file of examples.")
+            raise InputError.naming(
+                "Pass either {data}, a file of examples, or {}, not both.", names
+            )
         lengths = [len(given or ()) for given in texts]
         if len(set(lengths)) > 1:
             received = " and ".join(map(str, lengths))
-            raise InputError(f"{names} must have the same length. Received: {received}.")
+            raise InputError.naming("{} must have the same length. Received: {}.", names, received)
 
     bases = (merged(reader_settings(task_settings), PredictSettings),)
     fields = {
@@ -481,7 +488,7 @@ class TextsOrFileSettings(TextsSettings):
     def check(self):
         super().check()
         if (self.data is None) == (self.text is None):
-            raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
+            raise InputError.naming("Pass either {data}, a file of texts, or {text}, not both.")
 
 
 class EmbedSettings(EmbedderSettings, TextsOrFileSettings):
@@ -521,9 +528,9 @@ class SurprisalCommandSettings(SurprisalSettings):
     def check(self):
         super().check()
         if self.picture is not None and self.perplexity:
-            raise InputError("Pass either `picture` or `perplexity`, not both.")
+            raise InputError.naming("Pass either {picture} or {perplexity}, not both.")
         if self.picture is not None and (self.text is None or len(self.text) > 1):
-            raise InputError("`picture` is for a single text. Pass one `text`.")
+            raise InputError.naming("{picture} is for a single text. Pass one {text}.")
 
 
 class EmbedToFileSettings(EmbedderSettings, TextsSettings):
@@ -532,8 +539,8 @@ class EmbedToFileSettings(EmbedderSettings, TextsSettings):
     progress: InitVar[bool] = False
 
     REMOVED = {
-        "text": "Use `data`: it takes a file, and in Python also a list of texts.",
-        "task": "To train a task's head alone, use `freeze_encoder` of `finetune`.",
+        "text": "Use {data}: it takes a file, and in Python also a list of texts.",
+        "task": "To train a task's head alone, use {freeze_encoder} of `finetune`.",
     }
 
     output: object = required(help="the file to write, NAME.parquet", unit="FILE", is_path=True)

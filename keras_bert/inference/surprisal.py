@@ -88,9 +88,9 @@ def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
     settings = SurprisalSettings.of(settings)
     task = language_model(settings.model)
     if settings.mask_rest_of_word and isinstance(task, CausalLM):
-        raise InputError(
-            "`mask_rest_of_word` is for masked language models. A causal one never sees the tokens "
-            "that follow: leave it out."
+        raise InputError.naming(
+            "{mask_rest_of_word} is for masked language models. A causal one never sees the "
+            "tokens that follow: leave it out."
         )
     data = settings.text if settings.data is None else settings.data
     texts = open_texts(data, settings, report=report)

@@ -54,14 +54,17 @@ def check_max_length(max_length, config, tokenizer):
     `tokenizer` has the special tokens; None is none.
     """
     if config.max_length is not None and max_length > config.max_length:
-        raise InputError(
-            f"`max_length` must be at most {config.max_length}, the positions of the model. "
-            f"Received: {max_length}."
+        raise InputError.naming(
+            "{max_length} must be at most {}, the positions of the model. Received: {}.",
+            config.max_length,
+            max_length,
         )
     least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
     if max_length < least:
-        raise InputError(
-            f"`max_length` must be at least {least} to leave room for text. Received: {max_length}."
+        raise InputError.naming(
+            "{max_length} must be at least {} to leave room for text. Received: {}.",
+            least,
+            max_length,
         )
 
 

@@ -69,9 +69,11 @@ class TokenizedExamples(SequenceBatches):
         special = tokenizer.template.num_special(len(segments))
         least = special + len(segments)
         if max_length < least:
-            raise InputError(
-                f"`max_length` must be at least {least} to leave room for {len(segments)} texts. "
-                f"Received: {max_length}."
+            raise InputError.naming(
+                "{max_length} must be at least {} to leave room for {} texts. Received: {}.",
+                least,
+                len(segments),
+                max_length,
             )
         super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
         self.example_of_sequence = (

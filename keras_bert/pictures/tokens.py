@@ -44,7 +44,9 @@ def draw_attention(
             `save_picture`.
     """
     if (layer is None) != (head is None):
-        raise InputError("Give both `layer` and `head` for one head, or neither for all heads.")
+        raise InputError.naming(
+            "Give both `layer` and {head} for one head, or neither for all heads."
+        )
     encoder, tokenizer = open_model(model)
     tokens, probabilities = attention_of(encoder, tokenizer, text)
     layers, heads = probabilities.shape[:2]
@@ -171,7 +173,7 @@ def draw_surprisal(
             name does not end in .png, or matplotlib is not installed.
     """
     if (found is None) == (model is None) or (model is None) != (text is None):
-        raise InputError("Pass either `model` and `text`, or `found`.")
+        raise InputError.naming("Pass either {model} and {text}, or `found`.")
     if found is None:
         (found,) = surprisal(model=model, text=text)
     count = len(found.tokens)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from keras_bert.base.errors import Naming
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing
@@ -45,7 +46,7 @@ class ChoiceSource(ExampleSource):
     def __init__(self, data, *, fields=None, header=None, keep_na=False, **common):
         self._given = parse_fields(fields, parts=("context", "choices", "label"))
         self._header, self._keeps_na = header, keep_na
-        super().__init__(data, header=header, fields=fields, **common)
+        super().__init__(data, of_files={"header": header, "fields": fields}, **common)
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
@@ -94,9 +95,12 @@ class ChoiceSource(ExampleSource):
         if missing or unknown:
             raise self.error(
                 1,
-                f"no {listed(missing or unknown)} among the columns ({quoted(names)}). An example "
-                "has a context, choices and a label; give their columns as `fields`, "
-                "context=…,choices=…,label=….",
+                Naming(
+                    "no {} among the columns ({}). An example has a context, choices and a label; "
+                    "give their columns as {fields}, context=…,choices=…,label=….",
+                    listed(missing or unknown),
+                    quoted(names),
+                ),
             )
         self.schema = {part: columns for part, columns in parts.items() if columns}
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.labels import (
     LISTS,
@@ -73,16 +73,22 @@ def parse_fields(text, *, parts):
     for part in text.split(",") if text is not None else ():
         name, equals, column = (word.strip() for word in part.partition("="))
         if not (name and equals and column):
-            raise InputError(
-                f'`fields` has the part "{part}". It should be NAME=COLUMN, as in '
-                f"{','.join(f'{one}=…' for one in parts)}."
+            raise InputError.naming(
+                '{fields} has the part "{}". It should be NAME=COLUMN, as in {}.',
+                part,
+                ",".join(f"{one}=…" for one in parts),
             )
         if name not in parts:
             task = _TASKS_WITH.get(name)
-            of = f', a part of the examples of another task (`task="{task}"`)' if task else ""
-            raise InputError(f'`fields` names "{name}"{of}. It should be {listed(parts)}.')
+            of = ""
+            if task:
+                task = argument("task", f'"{task}"')
+                of = Naming(", a part of the examples of another task ({})", task)
+            raise InputError.naming(
+                '{fields} names "{}"{}. It should be {}.', name, of, listed(parts)
+            )
         if name in fields:
-            raise InputError(f'`fields` names "{name}" twice.')
+            raise InputError.naming('{fields} names "{}" twice.', name)
         fields[name] = column
     return fields
 
@@ -223,22 +229,29 @@ class Columns:
 
     def _argument(self, role):
         """How the user gives the column of a role."""
-        return f"`{role}_column`" if len(self.roles) == 1 else f"`fields`, {role}=…"
+        alone = len(self.roles) == 1
+        return argument(f"{role}_column") if alone else Naming("{fields}, {}=…", role)
 
     def _question(self, names, role):
         """The InputError for several columns that a role could have."""
-        described, argument = [*map(self.table.describe, names)], self._argument(role)
+        described = [*map(self.table.describe, names)]
         if role != LABEL:
-            return InputError(
-                f"{self.table.name} has text in {' and in '.join(described)}. Give the right one "
-                f"as {argument}."
+            return InputError.naming(
+                "{} has text in {}. Give the right one as {}.",
+                self.table.name,
+                " and in ".join(described),
+                self._argument(role),
             )
-        all_of_them = ", or all of them as `label_columns` with `multi_label=True`"
+        all_of_them = Naming(", or all of them as {label_columns} with {multi_label=True}")
         if len(names) < 3 or self.form is not one_label:
             all_of_them = ""
-        return InputError(
-            f"{self.table.name}: the {'score' if self.is_score else 'label'} could be in "
-            f"{' or in '.join(described)}. Give the right one as {argument}{all_of_them}."
+        return InputError.naming(
+            "{}: the {} could be in {}. Give the right one as {}{}.",
+            self.table.name,
+            "score" if self.is_score else "label",
+            " or in ".join(described),
+            self._argument(role),
+            all_of_them,
         )
 
     # By their content.
@@ -280,9 +293,9 @@ class Columns:
         if missing and len(texts) > len(missing):
             raise self._question(texts, self.roles[0])
         if len(texts) < len(missing) and len(self.roles) > 1:
-            raise InputError(
-                f"{self.table.name} does not have two columns of texts. Give them as `fields`, "
-                "text_a=…,text_b=…."
+            raise InputError.naming(
+                "{} does not have two columns of texts. Give them as {fields}, text_a=…,text_b=….",
+                self.table.name,
             )
         if len(texts) < len(missing):
             raise self._nothing("a text (most values differ and hold a space)", self.roles[0])
@@ -317,9 +330,13 @@ class Columns:
         return labels or (left if self.need_labels and len(left) == 1 else [])
 
     def _nothing(self, expected, role):
-        return InputError(
-            f"{self.table.name}: no column looks like {expected}. The {self.table.calls_columns} "
-            f"are {quoted(self.table.names)}. Give it as {self._argument(role)}."
+        return InputError.naming(
+            "{}: no column looks like {}. The {} are {}. Give it as {}.",
+            self.table.name,
+            expected,
+            self.table.calls_columns,
+            quoted(self.table.names),
+            self._argument(role),
         )
 
     # The header.
@@ -337,14 +354,20 @@ class Columns:
             if not self._is_label(cell) and all(row[name].strip() != cell for _, row in rows):
                 raise table.error(
                     table.first,
-                    f'"{cell}" in {table.describe(name)} could be the name of the column, or a '
-                    "label that comes only once. Set `header=True` or `header=False`.",
+                    Naming(
+                        '"{}" in {} could be the name of the column, or a '
+                        "label that comes only once. Set {header=True} or {header=False}.",
+                        cell,
+                        table.describe(name),
+                    ),
                 )
         labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
         if table.has_names and one_label(name) in labels:
-            raise InputError(
-                f'{table.name}: "{name}" is the name of a column and one of its labels. If the '
-                "first line is an example, read it with `header=False` (in pandas header=None)."
+            raise InputError.naming(
+                '{}: "{}" is the name of a column and one of its labels. If the '
+                "first line is an example, read it with {header=False} (in pandas header=None).",
+                table.name,
+                name,
             )
 
     def _is_label(self, cell):

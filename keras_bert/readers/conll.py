@@ -275,9 +275,12 @@ def _tag_column(columns, source, *, taken, labels, need_labels):
         if is_known or (labels is None and last in tags and kinds <= before):
             return last - 1, True
         if labels is None and {*columns[last]} == {"O"}:
-            raise InputError(
-                f"{source.name}: the tag could be in column {last}, or in column {last + 1}, which "
-                "has O for all words. Give the right one as `tag_column`."
+            raise InputError.naming(
+                "{}: the tag could be in column {}, or in column {}, which has O for all words. "
+                "Give the right one as {tag_column}.",
+                source.name,
+                last,
+                last + 1,
             )
     if tags:
         return tags[-1], False

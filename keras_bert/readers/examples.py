@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from keras_bert.base.errors import InputError, InputWarning
+from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.labels import check_known
 from keras_bert.readers.settings import COUNT, ERROR, SKIP
@@ -39,7 +39,7 @@ class ExampleSource:
             where labels are needed.
         schema: the columns of the data that a model was trained on, as another source has them.
         missing: "skip" or "error", whether a row that lacks a part is an error.
-        of_files: settings that sequences do not have.
+        of_files: {name: value} of settings that sequences do not have.
 
     Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
     are read, `schema`, the columns as a model folder stores them (None where there are none),
@@ -68,16 +68,18 @@ class ExampleSource:
         unknown_labels=COUNT,
         schema=None,
         missing=SKIP,
-        **of_files,
+        of_files=None,
     ):
         self._need_labels, self._labels, self._schema = need_labels, labels, schema or {}
         self._accepted = labels if need_labels and unknown_labels == ERROR else None
         self._missing, self._left_out, self._count = missing, {}, 0
         self._records = self._open(data)
         self.name, self.kind = self._records.name, self._records.kind
-        for name, value in of_files.items() if self.kind == "given" else ():
-            if value is not None:
-                raise InputError(f"`{name}` is for files; {self.name} have no columns.")
+        for name, value in (of_files or {}).items():
+            if self.kind == "given" and value is not None:
+                raise InputError.naming(
+                    "{} is for files; {} have no columns.", argument(name), self.name
+                )
         examples = self._examples_of(self._records)
         self._examples = list(examples) if self.kind in ("given", "table") else examples
 
@@ -139,8 +141,12 @@ class ExampleSource:
                 if self._missing == ERROR:
                     raise self.error(
                         line,
-                        f'a {self.ROW} without {missing.part}. Set `missing="skip"` to leave such '
-                        f"{self.ROW}s out.",
+                        Naming(
+                            'a {} without {}. Set {missing="skip"} to leave such {}s out.',
+                            self.ROW,
+                            missing.part,
+                            self.ROW,
+                        ),
                     ) from None
                 key = missing.part, missing.place, missing.why
                 self._left_out.setdefault(key, []).append(line)

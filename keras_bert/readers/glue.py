@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
@@ -207,9 +207,10 @@ def glue_settings(name, folder):
     """
     task = glue_task(name)
     if task.train is None:
-        raise InputError(
-            f"GLUE's {task.name} has no training file. Train on MNLI, and give `glue` to "
-            "evaluate and predict."
+        raise InputError.naming(
+            "GLUE's {} has no training file. Train on MNLI, and give {glue} to evaluate and "
+            "predict.",
+            task.name,
         )
     return {
         "task": task.task_type,
@@ -258,10 +259,13 @@ def check_glue_folder(folder, names, *, with_tests=True):
         ]
         missing += absent if len(absent) < len(files) else [f"the folder {files[0][0][0]}"]
     if missing:
-        tests = ", and the test files with `dev_only`" if with_tests else ""
-        raise InputError(
-            f"{folder} lacks files of GLUE: {listed(missing, most=40)}. Expected them as "
-            f"gluebenchmark.com gives them. Leave tasks out with `tasks`{tests}."
+        tests = Naming(", and the test files with {dev_only}") if with_tests else ""
+        raise InputError.naming(
+            "{} lacks files of GLUE: {}. Expected them as gluebenchmark.com gives them. Leave "
+            "tasks out with {tasks}{}.",
+            folder,
+            listed(missing, most=40),
+            tests,
         )
 
 

@@ -200,7 +200,7 @@ def _rating(value, line, table):
     try:
         return score(value)
     except ValueError as error:
-        raise table.error(line, str(error)) from None
+        raise table.error(line, error) from None
 
 
 def _of_superglue(line, record, table):

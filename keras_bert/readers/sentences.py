@@ -109,7 +109,8 @@ class TaggedSource(ExampleSource):
     ):
         self._given = {"word": word_column, "tag": tag_column, "sentence": sentence_column}
         self._pretokenized, self._documents = pretokenized, {}
-        super().__init__(data, word_column=word_column, tag_column=tag_column, **common)
+        columns = {"word_column": word_column, "tag_column": tag_column}
+        super().__init__(data, of_files=columns, **common)
 
     def _open(self, data):
         of_items = {"item": self.ITEM, "as_record": self._as_record}
@@ -159,9 +160,10 @@ class TaggedSource(ExampleSource):
             return "conllu"
         if self._form == TXT and not is_table:
             if has_conll_tags(file.lines(keep=True), labels=labels):
-                raise InputError(
-                    f"{self.name} could be CoNLL or plain text: its lines have words and tags, and "
-                    "a .txt file has one sentence per line. Name it .conll, or give `word_column`."
+                raise InputError.naming(
+                    "{} could be CoNLL or plain text: its lines have words and tags, and a .txt "
+                    "file has one sentence per line. Name it .conll, or give {word_column}.",
+                    self.name,
                 )
             return "lines"
         if is_table or self._form is not None or "\t" in line.strip():

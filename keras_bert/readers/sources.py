@@ -94,7 +94,7 @@ class TextFile:
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
         where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError(f"{self.name}, {where}: {message}")
+        return InputError.naming("{}, {}: {}", self.name, where, message)
 
     def raw_lines(self, *, keep=False):
         """Yields each line with its end; those of a pipe are read again if `keep`.

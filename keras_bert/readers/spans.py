@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import listed
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing
@@ -207,7 +207,7 @@ class SpanPairSource(ExampleSource):
 
     def __init__(self, data, *, fields=None, **common):
         self._given = parse_fields(fields, parts=_PARTS)
-        super().__init__(data, fields=fields, **common)
+        super().__init__(data, of_files={"fields": fields}, **common)
 
     def _of_file(self, file):
         raise InputError(
@@ -232,8 +232,12 @@ class SpanPairSource(ExampleSource):
                 if column not in names and (name != "label" or self._need_labels):
                     raise self.error(
                         line,
-                        f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
-                        f"({listed(record)}).",
+                        Naming(
+                            'no "{}" (from {fields}) among the {} ({}).',
+                            column,
+                            self._records.calls_columns,
+                            listed(record),
+                        ),
                     )
             cells = [record.get(column) for column in columns]
             parts[name] = cells if len(cells) > 1 and None not in cells else cells[0]
@@ -249,7 +253,7 @@ class SpanPairSource(ExampleSource):
         try:
             label = one_label(record.get("label"))
         except ValueError as error:
-            raise self.error(line, str(error)) from None
+            raise self.error(line, error) from None
         if label is None and self._need_labels:
             self.value(line, {**record, "label": None}, "label", "a label", more=".")
         self._check_labels([label], partial(self.error, line))

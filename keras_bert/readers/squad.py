@@ -73,7 +73,7 @@ class QuestionSource(ExampleSource):
     def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
         self._moves, self._fields = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
-        super().__init__(data, fields=fields, **common)
+        super().__init__(data, of_files={"fields": fields}, **common)
 
     def _open(self, data):
         if is_file(data) and not is_stored_table(data):
@@ -89,8 +89,8 @@ class QuestionSource(ExampleSource):
             self.kind = self._records.kind
             return self._of_objects(self._records)
         if self._fields:
-            raise InputError(
-                f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
+            raise InputError.naming(
+                "{} is SQuAD's JSON, whose names are known; {fields} is for other files.", self.name
             )
         lines = [line for number, line in file.lines() if number >= begin]
         is_all = record is not None and not any(line.strip() for line in lines[1:])

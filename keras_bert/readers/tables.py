@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.memory import class_names, rows_in_memory, unique_names
@@ -83,9 +83,10 @@ class Table:
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
         if self.item is not None and isinstance(line, int):
-            return InputError(f"{self.item.capitalize()} {line} of those given: {message}")
+            name = self.item.capitalize()
+            return InputError.naming("{} {} of those given: {}", name, line, message)
         where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError(f"{self.name}, {where}: {message}")
+        return InputError.naming("{}, {}: {}", self.name, where, message)
 
     @property
     def location(self):
@@ -164,12 +165,14 @@ def open_table(
         return _stored(str(data))
     file, form_by_name = TextFile(data), form_of(data)
     number, line = file.first_line()
-    form = form_by_name or _form_of_content(file, line, is_wide=least > 1, names=header_names)
+    form = form_by_name or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
-    delimiter, begin, format = "\t", 0, form.upper()
+    is_quoted, delimiter, begin, format = form == CSV, "\t", 0, form.upper()
     if form == CSV:
-        delimiter, begin = _delimiter_of(file, header_names)
+        separator = _SEPARATOR_LINE.fullmatch(line)
+        delimiter = separator[1] if separator else _delimiter_of(file, line, header_names) or ","
+        begin = number if separator else 0
         header = True if header is None and form_by_name == CSV else header
     elif form == TXT:
         delimiter, format, header = None, "plain lines", False
@@ -177,17 +180,9 @@ def open_table(
         is_quoted = _quotes_enclose_cells(file)
         quotes = "cells in quotes, as pandas writes them" if is_quoted else "literal quotes"
         format = f"TSV ({quotes})"
-    is_csv = form == CSV or format.endswith("writes them)")
-    rows = partial(_csv_rows if is_csv else _split_rows, file, delimiter, begin)
-    table = _table_of_cells(
-        file,
-        "lines" if form == TXT else form,
-        format,
-        rows,
-        header=header,
-        header_names=header_names,
-        skip_invalid=skip_invalid,
-    )
+    rows = partial(_csv_rows if is_quoted else _split_rows, file, delimiter, begin)
+    options = {"header": header, "header_names": header_names, "skip_invalid": skip_invalid}
+    table = _table_of_cells(file, "lines" if form == TXT else form, format, rows, **options)
     if form == CONLL or len(table.names) < least:
         reason = (
             f"line {number} has {counted(len(table.names), 'column')}. Expected CSV, TSV or JSON "
@@ -280,44 +275,32 @@ def _json_array(file, begin, lines):
 # Cells.
 
 
-def _form_of_content(file, line, *, is_wide, names):
+def _form_of_content(file, line, names, *, is_wide):
     """The form of a file whose name has no extension that says it."""
     if is_json_object(line):
         return JSON
     if "\t" in line:
         return TSV
-    has_cells = _delimiter_of_names(line, names) or (is_wide and _common_delimiter(file))
-    return CSV if has_cells else TXT
+    return CSV if _delimiter_of(file, line, names, is_wide=is_wide) else TXT
 
 
-def _delimiter_of(file, header_names):
-    """-> (the delimiter of a CSV, the number of lines before its first row)."""
-    number, line = file.first_line()
-    if match := _SEPARATOR_LINE.fullmatch(line):
-        return match[1], number
-    return _delimiter_of_names(line, header_names) or _common_delimiter(file) or ",", 0
+def _delimiter_of(file, line, names, *, is_wide=True):
+    """The delimiter of a CSV, or None.
 
-
-def _delimiter_of_names(line, header_names):
-    """The delimiter by which a line holds a known name, or None."""
+    It is that by which its first line holds a known name, or else, where rows are to be wide, by
+    which nearly all rows have as many cells as the first, the most of several.
+    """
     for delimiter in ",;":
         cells = next(csv.reader([line], delimiter=delimiter), ())
-        if len(cells) > 1 and {cell.strip().casefold() for cell in cells} & {*header_names}:
+        if len(cells) > 1 and {cell.strip().casefold() for cell in cells} & {*names}:
             return delimiter
-    return None
-
-
-def _common_delimiter(file):
-    """The delimiter by which nearly all rows have as many cells as the first; None without one."""
-    lines = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)]
-    widths = {}
-    for delimiter in ",;\t":
+    lines, widths = [*islice(file.raw_lines(keep=True), _SAMPLE_LINES)] if is_wide else [], {}
+    for delimiter in ",;\t" if is_wide else "":
         rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
         same = sum(len(row) == len(rows[0]) for row in rows)
-        if same >= _LEAST_OF_ONE_WIDTH * len(rows):  # the others are errors, with their lines
-            widths[delimiter] = len(rows[0])
-    best = max(widths, key=widths.get, default=None)
-    return best if best is not None and widths[best] > 1 else None
+        if len(rows[0]) > 1 and same >= _LEAST_OF_ONE_WIDTH * len(rows):
+            widths[delimiter] = len(rows[0])  # lines of another width are errors
+    return max(widths, key=widths.get, default=None)
 
 
 def _split_rows(file, delimiter, begin, keep):
@@ -385,8 +368,10 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             elif len(row) == width:
                 raise file.error(
                     number,
-                    "the header line again, as where files were joined; remove it here (if the "
-                    "first line is not a header, set `header=False`).",
+                    Naming(
+                        "the header line again, as where files were joined; remove it here (if the "
+                        "first line is not a header, set {header=False})."
+                    ),
                 )
             elif skip_invalid:
                 table.skipped += 1

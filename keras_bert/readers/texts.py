@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.columns import LABEL, Columns, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
@@ -32,8 +32,8 @@ TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_NEEDS_NAMES = (
-    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
+_NEEDS_NAMES = Naming(
+    "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
 
 
@@ -116,8 +116,9 @@ class TextSource(ExampleSource):
         self._name_of = names_of_model(labels)
         self._label_of = {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
-        common |= {"header": header, "fields": fields, "glue": glue, "need_labels": need_labels}
-        super().__init__(data, labels=labels, **given, **common)
+        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        common |= {"labels": labels, "need_labels": need_labels}
+        super().__init__(data, of_files=of_files, **common)
 
     def _open(self, data):
         texts, task = self.columns.roles, self._task
@@ -153,7 +154,10 @@ class TextSource(ExampleSource):
         if not (table.are_cells and self._need_labels):
             self._task = None  # whose labels are not checked
         if not self._keeps_empty:
-            self._set_schema()
+            self.schema = dict(zip(columns.roles, map(list, columns.texts), strict=True))
+            more = {LABEL: [*columns.label], "label_names": self._label_names}
+            more["label_separator"] = [self._separator] if self._separator else []
+            self.schema |= {part: names for part, names in more.items() if names}
         self._checks_label = self._task is not None or self._accepted is not None
         self.is_chosen_by_content = bool(columns.by_content)
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
@@ -164,15 +168,6 @@ class TextSource(ExampleSource):
     @property
     def unlabelled(self):
         return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")
-
-    def _set_schema(self):
-        self.schema = dict(zip(self.columns.roles, map(list, self.columns.texts), strict=True))
-        if self.columns.label:
-            self.schema[LABEL] = list(self.columns.label)
-        if self._label_names:
-            self.schema["label_names"] = self._label_names
-        if self._separator:
-            self.schema["label_separator"] = [self._separator]
 
     def _more_notes(self):
         for label, count in self._na_labels.most_common():
@@ -198,9 +193,12 @@ class TextSource(ExampleSource):
             line, value = self._unclear
             raise self.error(
                 line,
-                f'"{value}" could be one label or several, and no cell has | between labels. Set '
-                '`label_separator=","` (or what is between them) for several, or '
-                '`label_separator="|"` for one.',
+                Naming(
+                    '"{}" could be one label or several, and no cell has | between labels. Set '
+                    '{label_separator=","} (or what is between them) for several, or '
+                    '{label_separator="|"} for one.',
+                    value,
+                ),
             )
 
     def _example(self, line, record):
@@ -221,14 +219,14 @@ class TextSource(ExampleSource):
         self._check_labels(label if isinstance(label, tuple) else (label,), error)
 
     def _without_label(self, record):
-        (name,), why = self.columns.label[:1] or (None,), ""
-        part = "a score" if self.columns.is_score else "a label"
-        value, class_labels = record.get(name), self._records.class_labels
+        """The Missing of a row without a label."""
+        label = self.columns.label
+        gold, part, why = record.get(label[0]) if label else "", "a label", ""
         if self.columns.is_score:
-            why = " (no score is not a score of zero)"
-        elif value == _NO_GOLD or (value is None and name in class_labels):
+            part, why = "a score", " (no score is not a score of zero)"
+        elif gold == _NO_GOLD or (gold is None and label[0] in self._records.class_labels):
             part, why = "a gold label", " (the annotators did not agree on one)"
-        return Missing(part, place=self._described(self.columns.label), why=why)
+        return Missing(part, place=self._described(label), why=why)
 
     def _text_of(self, line, record, names):
         """The text of one column, or of several joined by spaces; Missing where there is none."""
@@ -273,7 +271,7 @@ class TextSource(ExampleSource):
                 return self._several(line, value)
             label = form(value)
         except ValueError as error:
-            raise self.error(line, str(error)) from None
+            raise self.error(line, error) from None
         if form is not score:
             label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
         if isinstance(value, str) and label is not None:
@@ -291,14 +289,17 @@ class TextSource(ExampleSource):
         if is_vector(parts):
             self._vectors += names is None
             if len(parts) != len(names or {*parts}):
-                advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
-                raise ValueError(
-                    f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
-                    f"{advice}"
+                advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
+                raise InputError.naming(
+                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
+                    value,
+                    advice,
                 )
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
-            if _could_be_several(parts) and not self.columns.is_label(parts):
+            # Commas or semicolons, and labels on both sides of each.
+            may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
+            if may_be_several and not self.columns.is_label(parts):
                 self._unclear = self._unclear or (line, parts)
         return tuple(map(self._name_of, labels))
 
@@ -327,19 +328,14 @@ class TextSource(ExampleSource):
         header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
         texts = " and ".join(" + ".join(map(shown, names)) for names in columns.texts)
         text = "texts in" if len(columns.texts) > 1 else "text in"
-        label = "score" if self.columns.is_score else "label"
-        label = (
-            f"{label}{'s' if len(columns.label) > 1 else ''} in "
-            if columns.label
-            else f"no {label}s"
+        noun, label = (
+            "score" if columns.is_score else "label",
+            " and ".join(map(shown, columns.label)),
         )
-        label += " and ".join(map(shown, columns.label))
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {label}"
-
-
-def _could_be_several(cell):
-    """Whether a cell has commas or semicolons, and labels on both sides of each."""
-    return any(x in cell and all(map(str.strip, cell.split(x))) for x in ",;")
+        labels = (
+            f"{noun}{'s' if len(columns.label) > 1 else ''} in {label}" if label else f"no {noun}s"
+        )
+        return f"{self.name}: {table.format}{header}, {text} {texts}, {labels}"
 
 
 def _listed_names(names):
@@ -351,11 +347,15 @@ def _listed_names(names):
 
 def _check_several(form, lists, separator):
     """Raises InputError for arguments of several labels where a text has one, or for one name."""
-    for argument, value in {**lists, "label_separator": separator}.items():
+    for setting, value in {**lists, "label_separator": separator}.items():
         if value is not None and form is not several_labels:
-            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
-        if value is not None and argument in lists and len(_listed_names(value)) < 2:
-            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
+            raise InputError.naming(
+                "{} is for several labels per text ({multi_label=True}).", argument(setting)
+            )
+        if value is not None and setting in lists and len(_listed_names(value)) < 2:
+            raise InputError.naming(
+                "{} has one name. Give the names of two or more labels.", argument(setting)
+            )
 
 
 def _as_record(item, names):
@@ -374,12 +374,15 @@ def _as_record(item, names):
 def _given_columns(texts, fields, columns):
     """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
     given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
-    for argument, column in columns.items():
-        name = argument.partition("_")[0]
+    for setting, column in columns.items():
+        name = setting.partition("_")[0]
         if column is not None:
             if name in given:
-                other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
-                raise InputError(f"Give either `{argument}`, or {other}, not both.")
+                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
+                other = Naming(other, name)
+                raise InputError.naming(
+                    "Give either {}, or {}, not both.", argument(setting), other
+                )
             given = {**given, name: column}
     return given
 

@@ -147,7 +147,7 @@ def inspect(path: str | PathLike[str], *, split: str = "train", count: int = 5) 
         InputError: there is no such folder, or it is not finished.
     """
     if split not in SPLITS:
-        raise InputError(f"Invalid `split` {split!r}. Choose from: {', '.join(SPLITS)}.")
+        raise InputError.naming("Invalid {split} {!r}. Choose from: {}.", split, ", ".join(SPLITS))
     path = Path(path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
     shards = [str(path)] if path.is_file() else folder.shards(split)

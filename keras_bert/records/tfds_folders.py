@@ -101,9 +101,13 @@ def shard_texts(path, feature):
                 yield text.decode("utf-8", errors="replace")
                 number += 1
     except tf.errors.OpError as error:
-        raise InputError(
-            f"Could not read a text after record {number} of {path} from the feature {feature}. "
-            f"Set `text_field` to the feature of the text ({reason_of(error)})."
+        raise InputError.naming(
+            "Could not read a text after record {} of {} from the feature {}. Set {text_field} to "
+            "the feature of the text ({}).",
+            number,
+            path,
+            feature,
+            reason_of(error),
         ) from None
 
 

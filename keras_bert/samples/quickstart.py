@@ -182,9 +182,10 @@ def _begin(output, settings, *, force):
             "or an empty folder."
         )
     if earlier is not None and earlier != settings and not force:
-        raise InputError(
-            f"The output folder {output} holds a quickstart already, with other settings. Give "
-            "another folder, or `force=True` to start over."
+        raise InputError.naming(
+            "The output folder {} holds a quickstart already, with other settings. Give another "
+            "folder, or {force=True} to start over.",
+            output,
         )
     clear_leftovers_in(output)
     if held and force:

@@ -66,9 +66,13 @@ def serve(*, report=print, **settings) -> None:
 
     with interruption_message(lambda: "Interrupted while the models were loaded."):
         server = DevelopmentServer(ServeSettings.of(settings), report=report)
-    with interruption_message(server.last_words):
+
+    async def run():  # it can be interrupted by all who have read the addresses
         server.report_addresses()
-        asyncio.run(server.run())
+        await server.run()
+
+    with interruption_message(server.last_words):
+        asyncio.run(run())
 
 
 class BackgroundServer:

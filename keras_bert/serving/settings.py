@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, arguments
 from keras_bert.base.settings import Paths, PathText, Settings, required, setting, settings_type
 from keras_bert.tasks import finetuned_task_types, settings_class
 
@@ -15,7 +15,7 @@ class ServeSettings(Settings):
 
     report: InitVar[Callable[[str], None]] = print
 
-    REMOVED = {"grpc_port": "Use `rest_port`, or TensorFlow Serving, which also speaks gRPC."}
+    REMOVED = {"grpc_port": "Use {rest_port}, or TensorFlow Serving, which also speaks gRPC."}
 
     models: Paths = required(
         help="an exported model, or a folder of several; each has the name of its folder",
@@ -65,9 +65,10 @@ class ServeSettings(Settings):
     def check(self):
         for name in self.allowed_hosts or ():
             if not re.fullmatch(r"\*|(\*\.)?[^*]+", name):
-                raise InputError(
-                    f"Invalid `allowed_hosts` {name!r}. Expected a host name, *.NAME for all names "
-                    "under NAME, or * for any."
+                raise InputError.naming(
+                    "Invalid {allowed_hosts} {!r}. Expected a host name, *.NAME for all names "
+                    "under NAME, or * for any.",
+                    name,
                 )
 
 
@@ -119,12 +120,13 @@ def ask_settings():
         texts = {name: getattr(self, name) for name in given_names()}
         counts = {name: len(given) for name, given in texts.items() if given is not None}
         if bool(counts) + (self.data is not None) + self.metadata != 1:
-            names = ", ".join(f"`{name}`" for name in given_names())
-            raise InputError(f"Pass exactly one of `data`, `metadata` and texts ({names}).")
+            names = arguments(given_names())
+            raise InputError.naming("Pass exactly one of {data}, {metadata} and texts ({}).", names)
         if len(set(counts.values())) > 1:
-            raise InputError(
-                f"{' and '.join(f'`{name}`' for name in counts)} must have the same length. "
-                f"Received: {' and '.join(map(str, counts.values()))}."
+            raise InputError.naming(
+                "{} must have the same length. Received: {}.",
+                arguments(counts, " and "),
+                " and ".join(map(str, counts.values())),
             )
 
     fields = {

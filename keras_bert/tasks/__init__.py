@@ -94,7 +94,9 @@ def task_type_named(name):
     if task_type not in known:
         close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
         hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
-        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(known)}.{hint}")
+        raise InputError.naming(
+            "Invalid {task} {!r}. Choose from: {}.{}", name, ", ".join(known), hint
+        )
     return task_type
 
 

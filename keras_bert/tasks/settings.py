@@ -3,7 +3,7 @@
 import typing
 from collections.abc import Sequence
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, setting
 from keras_bert.readers.settings import (
     RowSettings,
@@ -170,19 +170,21 @@ class LabelSettings(TableSettings, PoolingSettings):
     def check(self):
         super().check()
         if self.threshold != type(self).threshold and not self.multi_label:
-            raise InputError(
-                "`threshold` requires `multi_label`. With one label per text the most probable one "
-                "is predicted."
+            raise InputError.naming(
+                "{threshold} requires {multi_label}. With one label per text the most probable "
+                "one is predicted."
             )
         for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
-                raise InputError(f"`{name}` requires `multi_label`.")
+                raise InputError.naming("{} requires {multi_label}.", argument(name))
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
         if self.metric is not None and self.metric not in metrics:
             labels = "several labels" if self.multi_label else "one label"
-            raise InputError(
-                f"`metric` must be one of {', '.join(metrics)} with {labels} per text. "
-                f"Received: {self.metric}."
+            raise InputError.naming(
+                "{metric} must be one of {} with {} per text. Received: {}.",
+                ", ".join(metrics),
+                labels,
+                self.metric,
             )
 
 
@@ -291,9 +293,13 @@ class TaggerSettings(RowSettings, TaskSettings):
         if self.crf:
             for name in ("label_subwords", "aggregation"):
                 if getattr(self, name) not in (None, FIRST, LAST):
-                    raise InputError(
-                        f"`{name}` must be {FIRST} or {LAST} with `crf`, whose transitions are "
-                        f"between single tokens of words. Received: {getattr(self, name)}."
+                    raise InputError.naming(
+                        "{} must be {} or {} with {crf}, whose transitions are between single "
+                        "tokens of words. Received: {}.",
+                        argument(name),
+                        FIRST,
+                        LAST,
+                        getattr(self, name),
                     )
 
 

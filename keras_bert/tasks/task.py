@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
@@ -156,14 +156,15 @@ class Task(ReadingModel):
             encoder.require("layer-mix")
         if lm_loss_weight:
             if not encoder.config.is_causal:
-                raise InputError(
-                    "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
+                raise InputError.naming(
+                    "{lm_loss_weight} needs a causal encoder, in which each token sees only the "
                     "tokens before it. Leave it out."
                 )
             if max(self.reader.numbers) < encoder.config.num_hidden_states - 1:
-                raise InputError(
-                    "`lm_loss_weight` trains the last layer, which is not among the `layers` "
-                    f"{self.reader.layers}. Leave one of the two out."
+                raise InputError.naming(
+                    "{lm_loss_weight} trains the last layer, which is not among the {layers} {}. "
+                    "Leave one of the two out.",
+                    self.reader.layers,
                 )
             self.next_token_loss = NextTokenLoss(
                 lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
@@ -175,9 +176,10 @@ class Task(ReadingModel):
         if tokenizer is not None:
             encoder.set_vocabulary(tokenizer.vocabulary)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
-            raise InputError(
-                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token and is the same for every text. Use an encoder that is not causal."
+            raise InputError.naming(
+                "{} reads [CLS], which in a causal encoder sees no other token and is the same "
+                "for every text. Use an encoder that is not causal.",
+                argument(type(self).__name__),
             )
         if not self.reader.keeps_size:
             self.transform = None  # which takes vectors of the encoder's own size
@@ -446,7 +448,9 @@ class Task(ReadingModel):
             if isinstance(first, list | tuple | dict):
                 first = next(iter(first.values() if isinstance(first, dict) else first), None)
         if isinstance(first, str | bytes | PathLike):
-            raise InputError(f"`{method}` takes batches, not texts or a path; {instead}.")
+            raise InputError.naming(
+                "{} takes batches, not texts or a path; {}.", argument(method), instead
+            )
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
@@ -722,9 +726,10 @@ def _static_vectors(encoder, *, beside, dtype):
     `beside` is the config of the encoder whose vectors they are concatenated with.
     """
     if beside.num_hidden_states == 1:
-        raise InputError(
-            "`static_vectors` are concatenated with contextual vectors. Received: a "
-            f"{beside.model_type} encoder, whose vectors are static. Leave it out."
+        raise InputError.naming(
+            "{static_vectors} are concatenated with contextual vectors. Received: a {} encoder, "
+            "whose vectors are static. Leave it out.",
+            beside.model_type,
         )
     if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
         raise ValueError(

@@ -75,10 +75,12 @@ def _room_for_merges(size, *, unused, symbols, alphabet):
     needed = len(SPECIAL_TOKENS) + unused + len(symbols)
     if needed > size:
         characters = counted(len(alphabet), "different character")
-        raise InputError(
-            f"A vocabulary of {counted(size, 'token')} is too small: {characters} of the text take "
-            f"{needed:,} tokens with the special ones. Ask for more tokens or set a lower "
-            "`alphabet_limit`."
+        raise InputError.naming(
+            "A vocabulary of {} is too small: {} of the text take {:,} tokens with the special "
+            "ones. Ask for more tokens or set a lower {alphabet_limit}.",
+            counted(size, "token"),
+            characters,
+            needed,
         )
     return size - needed
 
@@ -342,9 +344,10 @@ def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0)
     )
     words = _by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
     if not words:
-        raise InputError(
-            f"No word occurs {min_frequency:,} times in the input, or `size` leaves no room for "
-            "words. Use a lower `min_frequency` or a larger `size`."
+        raise InputError.naming(
+            "No word occurs {:,} times in the input, or {size} leaves no room for words. Use a "
+            "lower {min_frequency} or a larger {size}.",
+            min_frequency,
         )
     tokens = _with_special_tokens(words, unused)
     use[UNK] = total - sum(use[word] for word in words)

@@ -161,9 +161,10 @@ def check_callbacks(callbacks):
         if isinstance(callback, str):
             _class_of(callback)
         elif not isinstance(callback, keras.callbacks.Callback):
-            raise InputError(
-                "`callbacks` must be names, MODULE:CLASS, or objects of "
-                f"`keras.callbacks.Callback`. Received: {callback!r}."
+            raise InputError.naming(
+                "{callbacks} must be names, MODULE:CLASS, or objects of "
+                "`keras.callbacks.Callback`. Received: {!r}.",
+                callback,
             )
 
 

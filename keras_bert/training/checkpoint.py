@@ -137,8 +137,8 @@ def read_variables(path, variables):
         if checksum is not None and checksum != str(_checksum(tensors)):
             raise SafetensorError("its checksum does not match")
     except SafetensorError as error:
-        raise DamagedCheckpoint(
-            f"The checkpoint {path} is damaged: {error}. Use `force=True` to start over."
+        raise DamagedCheckpoint.naming(
+            "The checkpoint {} is damaged: {}. Use {force=True} to start over.", path, error
         ) from error
     except OSError as error:  # it may be complete, and readable later
         raise InputError(
@@ -210,9 +210,10 @@ def _check(file, variables, expected, path):
             if shape != wanted:
                 problems.append(f"{name} has the shape {shape}, and {wanted} in the model")
     if problems:
-        raise InputError(
-            f"{path} is a checkpoint of another model: {problems[0]}. Use `force=True` to start "
-            "over."
+        raise InputError.naming(
+            "{} is a checkpoint of another model: {}. Use {force=True} to start over.",
+            path,
+            problems[0],
         )
 
 

@@ -124,12 +124,16 @@ def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, m
         steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step
         if steps < _FEWEST_STEPS:
             needed = (overhead + _FEWEST_STEPS * seconds_per_step) / (1 - _RESERVE)
-            raise InputError(
-                f"`minutes` is {of_phase:g}, and a step takes {cost.step:.3g} seconds on this "
-                f"machine, after {overhead:.0f} seconds for the start and evaluations: there is "
-                f"time for {counted(max(0, int(steps)), 'step')}. Expected at least "
-                f"{_FEWEST_STEPS}, which take about {counted(math.ceil(needed / 60), 'minute')}. "
-                "Use more minutes, a smaller model or a smaller batch."
+            raise InputError.naming(
+                "{minutes} is {:g}, and a step takes {:.3g} seconds on this machine, after {:.0f} "
+                "seconds for the start and evaluations: there is time for {}. Expected at least "
+                "{}, which take about {}. Use more minutes, a smaller model or a smaller batch.",
+                of_phase,
+                cost.step,
+                overhead,
+                counted(max(0, int(steps)), "step"),
+                _FEWEST_STEPS,
+                counted(math.ceil(needed / 60), "minute"),
             )
         plan.append(math.floor(steps / multiple_of) * multiple_of)
         so_far = 0.0

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError, reason_of
+from keras_bert.base.errors import InputError, argument, reason_of
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.costs import matrix_rate
@@ -79,8 +79,8 @@ def _mirrored():
 @functools.cache  # a process joins its cluster once
 def _multiworker():
     if not _workers_named():
-        raise InputError(
-            "The environment variable TF_CONFIG has no workers. For `strategy` multiworker, give "
+        raise InputError.naming(
+            "The environment variable TF_CONFIG has no workers. For {strategy} multiworker, give "
             "each process the addresses of all and its own index, as docs/distribution.md shows."
         )
     try:
@@ -88,8 +88,8 @@ def _multiworker():
     except RuntimeError as error:
         if "program startup" not in str(error):
             raise
-        raise InputError(
-            "`strategy` multiworker must be the first use of TensorFlow in a process. Start a new "
+        raise InputError.naming(
+            "{strategy} multiworker must be the first use of TensorFlow in a process. Start a new "
             "process."
         ) from error
     except (ValueError, tf.errors.OpError) as error:
@@ -215,14 +215,20 @@ class Devices:
         Parts may differ by an example, except on a TPU. `setting` determines the size.
         """
         if size < self.replicas:
-            raise InputError(
-                f"The smallest batch has {size} examples, too few for {self.replicas} devices. Use "
-                f"a larger `{setting}`, more examples, or fewer devices."
+            raise InputError.naming(
+                "The smallest batch has {} examples, too few for {} devices. Use a larger {}, "
+                "more examples, or fewer devices.",
+                size,
+                self.replicas,
+                argument(setting),
             )
         if isinstance(self._strategy, tf.distribute.TPUStrategy) and size % self.replicas:
-            raise InputError(
-                f"Batches have {size} examples, which {self.replicas} TPU cores cannot share "
-                f"equally. Use a `batch_size` that is a multiple of {self.replicas}."
+            raise InputError.naming(
+                "Batches have {} examples, which {} TPU cores cannot share equally. Use a "
+                "{batch_size} that is a multiple of {}.",
+                size,
+                self.replicas,
+                self.replicas,
             )
 
     def prepare(self, model, dataset):

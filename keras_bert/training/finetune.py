@@ -333,10 +333,11 @@ def finetuning_plan(settings, examples):
         steps_per_execution=settings.steps_per_execution,
     )
     if plan.evaluate_every > count:
-        raise InputError(
-            f"An epoch would have {counted(plan.evaluate_every, 'step')}, a multiple of "
-            f"`steps_per_execution`, for {counted(count, 'example')}. Use a smaller "
-            "`steps_per_execution`."
+        raise InputError.naming(
+            "An epoch would have {}, a multiple of {steps_per_execution}, for {}. Use a smaller "
+            "{steps_per_execution}.",
+            counted(plan.evaluate_every, "step"),
+            counted(count, "example"),
         )
     return plan
 
@@ -345,9 +346,11 @@ def _restore_selected(task, records, best, settings, plan, report):
     """Restores the weights that are kept; returns what metrics.json says of them."""
     record = records[-1] if settings.keep == "last" else best_record(records, task.METRIC)
     if record is None:
-        raise InputError(
-            f"A callback stopped the run after step {records[-1]['step']}, before the first "
-            f"evaluation, after step {plan.evaluate_every}. Use `keep` last to keep its model."
+        raise InputError.naming(
+            "A callback stopped the run after step {}, before the first evaluation, after step "
+            "{}. Use {keep} last to keep its model.",
+            records[-1]["step"],
+            plan.evaluate_every,
         )
     if best is not None:
         restore_best(task, best)

@@ -159,9 +159,11 @@ def _check_fractions(fractions, examples):
     """Raises `InputError` for a `train_fraction` of more examples than there are."""
     for fraction in fractions:
         if fraction > len(examples):
-            raise InputError(
-                f"`train_fraction` is {fraction:.0f} examples, but {examples[0].source.name} has "
-                f"{len(examples):,}."
+            raise InputError.naming(
+                "{train_fraction} is {:.0f} examples, but {} has {:,}.",
+                fraction,
+                examples[0].source.name,
+                len(examples),
             )
 
 
@@ -183,7 +185,7 @@ def _report_on_tokens(task, train, dev, report):
             report(note)
         count, reason = examples.unfit
         if count and which == "training" and count == len(examples.examples):
-            raise InputError(f"No training example can be used: {reason}.")
+            raise InputError.naming("No training example can be used: {}.", reason)
         if count:
             treatment = "left out" if which == "training" else "counted as wrong"
             report(f"Note: {counted(count, f'{which} example')} {treatment}: {reason}.")

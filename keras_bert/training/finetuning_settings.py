@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import InitVar
 from itertools import product
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import (
     PathText,
     Report,
@@ -41,7 +41,7 @@ class LabelledRunSettings(RunSettings):
     """What fine-tuning once, with several seeds, or in a sweep have in common."""
 
     REMOVED = {
-        "features": "Use `freeze_encoder`, which computes the encoder's outputs once, for all "
+        "features": "Use {freeze_encoder}, which computes the encoder's outputs once, for all "
         "epochs and runs."
     }
 
@@ -162,13 +162,13 @@ class LabelledRunSettings(RunSettings):
         super().check()
         settings_class(self.task)  # raises an error for an unknown task
         if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
-            raise InputError(
-                "`train` and `dev` are both standard input, which is read only once. Give one of "
+            raise InputError.naming(
+                "{train} and {dev} are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
         _check_layers(self)
         if self.freeze_static_vectors and self.static_vectors is None:
-            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
+            raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
         _check_seeds(self)
         for name, default in (
             ("train_layers", None),
@@ -177,14 +177,16 @@ class LabelledRunSettings(RunSettings):
             ("lm_loss_weight", 0.0),
         ):
             if self.freeze_encoder and getattr(self, name, default) != default:
-                raise InputError(
-                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
-                    "of them out."
+                raise InputError.naming(
+                    "{} trains layers of the encoder, and {freeze_encoder} none. Leave one of "
+                    "them out.",
+                    argument(name),
                 )
         if self.gradual_unfreezing and self.epochs < 2:
-            raise InputError(
-                "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
-                f"of 2 or more. Received: {self.epochs}."
+            raise InputError.naming(
+                "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
+                "of 2 or more. Received: {}.",
+                self.epochs,
             )
 
     @property
@@ -208,12 +210,12 @@ def _check_layers(settings):
         check_layers(choice, learned=True)
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
         if getattr(settings, name) and not {*layers} & {*MIXES}:
-            raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
+            raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
 
 
 def _check_seeds(settings):
     if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
-        raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
+        raise InputError.naming("{seed} and {num_seeds} exceed the largest seed, {}.", LARGEST_SEED)
 
 
 class FinetuneSettings(LabelledRunSettings):
@@ -243,21 +245,24 @@ class FinetuneSettings(LabelledRunSettings):
     def check(self):
         super().check()
         if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
-            raise InputError(
-                "`ensemble` averages the models of several seeds. Give `num_seeds` of 2 or more, "
-                "and neither several `train_fraction` nor `baseline`."
+            raise InputError.naming(
+                "{ensemble} averages the models of several seeds. Give {num_seeds} of 2 or more, "
+                "and neither several {train_fraction} nor {baseline}."
             )
         for fraction in self.fractions:
             if fraction > 1 and fraction != int(fraction):
-                raise InputError(
-                    "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
-                    f"Received: {fraction}."
+                raise InputError.naming(
+                    "{train_fraction} must be a fraction up to 1 or a whole number of examples. "
+                    "Received: {}.",
+                    fraction,
                 )
         if len({*self.fractions}) < len(self.fractions):
-            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
+            raise InputError.naming(
+                "{train_fraction} has a value twice. Received: {}.", self.fractions
+            )
         if self.baseline == RANDOM and self.model is None:
-            raise InputError(
-                "`baseline` random is for runs that start from a model. This one starts from "
+            raise InputError.naming(
+                "{baseline} random is for runs that start from a model. This one starts from "
                 "random weights."
             )
 
@@ -324,7 +329,9 @@ class SweepSettings(LabelledRunSettings):
     def check(self):
         for name in ("learning_rate", "batch_size", "epochs", "layers"):
             if not getattr(self, name):
-                raise InputError(f"`{name}` is empty. Give at least one value to try.")
+                raise InputError.naming(
+                    "{} is empty. Give at least one value to try.", argument(name)
+                )
         _check_layers(self)
         _check_seeds(self)
         for settings in self.runs().values():
@@ -418,17 +425,18 @@ class GlueSettings(_SweepOfGlueSettings):
 
     def check(self):
         if not self.tasks:
-            raise InputError("`tasks` is empty. Give at least one task of GLUE.")
+            raise InputError.naming("{tasks} is empty. Give at least one task of GLUE.")
         for name in self.tasks:
             if GLUE[name].train is None:
-                raise InputError(
-                    f"GLUE's {name} has no training file: it is predicted with the model of MNLI. "
-                    "Give MNLI in `tasks`."
+                raise InputError.naming(
+                    "GLUE's {} has no training file: it is predicted with the model of MNLI. Give "
+                    "MNLI in {tasks}.",
+                    name,
                 )
         if self.strategy == "multiworker":
-            raise InputError(
-                "`strategy` multiworker trains one model on several machines, and `glue` trains "
-                "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
+            raise InputError.naming(
+                "{strategy} multiworker trains one model on several machines, and {glue} trains "
+                "one after another. Give each machine its own {tasks}, with {strategy} mirrored."
             )
         _check_seeds(self)
         for name in self.tasks:

@@ -109,8 +109,8 @@ def _static_vectors(earlier, settings, tokenizer):
     of_model = None if earlier is None else earlier.static_vectors
     if of_model is not None:
         if settings.static_vectors is not None:
-            raise InputError(
-                f"{settings.model} has static vectors already. Leave `static_vectors` out."
+            raise InputError.naming(
+                "{} has static vectors already. Leave {static_vectors} out.", settings.model
             )
         return new_encoder(of_model, dtype=settings.dtype)
     if settings.static_vectors is None:

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
 from keras_bert.tasks.global_mean import replica_count
@@ -274,9 +274,10 @@ def layers_to_train(groups, *, last=None, epochs=None):
     """
     groups = len(groups)
     if last is not None and last > groups - 1:
-        raise InputError(
-            f"`train_layers` is {last}, but the head reads {counted(groups - 1, 'layer')}. Leave "
-            "it out to train all of them."
+        raise InputError.naming(
+            "{train_layers} is {}, but the head reads {}. Leave it out to train all of them.",
+            last,
+            counted(groups - 1, "layer"),
         )
     layers = groups if last is None else last
     return layers if epochs is None else min(layers, epochs - 1)
@@ -336,8 +337,11 @@ def make_optimizer(
         ("schedule", schedule, SCHEDULES),
     ):
         if value not in names:
-            raise InputError(
-                f"Invalid `{name}`. Choose from: {', '.join(names)}. Received: {value!r}."
+            raise InputError.naming(
+                "Invalid {}. Choose from: {}. Received: {!r}.",
+                argument(name),
+                ", ".join(names),
+                value,
             )
     for name, value, is_valid, expected in (
         ("steps", steps, steps is None or steps >= 1, "at least 1"),
@@ -352,7 +356,9 @@ def make_optimizer(
         ),
     ):
         if not is_valid:
-            raise InputError(f"Invalid `{name}`. Expected {expected}. Received: {value}.")
+            raise InputError.naming(
+                "Invalid {}. Expected {}. Received: {}.", argument(name), expected, value
+            )
     rate, accumulated = learning_rate, None
     if steps is not None:
         rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)

@@ -193,7 +193,9 @@ def _steps(task, run, folders, settings, *, began, report):
             for folder, phase in zip(folders, settings.phases, strict=True)
         ]
     if Devices().replicas > 1:
-        raise InputError("`minutes` is planned on a single device. Use `steps` with several.")
+        raise InputError.naming(
+            "{minutes} is planned on a single device. Use {steps} with several."
+        )
     steps = run.resolved("steps")
     if steps is not None:
         return steps

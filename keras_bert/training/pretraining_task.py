@@ -2,7 +2,7 @@
 
 import os
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder
@@ -55,34 +55,42 @@ def pretraining_task_class(folder, settings):
     if chosen in _TASKS_OF_TEXTS:
         trained = _TASKS_OF_TEXTS[chosen]
     elif settings.objective not in (None, objective):
-        raise InputError(
-            f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
-            f"Expected {objective}, {' or '.join(_TASKS_OF_TEXTS)}, or make the data again."
+        raise InputError.naming(
+            "{objective} is {}, but {} was made for {}. Expected {}, {}, or make the data again.",
+            settings.objective,
+            folder.path,
+            objective,
+            objective,
+            " or ".join(_TASKS_OF_TEXTS),
         )
     elif settings.causal_fraction:
         if objective != "mlm":
-            raise InputError(
-                f"`causal_fraction` needs data of the objective mlm. {folder.path} was made for "
-                f"{objective}."
+            raise InputError.naming(
+                "{causal_fraction} needs data of the objective mlm. {} was made for {}.",
+                folder.path,
+                objective,
             )
         trained = MaskedCausalLM
     unused = ["max_span_length"] if settings.max_span_length is not None else []
     if settings.span_boundary_weight is not None and objective != "span":
         unused.append("span_boundary_weight")
     if unused and trained is not SpanPretrainer:
-        why = f"{folder.path} was made for the objective {objective}"
+        why = Naming("{} was made for the objective {}", folder.path, objective)
         if objective == "span" and chosen in _TASKS_OF_TEXTS:
-            why = f"`objective` is {chosen}"
+            why = Naming("{objective} is {}", chosen)
         elif objective == "span":
-            why = "`span_boundary_weight` is 0"
-        raise InputError(
-            f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
-            "it out."
+            why = Naming("{span_boundary_weight} is 0")
+        raise InputError.naming(
+            "{} is for span boundaries, which this run does not train: {}. Leave it out.",
+            argument(unused[-1]),
+            why,
         )
     for name in StaticVectorSettings.names():
         if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
-            raise InputError(
-                f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
+            raise InputError.naming(
+                "{} is for the objectives {}. Leave it out.",
+                argument(name),
+                " and ".join(STATIC_VECTORS),
             )
     return trained
 
@@ -183,9 +191,11 @@ def _options(task_class, settings, source=None):
             "max_span_length", SpanSettings.max_span_length
         )
         if options.setdefault("max_span_length", length) != length:
-            raise InputError(
-                f"`max_span_length` must be that of the model in {settings.model}, {length}. "
-                f"Received: {options['max_span_length']}."
+            raise InputError.naming(
+                "{max_span_length} must be that of the model in {}, {}. Received: {}.",
+                settings.model,
+                length,
+                options["max_span_length"],
             )
     return options
 
@@ -197,7 +207,10 @@ def _check_objective(config, task_class):
     names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
     objective = {**names, MaskedCausalLM: "mlm"}[task_class]
     if objective not in supported:
-        raise InputError(
-            f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
-            f"Choose `objective` from: {', '.join(supported)}."
+        raise InputError.naming(
+            "A {} encoder cannot be pre-trained with the objective {}. Choose {objective} from: "
+            "{}.",
+            config.model_type,
+            objective,
+            ", ".join(supported),
         )

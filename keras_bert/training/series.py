@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.devices import Devices
@@ -57,9 +57,10 @@ def run_series(
         InputError: OUTPUT contains something else, or another series.
     """
     if Devices().workers > 1:
-        raise InputError(
-            f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
-            "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
+        raise InputError.naming(
+            "{} cannot make several runs with {strategy} multiworker: each run would wait for all "
+            "workers. Give every worker its own runs, with {strategy} mirrored.",
+            argument(command),
         )
     with RunFolder.of(settings, command=command, inputs=inputs) as folder:
         if folder.finished:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import InitVar
 from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import (
     Paths,
     PathText,
@@ -50,7 +50,7 @@ class RunSettings(Settings):
 
     REMOVED = {
         "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
-        "among the `callbacks`."
+        "among the {callbacks}."
     }
 
     output: PathText = required(
@@ -140,18 +140,20 @@ class RunSettings(Settings):
     def check(self):
         for callback in self.callbacks or ():
             if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
-                raise InputError(
-                    f"`callbacks` is {callback!r}. Expected MODULE:CLASS, such as "
-                    "tracking:MetricsLogger."
+                raise InputError.naming(
+                    "{callbacks} is {!r}. Expected MODULE:CLASS, such as tracking:MetricsLogger.",
+                    callback,
                 )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
         for number in as_list(getattr(self, name)):
             if number is not None and number % self.steps_per_execution:
-                raise InputError(
-                    f"`{name}` must be a multiple of `steps_per_execution`, "
-                    f"{self.steps_per_execution}. Received: {number}."
+                raise InputError.naming(
+                    "{} must be a multiple of {steps_per_execution}, {}. Received: {}.",
+                    argument(name),
+                    self.steps_per_execution,
+                    number,
                 )
 
 
@@ -364,8 +366,8 @@ class PretrainSettings(RunSettings):
     def of(cls, given):
         """As `Settings.of`; only here is it known whether `batch_size` is given."""
         if given.get("batch_tokens") is not None and given.get("batch_size") is not None:
-            raise InputError(
-                "Give either `batch_size` (examples per step) or `batch_tokens` (tokens per step)."
+            raise InputError.naming(
+                "Give either {batch_size} (examples per step) or {batch_tokens} (tokens per step)."
             )
         return super().of(given)
 
@@ -374,40 +376,45 @@ class PretrainSettings(RunSettings):
         self._check_multiple("eval_every")
         self._check_multiple("steps")
         if self.model is not None and self.architecture is not None:
-            raise InputError(
-                "Give either `model`, to start from its weights, or `architecture`, to start from "
+            raise InputError.naming(
+                "Give either {model}, to start from its weights, or {architecture}, to start from "
                 "random weights."
             )
         if self.model is not None and self.initialization is not None:
-            raise InputError("`initialization` is for random weights. Leave it out with `model`.")
+            raise InputError.naming(
+                "{initialization} is for random weights. Leave it out with {model}."
+            )
         if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) != 1:
-            raise InputError("Give one of `steps`, `epochs` and `minutes`.")
+            raise InputError.naming("Give one of {steps}, {epochs} and {minutes}.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
             if size % self.gradient_accumulation:
-                raise InputError(
-                    f"`{name}`, the size of a whole step, must be a multiple of "
-                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}."
+                raise InputError.naming(
+                    "{}, the size of a whole step, must be a multiple of {gradient_accumulation}, "
+                    "{}. Received: {}.",
+                    argument(name),
+                    self.gradient_accumulation,
+                    size,
                 )
         if self.causal_fraction and self.objective == CAUSAL_LM:
-            raise InputError(
-                "`causal_fraction` is for data of the objective mlm. Leave it out with "
-                "`objective` causal-lm, which trains all sequences as a causal LM."
+            raise InputError.naming(
+                "{causal_fraction} is for data of the objective mlm. Leave it out with "
+                "{objective} causal-lm, which trains all sequences as a causal LM."
             )
         if self.causal_fraction and self.batch_tokens is not None:
-            raise InputError(
-                "`causal_fraction` splits batches of a fixed number of examples. Use `batch_size` "
-                "instead of `batch_tokens`."
+            raise InputError.naming(
+                "{causal_fraction} splits batches of a fixed number of examples. Use {batch_size} "
+                "instead of {batch_tokens}."
             )
         if self.causal_fraction and any(
             phase.batch_size // self.gradient_accumulation < 2 for phase in self.phases
         ):
-            raise InputError(
-                "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
+            raise InputError.naming(
+                "{causal_fraction} needs at least 2 examples in a batch, one masked and one causal."
             )
         if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
-            raise InputError("`layer_decay` needs `optimizer` adamw.")
+            raise InputError.naming("{layer_decay} needs {optimizer} adamw.")
 
     @property
     def phases(self):
@@ -421,9 +428,12 @@ class PretrainSettings(RunSettings):
         for name, of_phases in lists.items():
             if len(of_phases) != count:
                 longest = next(name for name in lists if len(lists[name]) == count)
-                raise InputError(
-                    f"`{name}` has {len(of_phases)} values and `{longest}` {count}. Give one value "
-                    "for all phases, or one per phase."
+                raise InputError.naming(
+                    "{} has {} values and {} {}. Give one value for all phases, or one per phase.",
+                    argument(name),
+                    len(of_phases),
+                    argument(longest),
+                    count,
                 )
         columns = (lists.get(name, [value] * count) for name, value in of_run.items())
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]

@@ -2,12 +2,14 @@
 
 import argparse
 import dataclasses
+import pickle
 from collections.abc import Sequence
 from dataclasses import InitVar
 from importlib import import_module
 
 import pytest
 
+from keras_bert.base.errors import InputError, Naming, argument, arguments
 from keras_bert.base.settings import (
     PathText,
     Report,
@@ -129,15 +131,31 @@ def test_flags_give_what_was_given_and_no_more():
     }
 
 
-def test_the_words_of_the_library_become_flags():
-    message = '`count` is 0; give `path`, or `kind="b"`, `fast=True` or a `colour`.'
-    assert flags.with_flags(message, RowSettings) == (
-        "--count is 0; give --path, or --kind b, --fast or a `colour`."
+def test_arguments_of_a_message_are_flags_on_the_command_line():
+    row, column = flags.spelled_as_flag(RowSettings), flags.spelled_as_flag(ColumnSettings)
+    error = InputError.naming(
+        '{count} is {!r}; give {path}, or {kind="b"}, {fast=True} or a {colour}.', "{`count`}"
     )
-    assert flags.with_flags(message, None) == message
-    assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
-        "say --header no, or --header yes."
+    assert str(error) == (
+        "`count` is '{`count`}'; give `path`, or `kind=\"b\"`, `fast=True` or a `colour`."
     )
+    assert error.worded(row) == (
+        "--count is '{`count`}'; give --path, or --kind b, --fast or a `colour`."
+    )
+    error = InputError.naming('say {kind="|"}.')
+    assert error.worded(row) == "say --kind '|'."
+    error = InputError.naming("say {header=False}, or {header=True}.")
+    assert error.worded(column) == "say --header no, or --header yes."
+    assert InputError("`count` of {count}").worded(row) == "`count` of {count}"
+
+
+def test_messages_with_arguments_in_others_and_in_another_process():
+    row = flags.spelled_as_flag(RowSettings)
+    inner = InputError.naming("{} excludes {}.", argument("count", 3), arguments(["rate", "path"]))
+    error = InputError.naming("Line {:,}: {} {}", 1000, inner, Naming("Use {fast}."))
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert str(one) == "Line 1,000: `count=3` excludes `rate`, `path`. Use `fast`."
+        assert one.worded(row) == "Line 1,000: --count 3 excludes --rate, --path. Use --fast."
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):

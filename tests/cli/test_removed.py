@@ -10,7 +10,7 @@ from tests.messages import says
 
 
 class OneSettings(Settings):
-    REMOVED = {"colour": "Use `size` instead."}
+    REMOVED = {"colour": "Use {size} instead."}
 
     size: int = setting(1, help="the size")
 

@@ -25,7 +25,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def task(tokenizer):
-    task = kb.Pretrainer(make_encoder(tokenizer), tokenizer)
+    task = kb.Pretrainer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
     task.next_sentence_head.dense.kernel.assign(np.random.default_rng(3).normal(size=(16, 2)))
     return task
 
@@ -100,7 +100,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def span_task(tokenizer):
-    encoder = make_encoder(tokenizer, vocab_size=len(tokenizer) + 3)
+    encoder = make_encoder(tokenizer, num_hidden_layers=1, vocab_size=len(tokenizer) + 3)
     task = kb.SpanPretrainer(encoder, tokenizer, max_span_length=LONGEST)
     rng = np.random.default_rng(4)
     for weight in task.span_boundary.weights:

@@ -17,7 +17,7 @@ from tests.small_model import make_encoder, make_tokenizer
 def test_outputs_per_token_are_lists_with_one_array_per_sequence():
     tokenizer = make_tokenizer()
 
-    tagger = Tagger(make_encoder(tokenizer), tokenizer, labels=["x", "y", "z"])
+    tagger = Tagger(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["x", "y", "z"])
     texts = ["a b c", "", "c c", "a a a a a a a a a", "b"]
     sequences = TokenizedExamples.of_texts(
         texts,
@@ -42,7 +42,7 @@ def together(tmp_path_factory):
     """(a tagger, a file of sentences in two documents, the predictions for all of them at once)."""
     tokenizer = make_tokenizer()
     tagger = Tagger(
-        make_encoder(tokenizer),
+        make_encoder(tokenizer, num_hidden_layers=1),
         tokenizer,
         labels=["x", "y", "z"],
         max_length=10,

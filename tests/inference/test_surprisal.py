@@ -29,7 +29,8 @@ ROWS = len(VOCABULARY) + 3
 
 
 def masked_lm(kind=kb.FillMask, **sizes):
-    encoder = make_encoder(TOKENIZER, max_position_embeddings=POSITIONS, vocab_size=ROWS, **sizes)
+    sizes = {"num_hidden_layers": 1, "max_position_embeddings": POSITIONS, **sizes}
+    encoder = make_encoder(TOKENIZER, vocab_size=ROWS, **sizes)
     task = kind(encoder, TOKENIZER)
     task.lm_head.bias.assign(np.linspace(-1, 1, ROWS))
     return task
@@ -140,10 +141,10 @@ def causal(request):
 
 
 def causal_lm(model_type):
-    sizes = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS}
+    sizes = {"n_embd": 24, "n_layer": 1, "n_head": 4, "n_positions": POSITIONS}
     vocabulary = VOCABULARY
     if model_type == "bert":
-        sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
+        sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4}
         sizes |= {"intermediate_size": 32, "max_position_embeddings": POSITIONS}
         sizes |= {"is_decoder": True, "add_pooling_layer": False}
     else:

@@ -330,7 +330,7 @@ def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, tmp_p
 
 def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(instant, tmp_path):
     tokenizer = make_tokenizer(["good", "bad"])
-    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
+    task = Classifier(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["a", "b"])
     task.save(tmp_path / "model")
     (tmp_path / "train.tsv").write_text("text\tlabel\n" + "good\ta\nbad\tb\n" * 4)
     files = {name: str(tmp_path / "train.tsv") for name in ("train", "dev")}
@@ -342,7 +342,7 @@ def test_a_model_of_few_positions_is_fine_tuned_at_its_own_length(instant, tmp_p
 def test_no_dataset_of_ours_waits_for_the_autotuner(given):
     """Its thread wakes at doubling intervals, and the end of an iterator waits for it."""
     tokenizer = make_tokenizer(["good", "bad"])
-    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
+    task = Classifier(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["a", "b"])
     examples = [("good", "a"), ("bad", "b")] * 8
     rows = task.features(list(task.read(examples)), labelled=True)
     folder = DataFolder.open(given["data"])

@@ -39,7 +39,7 @@ def given(tmp_path_factory):
         "train": str(folder / "train.tsv"),
         "dev": str(folder / "dev.tsv"),
         "batch_size": 8,
-        "epochs": 2,
+        "epochs": 1,
         "learning_rate": 0.01,
         "freeze_encoder": True,
         "max_length": 12,
@@ -209,10 +209,9 @@ def test_a_sweep_over_layers_has_one_rate_unless_more_are_given():
 
 def test_a_run_over_other_layers_is_the_one_that_it_is_alone(given, tmp_path):
     """Tasks and a frozen encoder's outputs are shared by the runs of a sweep."""
-    shared = {**given, "epochs": 1}
     with eagerly():
-        metrics = sweep(**shared, layers=["last", "first"], output=tmp_path / "sweep")
-        alone = finetune(**shared, layers="first", output=tmp_path / "alone")
+        metrics = sweep(**given, layers=["last", "first"], output=tmp_path / "sweep")
+        alone = finetune(**given, layers="first", output=tmp_path / "alone")
     (name,) = (name for name in metrics["runs"] if name.startswith("first"))
     assert metrics["runs"][name]["dev"] == alone["dev"]
 

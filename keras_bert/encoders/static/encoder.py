@@ -37,7 +37,7 @@ class StaticEncoder(Encoder):
         "with masked tokens.",
         "generate": f"{_NO_CONTEXT}, so they cannot generate text. Use a causal language model.",
         "single-token-pooling": f"{_NO_CONTEXT}, so its first and last token are the same for "
-        "every text. Choose the pooling mean or max, or put a BiLSTM over the vectors (`bilstm`).",
+        "every text. Choose the pooling mean or max, or put a BiLSTM over the vectors ({bilstm}).",
     }
 
     def __init__(self, config, *, dtype=None, name="static_encoder", **kwargs):

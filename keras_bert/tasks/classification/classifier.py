@@ -120,8 +120,8 @@ class Classifier(TextTask):
         if self.METRIC != "accuracy":
             self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
         if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
-            raise InputError(
-                f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
+            raise InputError.naming(
+                "{metric} {} requires two labels, not {}. Use macro_f1.", metric, len(self.labels)
             )
         self.dropout, self.classifier = labelled_head(
             encoder,

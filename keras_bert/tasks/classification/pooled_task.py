@@ -30,10 +30,11 @@ class PooledTask(Task):
         if "cls" in POOLINGS[self.pooling]:
             if encoder.config.is_causal:
                 usable = [name for name, parts in POOLINGS.items() if "cls" not in parts]
-                raise InputError(
-                    f"`pooling` cannot be {pooling} for a causal encoder, whose first token sees "
-                    "no other token and is the same for every text. Choose from: "
-                    f"{', '.join(usable)}."
+                raise InputError.naming(
+                    "{pooling} cannot be {} for a causal encoder, whose first token sees no other "
+                    "token and is the same for every text. Choose from: {}.",
+                    pooling,
+                    ", ".join(usable),
                 )
             self.transform = encoder.head_transform(self.TASK_TYPE)
             if encoder.lacks_head_transform(self.TASK_TYPE):
@@ -84,7 +85,7 @@ class TextTask(PooledTask):
     def set_both_orders(self, both_orders):
         """Sets `both_orders`; InputError if the examples are single texts."""
         if both_orders and len(self.text_names) != 2:
-            raise InputError("`both_orders` is for pairs of texts. Leave it out.")
+            raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
         self.both_orders = both_orders
         if both_orders:
             self.SEQUENCE_AXES = (2,)

@@ -255,10 +255,12 @@ def check_sequences_fit(folder, config, task_class, *, source):
             "more positions."
         )
     if folder.card.has_pairs and not config.num_segments and task_class.MASKED_OUTPUTS:
-        raise InputError(
-            f"The examples of {folder.path} have two segments, but {source} has one "
-            '(type_vocab_size 1). Make the data with `objective="mlm"`, or use an architecture '
-            "with two."
+        raise InputError.naming(
+            "The examples of {} have two segments, but {} has one "
+            '(type_vocab_size 1). Make the data with {objective="mlm"}, or use an architecture '
+            "with two.",
+            folder.path,
+            source,
         )
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
@@ -72,9 +72,10 @@ class StaticVectorTask(PretrainingTask):
         name=None,
     ):
         if self.TASK_TYPE not in encoder.OBJECTIVES:
-            raise InputError(
-                f"`{type(self).__name__}` trains static vectors. Received: a "
-                f"{encoder.config.model_type} encoder. Use a `StaticEncoder`."
+            raise InputError.naming(
+                "{} trains static vectors. Received: a {} encoder. Use a `StaticEncoder`.",
+                argument(type(self).__name__),
+                encoder.config.model_type,
             )
         self.set_encoder(encoder)
         self.window, self.negatives, self.subsample = window, negatives, subsample
@@ -124,8 +125,9 @@ class StaticVectorTask(PretrainingTask):
 
     def signatures(self, *, max_length=None, top_k=5):
         """Raises `InputError`: what is learned is the encoder."""
-        raise InputError(
-            f"A model of the task {self.TASK_TYPE} is exported as its vectors. Pass `encoder=True`."
+        raise InputError.naming(
+            "A model of the task {} is exported as its vectors. Pass {encoder=True}.",
+            self.TASK_TYPE,
         )
 
 

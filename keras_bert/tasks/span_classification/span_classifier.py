@@ -6,7 +6,7 @@ from collections import Counter
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
@@ -288,8 +288,10 @@ class SpanClassifier(WordsTask):
     def _check(self, label, example):
         if label is None:
             raise example.error(
-                "a span has no label. Add one, or find spans regardless of their labels with "
-                "`identify=True`."
+                Naming(
+                    "a span has no label. Add one, or find spans regardless of their labels with "
+                    "{identify=True}."
+                )
             )
 
 

@@ -285,10 +285,10 @@ class Tagger(Task):
 
     def check_export(self):
         if self.document_context:
-            raise InputError(
-                "A tagger with `document_context` cannot be exported: it reads the sentences "
-                "around each one, which a served text does not have. Use `predict`, or train it "
-                "with `document_context=False`."
+            raise InputError.naming(
+                "A tagger with {document_context} cannot be exported: it reads the sentences "
+                "around each one, which a served text does not have. Use {predict}, or train it "
+                "with {document_context=False}."
             )
 
     def signatures(self, *, max_length=None):
@@ -327,7 +327,9 @@ class CheckedSentences:
         self._scheme = None if labels is None else scheme_of_labels(labels)
         if labels is not None and scheme not in (None, self._scheme):
             has = f"the scheme {self._scheme}" if self._scheme else "no scheme"
-            raise InputError(f"The model's tags have {has}; `scheme` is a setting of training.")
+            raise InputError.naming(
+                "The model's tags have {}; {scheme} is a setting of training.", has
+            )
         self._wanted = scheme or self._scheme
         self._broken = InvalidTags(reject=invalid_tags == ERROR)
         rejects = source.labelled and invalid_tags == ERROR
@@ -345,9 +347,10 @@ class CheckedSentences:
                 self._scheme = detected or self._scheme
         if self._labels is None:
             if self._scheme is None and self._wanted is not None:
-                raise InputError(
-                    f"{self.name} has tags that do not name chunks, as B-PER and O do, so they "
-                    "have no `scheme`."
+                raise InputError.naming(
+                    "{} has tags that do not name chunks, as B-PER and O do, so they have no "
+                    "{scheme}.",
+                    self.name,
                 )
             self._wanted = self._wanted or (BIO if self._scheme == IOB1 else self._scheme)
         return (self._checked(sentence) for sentence in sentences)

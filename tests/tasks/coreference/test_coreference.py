@@ -51,7 +51,7 @@ def write(path, count, seed):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("coreference")
     tokenizer = make_tokenizer([*WORDS, *WOMEN, *MEN])
-    save_folder(make_encoder(tokenizer), tokenizer, folder / "encoder")
+    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "encoder")
     return {
         "encoder": folder / "encoder",
         "train": write(folder / "train.conll", 96, 1),
@@ -139,7 +139,7 @@ def test_an_answer_does_not_depend_on_the_other_documents_of_its_batch(run):
 
 def test_words_in_several_sequences_have_the_vectors_of_the_one_that_owns_them():
     tokenizer = make_tokenizer(WORDS)
-    encoder = make_encoder(tokenizer)
+    encoder = make_encoder(tokenizer, num_hidden_layers=1)
     task = kb.CoreferenceResolver(encoder, tokenizer, max_length=12, dropout=0.0)
     words = [*WORDS * 3, "unheard", *WORDS]
     sequences = task.features(list(task.read([{"words": words, "clusters": []}])), labelled=True)

@@ -28,7 +28,7 @@ EXAMPLES = [
 @pytest.fixture(scope="module")
 def task():
     tokenizer = make_tokenizer()
-    return MultipleChoice(make_encoder(tokenizer), tokenizer, dropout=0.0)
+    return MultipleChoice(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, dropout=0.0)
 
 
 @pytest.fixture(scope="module")

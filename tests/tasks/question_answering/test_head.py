@@ -28,7 +28,7 @@ def tokenizer():
 
 @pytest.mark.usefixtures("eager")
 def test_the_loss_is_the_mean_of_both_over_the_tokens_of_a_row(tokenizer):
-    task = QuestionAnswerer(make_encoder(tokenizer), tokenizer)
+    task = QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
     y = task(BATCH)
     losses, right = {}, {}
     for name in NAMES:
@@ -46,7 +46,7 @@ def test_the_loss_is_the_mean_of_both_over_the_tokens_of_a_row(tokenizer):
 
 
 def test_a_row_answers_the_same_however_far_it_is_padded(tokenizer):
-    task = QuestionAnswerer(make_encoder(tokenizer), tokenizer)
+    task = QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
     together = task(BATCH)
     for row, length in enumerate(LENGTHS):
         alone = task({name: x[row : row + 1, :length] for name, x in BATCH.items()})
@@ -74,7 +74,7 @@ def test_learns_where_the_answers_are(dtype, tokenizer):
 
 
 def test_comes_back_from_keras_own_file(tokenizer, tmp_path):
-    task = QuestionAnswerer(make_encoder(tokenizer), tokenizer)
+    task = QuestionAnswerer(make_encoder(tokenizer, num_hidden_layers=1), tokenizer)
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     assert type(loaded) is QuestionAnswerer and loaded.get_config() == task.get_config()

@@ -43,7 +43,7 @@ def write(path, count, seed):
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("roles")
     tokenizer = make_tokenizer([*WORDS, *PEOPLE, *THINGS])
-    save_folder(make_encoder(tokenizer), tokenizer, folder / "encoder")
+    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "encoder")
     return {
         "encoder": folder / "encoder",
         "train": write(folder / "train.props", 60, 1),
@@ -141,7 +141,11 @@ def test_sequences_repeat_the_predicate_and_find_it_in_every_window():
     ] + [{"words": ["said"], "predicate": [0, 1], "tags": ["B-V"]}]
     for crf in (False, True):
         task = kb.SemanticRoleTagger(
-            make_encoder(tokenizer), tokenizer, labels=LABELS, max_length=20, crf=crf
+            make_encoder(tokenizer, num_hidden_layers=1),
+            tokenizer,
+            labels=LABELS,
+            max_length=20,
+            crf=crf,
         )
         sequences = task.features(list(task.read(data)), labelled=True)
         assert sequences.weight_totals == {"logits": 61.0}  # every word once

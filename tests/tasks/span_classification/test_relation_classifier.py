@@ -38,7 +38,9 @@ def pair(rng, padding=3):
 
 def make(representation="mean", **options):
     tokenizer = make_tokenizer(WORDS)
-    encoder = make_encoder(tokenizer, max_position_embeddings=16, initializer_range=0.2)
+    encoder = make_encoder(
+        tokenizer, num_hidden_layers=1, max_position_embeddings=16, initializer_range=0.2
+    )
     return RelationClassifier(
         encoder,
         tokenizer,

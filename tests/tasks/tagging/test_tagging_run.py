@@ -55,7 +55,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tagging")
     words = ["then", "saw", "new", "and", *PEOPLE, *PLACES]
     tokenizer = make_tokenizer(words)
-    save_folder(make_encoder(tokenizer), tokenizer, folder / "encoder")
+    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "encoder")
     return {
         "encoder": folder / "encoder",
         "train": write(folder / "train.conll", 48, 1),
@@ -163,7 +163,7 @@ def tagger(request, files):
         return load_task(request.getfixturevalue("run") / "model")
     tokenizer = make_tokenizer()
     task = Tagger(
-        make_encoder(tokenizer),
+        make_encoder(tokenizer, num_hidden_layers=1),
         tokenizer,
         labels=LABELS,
         max_length=16,
@@ -196,7 +196,7 @@ def test_the_graph_combines_tokens_as_decoding_does(combine):
 def test_a_tagger_of_whole_documents_is_not_exported(tmp_path):
     """A served text would be read without the sentences around it."""
     tokenizer = make_tokenizer()
-    encoder = make_encoder(tokenizer)
+    encoder = make_encoder(tokenizer, num_hidden_layers=1)
     task = Tagger(encoder, tokenizer, labels=LABELS, max_length=16, document_context=True)
     with says("A tagger with `document_context` cannot be exported: it reads the sentences around"):
         task.export(tmp_path / "served")
