@@ -220,12 +220,12 @@ def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: Fal
 def json_table(file):
     """The `Table` of a `TextFile` of JSON Lines, or of a JSON array."""
 
-    first = next(_json_objects(file, keep=True), None)
+    first = next(json_objects(file, keep=True), None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
     format = "a JSON array" if file.location == "item" else "JSON Lines"
     about = {"calls_columns": "keys", "file": file}
-    return Table(file.name, JSON, format, partial(_json_objects, file), [*first[1]], **about)
+    return Table(file.name, JSON, format, partial(json_objects, file), [*first[1]], **about)
 
 
 def is_json_object(line):
@@ -241,7 +241,7 @@ def is_json_object(line):
         return line.lstrip("{ ").startswith('"')
 
 
-def _json_objects(file, *, keep=False):
+def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     lines = file.lines(keep=keep)
     for number, line in lines:

@@ -55,7 +55,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `FinetuneSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
@@ -109,7 +109,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     arguments resumes the interrupted run; finished runs are not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `SweepSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
