@@ -27,7 +27,7 @@ def given(tmp_path_factory):
     """Reviews whose first word is their label."""
     folder = tmp_path_factory.mktemp("series")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
-    save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, folder / "model")
+    save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
     rng = np.random.default_rng(0)
     for name, count in (("train", 32), ("dev", 23)):
         lines = []
@@ -159,7 +159,7 @@ class Measured:
     def run(self, settings, report):
         with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
             tokenizer = make_tokenizer()
-            save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, run.model)
+            save_folder(make_encoder(tokenizer), tokenizer, run.model)
             record = {"step": 1, "eval": {"accuracy": self._scores[settings.seed]}}
             best = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
             return run.finish({**best, "dev": {}, "steps": 1, "seconds": 1.0})
