@@ -8,7 +8,7 @@ PEERS := .venv-peers
 PIP := -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-all test-peers test-quick lint types docs notebooks check-notebooks wheel benchmark clean
+.PHONY: quickstart test test-all test-peers test-quick lint docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -48,12 +48,6 @@ lint: $(VENV)/installed-test
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-
-# The types of the public names, which editors and type checkers read, made anew from the functions.
-types: $(VENV)/installed-test
-	@$(BIN)/python -m tests.public_types
-	@$(BIN)/ruff check --quiet --fix keras_bert/__init__.pyi
-	@$(BIN)/ruff format --quiet keras_bert/__init__.pyi
 
 # The speeds. Not among them are what takes hours and asks for a folder to go on in, serving.py,
 # whose peers are not among what the tests need, parity.py, how far our outputs are from other

@@ -24,7 +24,7 @@ from seqeval.metrics import f1_score
 from turns import Turns
 
 import keras_bert as kb
-from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.reader import BiLstm
 
 CHOICES = ("first", "second-to-last", "last", "sum-last-4", "concat-last-4", "sum-all")
 BATCH_SIZE = 32

@@ -31,7 +31,12 @@ ENCODERS = {
     "static": {"model_type": "static", "hidden_size": 128},
     "elmo": {"preset": "elmo-tiny"},
     "awd-lstm": {"preset": "awd-lstm-tiny"},
-    "gpt": {"preset": "gpt-tiny", "embd_pdrop": 0.0, "resid_pdrop": 0.0, "attn_pdrop": 0.0},
+    "gpt": {
+        "preset": "gpt-tiny",
+        "embedding_dropout": 0.0,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
 }
 # Name in the table: the pre-training run, and settings of every fine-tuning.
 MODELS = {

@@ -16,7 +16,7 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 
 # Rows in a batch, tokens in a row.
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128), "gpt2-mini": (32, 128)}
@@ -43,7 +43,8 @@ class Point:
     @property
     def config(self):
         if self.is_causal:
-            dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), self.dropout)
+            names = ("hidden_dropout_prob", "embedding_dropout", "attention_probs_dropout_prob")
+            dropout = dict.fromkeys(names, self.dropout)
             rows = VOCABULARY[self.architecture]
             return Gpt2Config.preset(self.architecture, vocab_size=rows, **dropout)
         return BertConfig.preset(

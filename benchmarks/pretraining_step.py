@@ -63,7 +63,7 @@ from pretraining_contenders import (
     real_tokens,
 )
 
-from keras_bert.training.monitoring.flops import flops_per_token
+from keras_bert.training.costs import flops_per_token
 
 GPU_LENGTHS = (128, 512)
 GPU_STEPS = 20  # of a turn
@@ -173,7 +173,7 @@ def in_a_process_of_its_own(point, arguments, *, folder):
 
 
 def measure(point, *, rounds, without=()):
-    from keras_bert.training.monitoring.flops import matrix_rate
+    from keras_bert.training.costs import matrix_rate
 
     rate = matrix_rate(point.dtype) / 1e9
     makers = {name: CONTENDERS[name] for name in contenders_of(point, without)}

@@ -149,7 +149,7 @@ def ours(vocab):
     traced = []
 
     def way(pairs):
-        rows = examples_of(list(QuestionSource(pairs, need_answers=False)))
+        rows = examples_of(list(QuestionSource(pairs, need_labels=False)))
         if not traced:
             traced.append(tf.function(rows.inputs, input_signature=[ragged, ragged]))
         for numbers in sorted_batches(rows.lengths, batch_size=BATCH_SIZE):
@@ -220,7 +220,7 @@ def read(file, vocab, way):
     from keras_bert.readers.squad import QuestionSource
 
     examples_of = our_rows(vocab)
-    examples_of(list(QuestionSource([("who?", "Ann Lee")], need_answers=False)))
+    examples_of(list(QuestionSource([("who?", "Ann Lee")], need_labels=False)))
     start, count = time.perf_counter(), 0
     if way == "trained on":
         rows = examples_of(list(QuestionSource(file)), labelled=True)

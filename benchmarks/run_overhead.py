@@ -7,8 +7,8 @@ from pathlib import Path
 
 import keras
 
-from keras_bert.training.loop import BatchSource, train
-from keras_bert.training.plan import Plan
+from keras_bert.training.loop import train
+from keras_bert.training.plan import BatchSource, Plan
 from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.run_folder import RunFolder
 

@@ -230,8 +230,8 @@ def _draw_tokens(axes, card, vocabulary):
 
 def _label(token):
     """A token as it can be drawn: characters that the font lacks by their code points."""
-    known = _font_characters()
-    shown = "".join(c if ord(c) in known else f"U+{ord(c):04X}" for c in token)
+    drawable = _font_characters()
+    shown = "".join(c if ord(c) in drawable else f"U+{ord(c):04X}" for c in token)
     return shown.replace("$", r"\$")  # which would begin a formula
 
 

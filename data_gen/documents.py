@@ -74,11 +74,12 @@ def find(patterns, input_format=None):
     Raises `InputError` where a pattern matches nothing, or a file is empty.
     """
     if input_format not in (None, *text_files.FORMATS):
-        raise InputError(
-            f"Invalid `input_format` {input_format!r}. "
-            f"Choose from: {', '.join(text_files.FORMATS)}."
+        raise InputError.naming(
+            "Invalid {input_format} {!r}. Choose from: {}.",
+            input_format,
+            ", ".join(text_files.FORMATS),
         )
-    patterns = [patterns] if isinstance(patterns, str) else [str(each) for each in patterns]
+    patterns = [patterns] if isinstance(patterns, str) else [str(pattern) for pattern in patterns]
     datasets = [pattern for pattern in patterns if pattern.startswith(PREFIX)]
     windows = [window for name in datasets for window in _tfds_windows(name)]
     sizes = files.sizes([pattern for pattern in patterns if pattern not in datasets])
@@ -236,18 +237,22 @@ def _parquet_spans(window, reading):
     if window.start:
         return  # the first window has the whole file
     path, column = window.path, reading.text_field
-    with files.reading(path) as stream, open_parquet(stream, path) as file:
+    with files.open_file(path) as stream, open_parquet(stream, path) as file:
         groups, schema = file.num_row_groups, file.schema_arrow
     if column not in schema.names:
-        raise InputError(
-            f"{path} has no column {column}. Set `text_field` to the column of the text, one of "
-            f"{listed(schema.names)}."
+        raise InputError.naming(
+            "{} has no column {}. Set {text_field} to the column of the text, one of {}.",
+            path,
+            column,
+            listed(schema.names),
         )
     dtype = schema.field(column).type
     if not (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
-        raise InputError(
-            f"The column {column} of {path} has the type {dtype}. Set `text_field` to a column of "
-            "strings."
+        raise InputError.naming(
+            "The column {} of {} has the type {}. Set {text_field} to a column of strings.",
+            column,
+            path,
+            dtype,
         )
     for group in range(groups):
         yield Block(path, "parquet", group, group + 1, stream=True)
@@ -257,7 +262,7 @@ def _parquet_contents(block, reading, counts):
     """The documents are in a column of strings; offsets are rows of the group."""
     part = {"row_groups": [*range(block.start, block.end)], "columns": [reading.text_field]}
     row = 0
-    with files.reading(block.path) as stream:
+    with files.open_file(block.path) as stream:
         for batch in parquet_batches(stream, block.path, **part):
             for text in batch.column(0).to_pylist():
                 if text is None:

@@ -46,7 +46,9 @@ class ExampleBuilder:
             else:
                 sentences = segments.split_sentences(document.text)
             if max(map(len, sentences), default=0) > _MAX_CHARACTERS:
-                sentences = [part for each in sentences for part in parts(each, _MAX_CHARACTERS)]
+                sentences = [
+                    part for sentence in sentences for part in parts(sentence, _MAX_CHARACTERS)
+                ]
             texts += sentences
             counts.append(len(sentences))
         tokens, lengths = self.tokenize(texts)
@@ -54,12 +56,12 @@ class ExampleBuilder:
 
     def tokenize(self, texts):
         """The ids of all texts, int32 (T,), and the number of each text's, (N,)."""
-        values, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        ids_of_batches, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for start in range(0, len(texts), _TOKENIZER_BATCH):
             ids = self._tokenizer.tokenize(texts[start : start + _TOKENIZER_BATCH])
-            values.append(ids.values.numpy())
+            ids_of_batches.append(ids.values.numpy())
             lengths.append(ids.row_lengths().numpy())
-        return np.concatenate(values), np.concatenate(lengths)
+        return np.concatenate(ids_of_batches), np.concatenate(lengths)
 
     def choose(self, sentences, *, rng, copies):
         """Chooses the segments of all copies of the text, in random order.
@@ -118,7 +120,7 @@ class ExampleBuilder:
         tokens = with_special_tokens(sentences.tokens, job.vocabulary, job.template)
         for start in range(0, len(numbers), EXAMPLES_AT_ONCE):
             part = slice(start, start + EXAMPLES_AT_ONCE)
-            ranges = [(each[part, 0], each[part, 1] - each[part, 0]) for each in chosen]
+            ranges = [(bounds[part, 0], bounds[part, 1] - bounds[part, 0]) for bounds in chosen]
             columns = example_columns(
                 *frame_sequences(tokens, ranges, job.template),
                 labels=None if labels is None else labels[part],

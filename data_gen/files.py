@@ -67,21 +67,21 @@ def sizes(patterns):
 
     Raises `InputError` where a pattern matches nothing, or a file is empty.
     """
-    found = {}
+    sizes_by_path = {}
     for pattern in [patterns] if isinstance(patterns, str) else map(str, patterns):
         matches = _matches(pattern)
         if is_local(pattern) and pattern not in matches and os.path.exists(pattern):
             matches = {pattern: os.stat(pattern).st_size}  # a name with brackets, say
         if not matches:
-            what = "No file matches" if set("*?[") & set(pattern) else "There is no file"
-            raise InputError(f"{what} {pattern}. Expected a path or a glob of text files.")
-        found |= matches
-    for path, size in found.items():
+            problem = "No file matches" if set("*?[") & set(pattern) else "There is no file"
+            raise InputError(f"{problem} {pattern}. Expected a path or a glob of text files.")
+        sizes_by_path |= matches
+    for path, size in sizes_by_path.items():
         if is_local(path):
             _check_is_a_file(path)
         if not size:
             raise InputError(f"{path} is empty. Remove it from the input.")
-    return found
+    return sizes_by_path
 
 
 def _matches(pattern):
@@ -111,7 +111,7 @@ def _check_is_a_file(path):
 
 def head(path, size):
     """The first `size` bytes of a file as they are."""
-    with reading(path) as file:
+    with open_file(path) as file:
         return file.read(size)
 
 
@@ -125,7 +125,7 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
 
     Of a compressed file it yields all that the file holds, decompressed.
     """
-    with reading(path) as file:
+    with open_file(path) as file:
         if compressed:
             with gzip_errors(path), decompressed(file) as stream:
                 while chunk := stream.read(size):
@@ -142,7 +142,7 @@ def chunks(path, *, start=0, end=None, compressed=False, size=CHUNK_BYTES):
             yield chunk
 
 
-def reading(path):
+def open_file(path):
     """Opens a file to read its bytes as they are."""
     try:
         if is_local(path):  # a fifth of the time, which counts where there are many files
@@ -185,9 +185,9 @@ def clear_leftovers(path):
         files.clear_leftovers(path)
         return
     above, _, name = str(path).rpartition("/")
-    found = FileSystems.match([f"{above}/.*"])[0].metadata_list
+    matches = FileSystems.match([f"{above}/.*"])[0].metadata_list
     left = [
-        match.path for match in found if files.is_temporary(match.path.rpartition("/")[2], name)
+        match.path for match in matches if files.is_temporary(match.path.rpartition("/")[2], name)
     ]
     if left:
         FileSystems.delete(left)

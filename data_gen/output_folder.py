@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from data_gen.files import is_local, new_file
 from keras_bert.base import files, ownership
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.records.folder import (
     CARD,
     COMPLETED,
@@ -121,19 +121,19 @@ class OutputFolder:
         self.damage = None
         self._claim = IN_PROGRESS
         self._inputs = inputs
-        self._owned = contextlib.ExitStack()
-        with self._errors(), contextlib.ExitStack() as owned:
+        self._locks = contextlib.ExitStack()
+        with self._errors(), contextlib.ExitStack() as locks:
             self.finished = self._is_finished(card, force)
             names = self._names(temporary=True)
             left = [name for name in names if _CLAIM.fullmatch(name) or files.is_temporary(name)]
             if self.finished and not left:
                 return
-            self._own(owned, force)
+            self._lock(locks, force)
             self._clear_leftovers()
             self.finished = self._is_finished(card, force)  # another may have finished it since
             if not self.finished:
                 self._clean()
-                self._owned = owned.pop_all()
+                self._locks = locks.pop_all()
 
     def __enter__(self):
         return self
@@ -141,7 +141,7 @@ class OutputFolder:
     def __exit__(self, kind, error, traceback):
         if isinstance(error, InputError):
             self.discard()
-        self._owned.close()
+        self._locks.close()
 
     def file(self, name):
         """The path of a file of the folder."""
@@ -179,23 +179,23 @@ class OutputFolder:
         with self._errors():
             self._clear_leftovers()
             self.write(COMPLETED, self._inputs)
-            self._owned.close()
+            self._locks.close()
 
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
         self._delete(name for name in self._names() if _OURS.fullmatch(name))
-        self._owned.close()
+        self._locks.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
 
     def _errors(self):
         return files.system_errors(self.path)
 
-    def _own(self, owned, force):
+    def _lock(self, locks, force):
         """Takes the folder for this process until the `ExitStack` that is given is closed."""
         if is_local(self.path):
-            owned.enter_context(ownership.lock_folder(self.path, name=IN_PROGRESS))
+            locks.enter_context(ownership.lock_folder(self.path, name=IN_PROGRESS))
             return
         # Other file systems have no locks, and overwrite what another job has just written. So
         # each job writes a file of its own, and then looks for others': of two jobs at once at
@@ -206,7 +206,7 @@ class OutputFolder:
                 raise self._in_use(owner)
         self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
         self.write(self._claim, ownership.Owner.this().to_json())
-        owned.callback(self._delete, [self._claim])
+        locks.callback(self._delete, [self._claim])
         for name, owner in self._claims().items():
             if name != self._claim and name not in before:
                 raise self._in_use(owner)
@@ -227,10 +227,12 @@ class OutputFolder:
         return claims
 
     def _in_use(self, owner):
-        advice = "" if owner is None or owner.is_here else " If that has ended, use `force=True`."
-        return InputError(
-            f"The output {self.path} is in use by {owner or 'another process'}. Wait for its end, "
-            f"or use another folder.{advice}"
+        known_elsewhere = owner is not None and not owner.is_here
+        return InputError.naming(
+            "The output {} is in use by {}. Wait for its end, or use another folder.{}",
+            self.path,
+            owner or "another process",
+            Naming(" If that has ended, use {force=True}.") if known_elsewhere else "",
         )
 
     def _clean(self):
@@ -260,10 +262,10 @@ class OutputFolder:
             names = os.listdir(self.path) if os.path.isdir(self.path) else []
         else:
             try:
-                found = FileSystems.match([f"{self.path}/**"])[0].metadata_list
+                matches = FileSystems.match([f"{self.path}/**"])[0].metadata_list
             except (BeamIOError, ValueError) as error:  # ValueError: an unknown file system
                 raise InputError(f"{self.path} cannot be written: {error}.") from None
-            names = [match.path[len(self.path) + 1 :] for match in found]
+            names = [match.path[len(self.path) + 1 :] for match in matches]
         return [name for name in names if temporary or not files.is_temporary(name)]
 
     def _find_damage(self, card, names):
@@ -282,8 +284,10 @@ class OutputFolder:
                 return f"the shards of the {split} split have {size} bytes of {written}"
         contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
         try:
-            own = parse_vocabulary(contents, folder=self.path, special_tokens=card.special_tokens)
-            whole = own.sha256 == card.vocabulary.sha256
+            vocabulary = parse_vocabulary(
+                contents, folder=self.path, special_tokens=card.special_tokens
+            )
+            whole = vocabulary.sha256 == card.vocabulary.sha256
         except InputError:
             whole = False
         return None if whole else "its vocabulary is not the one that made it"
@@ -293,14 +297,14 @@ class OutputFolder:
         paths = [self.file(name) for name in names]
         if is_local(self.path):
             return sum(map(os.path.getsize, paths))
-        found = FileSystems.match(paths)
-        return sum(match.size_in_bytes for result in found for match in result.metadata_list)
+        results = FileSystems.match(paths)
+        return sum(match.size_in_bytes for result in results for match in result.metadata_list)
 
     def _is_finished(self, card, force):
         """Whether the data of `card` is there already; raises where other data is."""
         names = self._names()
         ours = (_OURS, _CLAIM)
-        foreign = sorted(n for n in names if not any(known.fullmatch(n) for known in ours))
+        foreign = sorted(n for n in names if not any(pattern.fullmatch(n) for pattern in ours))
         if foreign:
             raise InputError(
                 f"The output {self.path} has other files, such as {foreign[0]}. Use a new or an "
@@ -312,15 +316,16 @@ class OutputFolder:
         if CARD not in names:
             other = f" without its {CARD}"
         elif card is not None:
-            found = self.card()
-            different = found.difference(card)
+            written_card = self.card()
+            different = written_card.difference(card)
             if different is None and self.read(COMPLETED) != self._inputs:
                 different = "content of the input"
             if different is None:
-                self.damage = self._find_damage(found, names)
+                self.damage = self._find_damage(written_card, names)
                 return self.damage is None
             other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
-        raise InputError(
-            f"The output {self.path} has finished data{other}. Use another folder, or "
-            "`force=True` to replace it."
+        raise InputError.naming(
+            "The output {} has finished data{}. Use another folder, or {force=True} to replace it.",
+            self.path,
+            other,
         )

@@ -5,9 +5,7 @@
 Only descriptors, hashes and counts are sent from worker to worker; text, tokens and examples never.
 """
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -41,7 +39,6 @@ from keras_bert.text.vocabulary_files import folder_texts, open_vocabulary, read
 _BYTES_PER_WORKER = 64 << 20
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Job(DataSettings):
     """What every worker receives: complete settings, vocabulary and template.
 
@@ -52,7 +49,7 @@ class Job(DataSettings):
     lowercase: bool
     template: Template
 
-    def __post_init__(self):
+    def __post_init__(self, *arguments):
         """The settings are checked already."""
 
     @classmethod
@@ -73,15 +70,16 @@ class Job(DataSettings):
         )
         texts = 2 if settings.objective in PAIRED else 1
         if settings.pad and template.segments(texts) != tuple(range(texts)):
-            raise InputError(
+            raise InputError.naming(
                 "Padded examples separate their texts by the segment ids 0 and 1, which the "
-                f"template {template} of the vocabulary does not have. Leave `pad` out."
+                "template {} of the vocabulary does not have. Leave {pad} out.",
+                template,
             )
         if settings.replacement == "unigram" and vocabulary is None:
             opened.counts = read_counts(settings.vocab, opened)
-        values = settings.filled().part(DataSettings)
-        values["output"] = values["output"].rstrip("/")
-        return cls(**values, vocabulary=opened, lowercase=lowercase, template=template)
+        fields = settings.filled().part(DataSettings)
+        fields["output"] = fields["output"].rstrip("/")
+        return cls(**fields, vocabulary=opened, lowercase=lowercase, template=template)
 
     @property
     def max_tokens(self):
@@ -125,13 +123,7 @@ class Job(DataSettings):
 
 
 @takes(DataSettings)
-def pretraining_data(
-    *,
-    lowercase: bool | None = None,
-    beam_options: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> DatasetCard:
+def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings) -> DatasetCard:
     """Makes a folder of pre-training examples from text.
 
     The same text, settings and seed give the same bytes in the same shards, whatever the files are
@@ -190,7 +182,7 @@ def _make(job, windows, folder, beam_options):
         folder.write(name, text)
     runner.run(
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),
-        [runner.workers(work, each=_BYTES_PER_WORKER), *beam_options],
+        [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options],
         meanwhile=load_matplotlib,
     )
     card = folder.card()
@@ -314,7 +306,7 @@ class DropDuplicates(beam.PTransform):
     """
 
     def expand(self, scanned):
-        found, hashes = scanned
+        blocks, hashes = scanned
         copies = (
             hashes
             | "ByHash" >> beam.GroupByKey()
@@ -322,7 +314,7 @@ class DropDuplicates(beam.PTransform):
         )
         joined = (
             {
-                "blocks": found | "ByPlace" >> beam.Map(lambda block: (_key(block), block)),
+                "blocks": blocks | "ByPlace" >> beam.Map(lambda block: (_key(block), block)),
                 "dropped": copies["dropped"],
             }
             | "Join" >> beam.CoGroupByKey()
@@ -337,11 +329,11 @@ def _key(block):
 
 def _copies(grouped):
     """(hash, its blocks) -> (key of a block, hash) for all blocks but the first."""
-    digest, found = grouped
-    found = sorted(found)
-    number = sum(number for _, number in found)
+    digest, blocks = grouped
+    blocks = sorted(blocks)
+    number = sum(number for _, number in blocks)
     if number > 1:
-        for (_, *key), _ in found[1:]:
+        for (_, *key), _ in blocks[1:]:
             yield tuple(key), digest
         yield TaggedOutput("statistics", Statistics(Counter(dropped_duplicates=number - 1)))
 

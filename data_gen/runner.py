@@ -125,9 +125,9 @@ def run(build, beam_options=(), *, meanwhile=None):
     return {counter.key.metric.name: counter.result for counter in counters}
 
 
-def workers(work, *, each):
-    """Beam's flag for one worker per `each` bytes of work, at most one per processor."""
-    number = min(math.ceil(work / each), os.cpu_count() or 1)
+def workers(work, *, bytes_per_worker):
+    """Beam's flag for one worker per so many bytes of work, at most one per processor."""
+    number = min(math.ceil(work / bytes_per_worker), os.cpu_count() or 1)
     return f"--direct_num_workers={max(1, number)}"
 
 
@@ -139,12 +139,12 @@ def options(beam_options):
         with contextlib.redirect_stderr(printed):
             parsed = PipelineOptions(flags)
             every = parsed.get_all_options(retain_unknown_options=True)
-            known = parsed.get_all_options()
+            known_options = parsed.get_all_options()
     except SystemExit:  # argparse has printed all options of Beam, and then the error
         message = printed.getvalue().rstrip().rpartition("error: ")[2]
         raise InputError(f"Apache Beam rejects an option: {message}.") from None
     _check_runner(parsed.view_as(StandardOptions).runner)
-    unknown = every.keys() - known.keys()
+    unknown = every.keys() - known_options.keys()
     if unknown:
         # Beam reads "-4" after an unknown option as another option.
         names = [flag.split("=")[0] for flag in beam_options if flag.startswith("--")]

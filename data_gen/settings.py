@@ -4,9 +4,11 @@ import dataclasses
 import functools
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import InitVar
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Paths, PathText, Report, Settings, required, setting
 from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 
 MAX_PREDICTIONS = 20
@@ -31,7 +33,6 @@ def _text_field():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading(Settings):
     """What is read of the input. What is left out is counted by its reason."""
 
@@ -95,11 +96,14 @@ def fraction_of_repeated_lines(text):
     return (len(lines) - len(set(lines))) / max(1, len(lines))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _JobSettings(Settings):
     """What both jobs have in common."""
 
-    input: list[str] = setting(
+    lowercase: InitVar[bool | None] = None
+    beam_options: InitVar[Sequence[str]] = ()
+    report: InitVar[Report] = None
+
+    input: Paths = required(
         help="text files, gzip too (books, one sentence per line, JSON Lines with a text field), "
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
@@ -118,21 +122,20 @@ class _JobSettings(Settings):
     def check_case(self, lowercase):
         """The argument `lowercase`, or False for `cased`; `InputError` where they contradict."""
         if self.cased and lowercase:
-            raise InputError("`cased` and `lowercase` contradict each other. Leave one out.")
+            raise InputError.naming("{cased} and `lowercase` contradict each other. Leave one out.")
         return False if self.cased else lowercase
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _ExampleSettings(_JobSettings):
     """What is made of the text, and where it is written."""
 
-    vocab: str = setting(
+    vocab: PathText = required(
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
         "vocab.json and merges.txt)",
         unit="PATH",
         is_path=True,
     )
-    output: str = setting(help="the folder to make", unit="DIR", is_path=True, recorded=False)
+    output: PathText = required(help="the folder to make", unit="DIR", is_path=True, recorded=False)
     input_format: str | None = setting(
         None,
         help="the format of text files: one book per file, one sentence per line with blank lines "
@@ -233,7 +236,6 @@ class _ExampleSettings(_JobSettings):
     force: bool = setting(False, help="replace finished data in the output folder", recorded=False)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSettings(Reading, _ExampleSettings):
     """Settings of `keras_bert.pretraining_data`; `filled` replaces None."""
 
@@ -257,39 +259,42 @@ class DataSettings(Reading, _ExampleSettings):
     def check(self):
         if self.mask_unit is not None and (self.mask_unit == "span") != (self.objective == "span"):
             allowed = "span" if self.objective == "span" else "token or whole-word"
-            raise InputError(
-                f"`mask_unit` is {self.mask_unit!r}. With the `objective` {self.objective} it "
-                f"must be {allowed}."
+            raise InputError.naming(
+                "{mask_unit} is {!r}. With the {objective} {} it must be {}.",
+                self.mask_unit,
+                self.objective,
+                allowed,
             )
         if self.max_predictions is not None and self.max_predictions > self.max_length:
-            raise InputError(
-                f"`max_predictions` is {self.max_predictions}. It must be at most `max_length`, "
-                f"{self.max_length}."
+            raise InputError.naming(
+                "{max_predictions} is {}. It must be at most {max_length}, {}.",
+                self.max_predictions,
+                self.max_length,
             )
         if self.max_characters is not None and self.max_characters < self.min_characters:
-            raise InputError(
-                f"`max_characters` is {self.max_characters}. It must be at least "
-                f"`min_characters`, {self.min_characters}."
+            raise InputError.naming(
+                "{max_characters} is {}. It must be at least {min_characters}, {}.",
+                self.max_characters,
+                self.min_characters,
             )
         if self.pad and self.masking == "dynamic":
-            raise InputError(
-                "`pad` needs static masks, which readers of padded examples expect in them. Use "
-                '`masking="static"`, or leave `pad` out.'
+            raise InputError.naming(
+                "{pad} needs static masks, which readers of padded examples expect in them. Use "
+                '{masking="static"}, or leave {pad} out.'
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularySettings(_JobSettings):
     """Settings of `learn_vocabulary`."""
 
-    output: str = setting(
+    output: PathText = required(
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
         "tokens in the text), or for byte-pair encoding a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
     )
-    size: int = setting(
+    size: int = required(
         help="number of tokens to learn, special tokens included", unit="TOKENS", at_least=1
     )
     algorithm: str = setting(

@@ -16,7 +16,7 @@ import re
 
 from data_gen import files
 from data_gen.files import Block
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson, parse_json
 
 FORMATS = ("book", "lines", "jsonl")
@@ -169,9 +169,10 @@ def _json_text(line, field):
     except NotJson as error:
         raise BadLine(f"is not JSON: {error}", "not_json") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
-        sentence = (
-            f'has no text: each line must be an object such as {{"{field}": "…"}}, unless '
-            "`text_field` names another field"
+        sentence = Naming(
+            'has no text: each line must be an object such as {{"{}": "…"}}, unless {text_field} '
+            "names another field",
+            field,
         )
         raise BadLine(sentence, "without_text")
     # A lone surrogate (half an escape such as "\\ud83d") cannot be written as UTF-8.
@@ -374,11 +375,13 @@ def _is_bad(line, error):
 def _at_line(error, block, number):
     if files.head(block.path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return InputError(f"{block.path} is UTF-16. Save it as UTF-8.")
-    problem = str(error)
+    problem = error
     if isinstance(error, UnicodeDecodeError):
         byte = _bad_byte(error)
         problem = "contains a NUL byte" if byte == 0 else f"is not UTF-8 (byte 0x{byte:02x})"
-    return InputError(
-        f"{block.path}, line {number} {problem}. Fix the line, or leave such lines out with "
-        '`bad_lines="skip"`.'
+    return InputError.naming(
+        '{}, line {} {}. Fix the line, or leave such lines out with {bad_lines="skip"}.',
+        block.path,
+        number,
+        problem,
     )

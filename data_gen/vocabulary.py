@@ -7,7 +7,6 @@ learned from exactly the words that the tokenizer will see.
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -62,11 +61,7 @@ class LearnedVocabulary(NamedTuple):
 
 @takes(VocabularySettings)
 def learn_vocabulary(
-    *,
-    lowercase: bool | None = None,
-    beam_options: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
-    **settings,
+    *, lowercase=None, beam_options=(), report=None, **settings
 ) -> LearnedVocabulary:
     """Learns a vocabulary from text files and writes it, unless it is there already.
 
@@ -148,7 +143,9 @@ def _count(output, settings, lowercase, beam_options):
         )
 
     try:
-        counters = runner.run(count, [runner.workers(work, each=_BYTES_PER_WORKER), *beam_options])
+        counters = runner.run(
+            count, [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options]
+        )
         return _read_counts(temporary), counters
     finally:
         if FileSystems.exists(temporary):
@@ -166,15 +163,15 @@ def _is_there(output, settings):
     for path in (output, counts):
         reject_input_as_output(settings.input, path)
     if os.path.exists(output) and os.path.isdir(output) != is_bpe:
-        what, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
+        present, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
         raise InputError(
-            f"{output} is {what}; {settings.algorithm} writes {wanted}. Use another name."
+            f"{output} is {present}; {settings.algorithm} writes {wanted}. Use another name."
         )
-    found = [path for path in (output, counts) if FileSystems.exists(path)]
+    existing = [path for path in (output, counts) if FileSystems.exists(path)]
     if settings.force and files.is_local(output):
         check = check_output_folder if is_bpe else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
-    if settings.force or not found:
+    if settings.force or not existing:
         return False
     paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
     if not is_bpe:
@@ -184,7 +181,7 @@ def _is_there(output, settings):
         contents = {name: content for name, content in contents.items() if content is not None}
         if len(parse_vocabulary(contents, folder=output)) <= settings.size:
             return True
-    raise _exists(found[0])
+    raise _exists(existing[0])
 
 
 def _is_vocabulary(path):
@@ -203,7 +200,7 @@ def _bytes_of(path):
     """The content of a file; None where there is none."""
     if not FileSystems.exists(path):
         return None
-    with files.reading(path) as file:
+    with files.open_file(path) as file:
         return file.read()
 
 
@@ -215,8 +212,8 @@ def _reject_another(output, vocabulary, *, lowercase):
 
 
 def _exists(path, more=""):
-    return InputError(
-        f"{path} exists already{more}. Use another name, or `force=True` to replace it."
+    return InputError.naming(
+        "{} exists already{}. Use another name, or {force=True} to replace it.", path, more
     )
 
 

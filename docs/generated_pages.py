@@ -5,12 +5,15 @@ Hooks of mkdocs (mkdocs.yml names this file). Their text is that of the source a
 
 import base64
 import dataclasses
+import inspect
 import json
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import griffe
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -30,7 +33,8 @@ API = {
     ),
     "encoders": (
         "Encoders",
-        """load BertConfig BertEncoder OpenAIGptConfig Gpt2Config GptEncoder BilmConfig BilmEncoder
+        """load BertConfig BertEncoder RobertaConfig RobertaEncoder OpenAIGptConfig Gpt2Config
+        GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),
     "text": (
@@ -112,6 +116,7 @@ def _tutorial(path, repository):
         if cell["cell_type"] == "markdown":
             if github:
                 source = source.replace(_IN_THE_ADDRESS, "").replace("OWNER/NAME", github[1])
+            source = source.replace("](../docs/", "](../")
             lines += [re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", source), ""]
             if github and number == 0:
                 notebook = f"github/{github[1]}/blob/main/notebooks/{path.name}"
@@ -186,8 +191,8 @@ def _command(command):
     parts = [f"# keras-bert {command}", "", *_described(_all_commands()[command].description), ""]
     parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
-        for kind in _kinds():
-            parts += [f"## Flags of `--task {kind}`", "", *_own_flags(kind), ""]
+        for task_type in _task_types():
+            parts += [f"## Flags of `--task {task_type}`", "", *_own_flags(task_type), ""]
     return "\n".join(parts)
 
 
@@ -195,7 +200,7 @@ def _described(text):
     """A description with its lines of commands as a block."""
     lines, inside = [], False
     for line in text.strip().splitlines():
-        is_code = line.startswith(("keras-bert ", "tail ", "    "))
+        is_code = line.startswith(("keras-bert ", "tail ", "  "))
         if is_code != inside:
             lines += ["```", ""] if inside else ["", "```bash"]
             inside = is_code
@@ -212,26 +217,53 @@ def _flags(command):
     return commands[command].format_help().rstrip()
 
 
-def _kinds():
-    from keras_bert.tasks import finetuned_kinds
+def _task_types():
+    from keras_bert.tasks import finetuned_task_types
 
-    return finetuned_kinds()
+    return finetuned_task_types()
 
 
-def _own_flags(kind):
-    """What a kind of task has beside what all have."""
+def _own_flags(task_type):
+    """The flags of a task type that not every task has."""
     from keras_bert.base.settings import about
     from keras_bert.tasks import settings_class
     from keras_bert.tasks.settings import TaskSettings
 
     common = {field.name for field in dataclasses.fields(TaskSettings)}
-    own = [f for f in dataclasses.fields(settings_class(kind)) if f.name not in common]
+    own = [f for f in dataclasses.fields(settings_class(task_type)) if f.name not in common]
     yield "| flag | says | default |"
     yield "|---|---|---|"
     for field in own:
         default = about(field).default_help if field.default is None else field.default
         says = about(field).help.replace("|", "\\|")
         yield f"| `--{field.name.replace('_', '-')}` | {says} | {default} |"
+
+
+class ArgumentsOfSettings(griffe.Extension):
+    """Shows a function with the signature and the docstring that `takes` gives it."""
+
+    def on_function(self, *, func, **options):
+        if not any(str(d.value).startswith("takes") for d in func.decorators):
+            return
+        function = getattr(import_module(func.module.path), func.name)
+        func.docstring.value = inspect.getdoc(function)
+        func.parameters = griffe.Parameters(
+            *(
+                griffe.Parameter(
+                    parameter.name,
+                    kind=griffe.ParameterKind[parameter.kind.name.lower()],
+                    annotation=_type(parameter.annotation),
+                    default=None if parameter.default is parameter.empty else "...",
+                )
+                for parameter in inspect.signature(function).parameters.values()
+            )
+        )
+
+
+def _type(annotation):
+    """A type without the modules of its names."""
+    name = annotation.__name__ if type(annotation) is type else str(annotation)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", name)
 
 
 def _names(title, names):

@@ -1,95 +1,176 @@
 """keras-bert: from raw text to a served language model.
 
 Importing this package loads nothing heavy: a name brings its module in when it is first used, so
-that `keras-bert --help` answers at once and the model code can be used without TensorFlow.
+that `keras-bert --help` answers at once and the model code can be used without TensorFlow. Type
+checkers and editors follow the imports at the end.
 """
+
+from typing import TYPE_CHECKING
 
 from keras_bert.base import lazy_names
 
 __version__ = "0.1.0"
 
-# Public name -> the module that defines it.
+# The module of each public name.
 _HOMES = {
-    "InputError": "keras_bert.base.errors",
-    "BertConfig": "keras_bert.encoders.bert.config",
-    "BertEncoder": "keras_bert.encoders.bert.encoder",
-    "OpenAIGptConfig": "keras_bert.encoders.gpt.config",
-    "Gpt2Config": "keras_bert.encoders.gpt.config",
-    "GptEncoder": "keras_bert.encoders.gpt.encoder",
-    "BilmConfig": "keras_bert.encoders.bilm.config",
-    "BilmEncoder": "keras_bert.encoders.bilm.encoder",
-    "AwdLstmConfig": "keras_bert.encoders.lstm.config",
-    "AwdLstmEncoder": "keras_bert.encoders.lstm.encoder",
-    "Vocabulary": "keras_bert.text.vocabulary",
-    "WordPieceVocabulary": "keras_bert.text.vocabulary",
-    "BpeVocabulary": "keras_bert.text.vocabulary",
-    "GptVocabulary": "keras_bert.text.gpt_vocabularies",
-    "ByteLevelVocabulary": "keras_bert.text.gpt_vocabularies",
-    "load_vocabulary": "keras_bert.text.vocabulary_files",
-    "Tokenizer": "keras_bert.text.tokenizer",
-    "Pretrainer": "keras_bert.tasks.pretraining.pretrainer",
-    "SentenceOrderPretrainer": "keras_bert.tasks.pretraining.pretrainer",
-    "FillMask": "keras_bert.tasks.pretraining.pretrainer",
-    "SpanPretrainer": "keras_bert.tasks.pretraining.pretrainer",
-    "CausalLM": "keras_bert.tasks.pretraining.language_models",
-    "MaskedCausalLM": "keras_bert.tasks.pretraining.language_models",
-    "BidirectionalLM": "keras_bert.tasks.pretraining.language_models",
-    "SkipGram": "keras_bert.tasks.pretraining.static_vectors",
-    "Cbow": "keras_bert.tasks.pretraining.static_vectors",
-    "StaticConfig": "keras_bert.encoders.static.config",
-    "StaticEncoder": "keras_bert.encoders.static.encoder",
-    "Classifier": "keras_bert.tasks.classification.classifier",
-    "PairClassifier": "keras_bert.tasks.classification.classifier",
-    "Regressor": "keras_bert.tasks.classification.regressor",
-    "MultipleChoice": "keras_bert.tasks.multiple_choice.multiple_choice",
-    "Tagger": "keras_bert.tasks.tagging.tagger",
-    "SemanticRoleTagger": "keras_bert.tasks.semantic_roles.semantic_role_tagger",
-    "QuestionAnswerer": "keras_bert.tasks.question_answering.question_answerer",
-    "SpanClassifier": "keras_bert.tasks.span_classification.span_classifier",
-    "RelationClassifier": "keras_bert.tasks.span_classification.relation_classifier",
-    "CoreferenceResolver": "keras_bert.tasks.coreference.coreference_resolver",
-    "ScalarMix": "keras_bert.heads.layer_mix",
-    "load": "keras_bert.checkpoints",
-    "load_task": "keras_bert.checkpoints",
-    "with_task_tokens": "keras_bert.checkpoints.loading",
-    "pretrain": "keras_bert.training.pretrain",
-    "finetune": "keras_bert.training.finetune",
-    "sweep": "keras_bert.training.finetune",
-    "glue": "keras_bert.training.glue",
-    "evaluate": "keras_bert.inference.evaluate",
-    "predict": "keras_bert.inference.predict",
-    "embed": "keras_bert.inference.embed",
-    "embed_to_file": "keras_bert.inference.embed_to_file",
-    "fill_mask": "keras_bert.inference.fill_mask",
-    "follows": "keras_bert.inference.fill_mask",
-    "surprisal": "keras_bert.inference.surprisal",
-    "pseudo_perplexity": "keras_bert.inference.surprisal",
-    "generate": "keras_bert.inference.generate",
-    "next_tokens": "keras_bert.inference.generate",
-    "log_probability": "keras_bert.inference.generate",
-    "senses": "keras_bert.inference.senses",
-    "SenseVectors": "keras_bert.inference.senses",
-    "word_similarity": "keras_bert.inference.senses",
-    "nearest": "keras_bert.inference.nearest",
-    "WordVectors": "keras_bert.inference.nearest",
-    "export": "keras_bert.exports.saved_model",
-    "convert": "keras_bert.checkpoints.convert",
-    "serve": "keras_bert.serving.serve",
-    "ask": "keras_bert.serving.ask",
-    "BackgroundServer": "keras_bert.serving.serve",
-    "learn_vocabulary": "data_gen.vocabulary",
-    "pretraining_data": "data_gen.pretraining_data",
-    "inspect": "keras_bert.records.inspection",
-    "draw_attention": "keras_bert.pictures.tokens",
-    "draw_contexts": "keras_bert.pictures.words",
-    "draw_run": "keras_bert.pictures.run",
-    "draw_similarity": "keras_bert.pictures.words",
-    "draw_surprisal": "keras_bert.pictures.tokens",
-    "show_predictions": "keras_bert.pictures.predictions",
-    "diagnose": "keras_bert.cli.doctor",
-    "push": "keras_bert.exports.push",
-    "quickstart": "keras_bert.samples.quickstart",
+    name: module
+    for module, names in {
+        "keras_bert.base.errors": "InputError",
+        "keras_bert.encoders.bert.config": "BertConfig",
+        "keras_bert.encoders.bert.encoder": "BertEncoder",
+        "keras_bert.encoders.roberta.config": "RobertaConfig",
+        "keras_bert.encoders.roberta.encoder": "RobertaEncoder",
+        "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
+        "keras_bert.encoders.gpt.encoder": "GptEncoder",
+        "keras_bert.encoders.bilm.config": "BilmConfig",
+        "keras_bert.encoders.bilm.encoder": "BilmEncoder",
+        "keras_bert.encoders.lstm.config": "AwdLstmConfig",
+        "keras_bert.encoders.lstm.encoder": "AwdLstmEncoder",
+        "keras_bert.text.vocabulary": "Vocabulary WordPieceVocabulary BpeVocabulary",
+        "keras_bert.text.gpt_vocabularies": "GptVocabulary ByteLevelVocabulary",
+        "keras_bert.text.vocabulary_files": "load_vocabulary",
+        "keras_bert.text.tokenizer": "Tokenizer",
+        "keras_bert.tasks.pretraining.pretrainer": "FillMask Pretrainer SpanPretrainer "
+        "SentenceOrderPretrainer",
+        "keras_bert.tasks.pretraining.language_models": "CausalLM MaskedCausalLM BidirectionalLM",
+        "keras_bert.tasks.pretraining.static_vectors": "SkipGram Cbow",
+        "keras_bert.encoders.static.config": "StaticConfig",
+        "keras_bert.encoders.static.encoder": "StaticEncoder",
+        "keras_bert.tasks.classification.classifier": "Classifier PairClassifier",
+        "keras_bert.tasks.classification.regressor": "Regressor",
+        "keras_bert.tasks.multiple_choice.multiple_choice": "MultipleChoice",
+        "keras_bert.tasks.tagging.tagger": "Tagger",
+        "keras_bert.tasks.semantic_roles.semantic_role_tagger": "SemanticRoleTagger",
+        "keras_bert.tasks.question_answering.question_answerer": "QuestionAnswerer",
+        "keras_bert.tasks.span_classification.span_classifier": "SpanClassifier",
+        "keras_bert.tasks.span_classification.relation_classifier": "RelationClassifier",
+        "keras_bert.tasks.coreference.coreference_resolver": "CoreferenceResolver",
+        "keras_bert.heads.reader": "ScalarMix",
+        "keras_bert.checkpoints.loading": "load load_task with_task_tokens",
+        "keras_bert.training.pretrain": "pretrain",
+        "keras_bert.training.finetune": "finetune sweep",
+        "keras_bert.training.glue": "glue",
+        "keras_bert.inference.evaluate": "evaluate",
+        "keras_bert.inference.predict": "predict",
+        "keras_bert.inference.embed": "embed",
+        "keras_bert.inference.embed_to_file": "embed_to_file",
+        "keras_bert.inference.fill_mask": "fill_mask follows",
+        "keras_bert.inference.surprisal": "surprisal pseudo_perplexity",
+        "keras_bert.inference.generate": "generate next_tokens log_probability",
+        "keras_bert.inference.senses": "senses SenseVectors word_similarity",
+        "keras_bert.inference.nearest": "nearest WordVectors",
+        "keras_bert.exports.saved_model": "export",
+        "keras_bert.checkpoints.convert": "convert",
+        "keras_bert.serving.serve": "serve BackgroundServer",
+        "keras_bert.serving.ask": "ask",
+        "data_gen.vocabulary": "learn_vocabulary",
+        "data_gen.pretraining_data": "pretraining_data",
+        "keras_bert.records.inspection": "inspect",
+        "keras_bert.pictures.tokens": "draw_attention draw_surprisal",
+        "keras_bert.pictures.words": "draw_contexts draw_similarity",
+        "keras_bert.pictures.run": "draw_run",
+        "keras_bert.pictures.predictions": "show_predictions",
+        "keras_bert.cli.doctor": "diagnose",
+        "keras_bert.exports.push": "push",
+        "keras_bert.samples.quickstart": "quickstart",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if TYPE_CHECKING:
+    from data_gen.pretraining_data import pretraining_data as pretraining_data
+    from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
+    from keras_bert.base.errors import InputError as InputError
+    from keras_bert.checkpoints.convert import convert as convert
+    from keras_bert.checkpoints.loading import load as load
+    from keras_bert.checkpoints.loading import load_task as load_task
+    from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
+    from keras_bert.cli.doctor import diagnose as diagnose
+    from keras_bert.encoders.bert.config import BertConfig as BertConfig
+    from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
+    from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
+    from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
+    from keras_bert.encoders.gpt.config import Gpt2Config as Gpt2Config
+    from keras_bert.encoders.gpt.config import OpenAIGptConfig as OpenAIGptConfig
+    from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
+    from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
+    from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+    from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig
+    from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
+    from keras_bert.encoders.static.config import StaticConfig as StaticConfig
+    from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
+    from keras_bert.exports.push import push as push
+    from keras_bert.exports.saved_model import export as export
+    from keras_bert.heads.reader import ScalarMix as ScalarMix
+    from keras_bert.inference.embed import embed as embed
+    from keras_bert.inference.embed_to_file import embed_to_file as embed_to_file
+    from keras_bert.inference.evaluate import evaluate as evaluate
+    from keras_bert.inference.fill_mask import fill_mask as fill_mask
+    from keras_bert.inference.fill_mask import follows as follows
+    from keras_bert.inference.generate import generate as generate
+    from keras_bert.inference.generate import log_probability as log_probability
+    from keras_bert.inference.generate import next_tokens as next_tokens
+    from keras_bert.inference.nearest import WordVectors as WordVectors
+    from keras_bert.inference.nearest import nearest as nearest
+    from keras_bert.inference.predict import predict as predict
+    from keras_bert.inference.senses import SenseVectors as SenseVectors
+    from keras_bert.inference.senses import senses as senses
+    from keras_bert.inference.senses import word_similarity as word_similarity
+    from keras_bert.inference.surprisal import pseudo_perplexity as pseudo_perplexity
+    from keras_bert.inference.surprisal import surprisal as surprisal
+    from keras_bert.pictures.predictions import show_predictions as show_predictions
+    from keras_bert.pictures.run import draw_run as draw_run
+    from keras_bert.pictures.tokens import draw_attention as draw_attention
+    from keras_bert.pictures.tokens import draw_surprisal as draw_surprisal
+    from keras_bert.pictures.words import draw_contexts as draw_contexts
+    from keras_bert.pictures.words import draw_similarity as draw_similarity
+    from keras_bert.records.inspection import inspect as inspect
+    from keras_bert.samples.quickstart import quickstart as quickstart
+    from keras_bert.serving.ask import ask as ask
+    from keras_bert.serving.serve import BackgroundServer as BackgroundServer
+    from keras_bert.serving.serve import serve as serve
+    from keras_bert.tasks.classification.classifier import Classifier as Classifier
+    from keras_bert.tasks.classification.classifier import PairClassifier as PairClassifier
+    from keras_bert.tasks.classification.regressor import Regressor as Regressor
+    from keras_bert.tasks.coreference.coreference_resolver import (
+        CoreferenceResolver as CoreferenceResolver,
+    )
+    from keras_bert.tasks.multiple_choice.multiple_choice import MultipleChoice as MultipleChoice
+    from keras_bert.tasks.pretraining.language_models import BidirectionalLM as BidirectionalLM
+    from keras_bert.tasks.pretraining.language_models import CausalLM as CausalLM
+    from keras_bert.tasks.pretraining.language_models import MaskedCausalLM as MaskedCausalLM
+    from keras_bert.tasks.pretraining.pretrainer import FillMask as FillMask
+    from keras_bert.tasks.pretraining.pretrainer import Pretrainer as Pretrainer
+    from keras_bert.tasks.pretraining.pretrainer import (
+        SentenceOrderPretrainer as SentenceOrderPretrainer,
+    )
+    from keras_bert.tasks.pretraining.pretrainer import SpanPretrainer as SpanPretrainer
+    from keras_bert.tasks.pretraining.static_vectors import Cbow as Cbow
+    from keras_bert.tasks.pretraining.static_vectors import SkipGram as SkipGram
+    from keras_bert.tasks.question_answering.question_answerer import (
+        QuestionAnswerer as QuestionAnswerer,
+    )
+    from keras_bert.tasks.semantic_roles.semantic_role_tagger import (
+        SemanticRoleTagger as SemanticRoleTagger,
+    )
+    from keras_bert.tasks.span_classification.relation_classifier import (
+        RelationClassifier as RelationClassifier,
+    )
+    from keras_bert.tasks.span_classification.span_classifier import (
+        SpanClassifier as SpanClassifier,
+    )
+    from keras_bert.tasks.tagging.tagger import Tagger as Tagger
+    from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary
+    from keras_bert.text.gpt_vocabularies import GptVocabulary as GptVocabulary
+    from keras_bert.text.tokenizer import Tokenizer as Tokenizer
+    from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabulary import Vocabulary as Vocabulary
+    from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
+    from keras_bert.text.vocabulary_files import load_vocabulary as load_vocabulary
+    from keras_bert.training.finetune import finetune as finetune
+    from keras_bert.training.finetune import sweep as sweep
+    from keras_bert.training.glue import glue as glue
+    from keras_bert.training.pretrain import pretrain as pretrain
+else:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

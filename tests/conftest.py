@@ -57,7 +57,7 @@ LONG_FILES = (
     "test_frozen_and_mixed.py",
     "test_continuing.py",
     "test_pretraining_data.py",
-    "test_a_new_kind.py",
+    "test_a_new_task.py",
     "test_quantization.py",
     "test_thin_line.py",
 )

@@ -13,7 +13,7 @@ import pytest
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 
 STEPS, BATCH, LENGTH, PREDICTIONS = 20, 8, 6, 2
 

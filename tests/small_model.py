@@ -4,8 +4,7 @@ import string
 
 import keras
 
-from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders import config_class, new_encoder
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
@@ -31,7 +30,8 @@ def make_encoder(tokenizer, **changes):
         "max_position_embeddings": 40,
         "initializer_range": 0.3,
     }
-    return BertEncoder(BertConfig(**{**sizes, **changes}))
+    config = config_class(changes.get("model_type", "bert"))
+    return new_encoder(config(**{**sizes, **changes}))
 
 
 def encode(encoder, inputs, *more):

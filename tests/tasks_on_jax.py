@@ -21,7 +21,7 @@ from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import KINDS, task_class
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
 IS_TOKEN = np.arange(7) < LENGTHS[:, None]
@@ -29,9 +29,9 @@ IS_TOKEN = np.arange(7) < LENGTHS[:, None]
 
 def make(kind, labels="abc", **options):
     keras.utils.set_random_seed(2)
-    if kind.KIND in STATIC_VECTORS:
+    if kind.TASK_TYPE in STATIC_VECTORS:
         return kind(StaticEncoder(StaticConfig(vocab_size=30, hidden_size=8)))
-    if kind.KIND == BIDIRECTIONAL_LM:
+    if kind.TASK_TYPE == BIDIRECTIONAL_LM:
         sizes = {"character_filters": None, "lstm_size": 8, "num_hidden_layers": 1}
         return kind(BilmEncoder(BilmConfig(vocab_size=30, hidden_size=8, **sizes)))
     config = BertConfig(
@@ -41,13 +41,13 @@ def make(kind, labels="abc", **options):
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=8,
-        is_decoder=kind.KIND == "causal-lm",
+        is_decoder=kind.TASK_TYPE == "causal-lm",
     )
     if kind.MIN_LABELS:
         options["labels"] = list(labels)
-    if kind.KIND == "semantic-roles":
+    if kind.TASK_TYPE == "semantic-roles":
         options["labels"] = ["O", "B-A0", "I-A0"]
-    if kind.KIND == "masked-causal-lm":
+    if kind.TASK_TYPE == "masked-causal-lm":
         options["causal_fraction"] = 0.5
     return kind(BertEncoder(config), **options)
 
@@ -73,7 +73,7 @@ def batch(task):
         "span_firsts": np.array([[0, 2], [0, 1], [1, 0]], "int32"),
         "span_lasts": np.array([[1, 2], [0, 1], [1, 1]], "int32"),
     }
-    if task.KIND in STATIC_VECTORS:
+    if task.TASK_TYPE in STATIC_VECTORS:
         arrays = {n: rng.integers(1, 5, (3, x.shape[1])) for n, x in task.input.items()}
         arrays = {n: x.astype("int32") for n, x in arrays.items()}
     inputs = {name: arrays[name] for name in task.input}
@@ -83,7 +83,9 @@ def batch(task):
         inputs["input_mask"][2, 1] = 0
     symbols = {name: keras.KerasTensor(x.shape, dtype="int32") for name, x in inputs.items()}
     outputs = task(symbols)
-    if task.KIND == "coreference":  # one cluster has all spans of up to as many words as it may
+    if (
+        task.TASK_TYPE == "coreference"
+    ):  # one cluster has all spans of up to as many words as it may
         return inputs, {"antecedents": np.ones((3, 3, task.max_span_length), "int32")}
     labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
     return inputs, labels

@@ -28,8 +28,8 @@ from keras_bert.inference.embed import open_embedder
 from keras_bert.inference.embed_to_file import embed_to_file
 from keras_bert.samples.quickstart import QuickstartSteps, quickstart
 from keras_bert.tasks.classification.classifier import Classifier
-from keras_bert.training.loop import BatchSource, train
-from keras_bert.training.plan import Plan
+from keras_bert.training.loop import train
+from keras_bert.training.plan import BatchSource, Plan
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.settings import RunSettings
 from tests.instant_training import make_evaluation_instant, make_fit_instant

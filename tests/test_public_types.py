@@ -1,36 +1,85 @@
-"""What the public names say of their types is what they are."""
+"""Public names have types, which type checkers and editors read from the source."""
 
+import ast
 import importlib.util
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import keras_bert
-from tests.public_types import STUB, stub
+
+REPOSITORY = Path(keras_bert.__file__).parent.parent
 
 
-def test_the_types_are_those_of_the_functions(tmp_path):
-    """`make types` makes them anew."""
-    made = tmp_path / "__init__.pyi"
-    made.write_text(stub())
-    ruff = [sys.executable, "-m", "ruff"]
-    settings = ["--config", str(STUB.parent.parent / "ruff.toml")]
-    subprocess.run([*ruff, "check", "-q", "--fix", *settings, made], capture_output=True)
-    subprocess.run([*ruff, "format", "-q", *settings, made], check=True)
-    assert made.read_text() == STUB.read_text()
+def test_type_checkers_and_python_find_a_public_name_in_the_same_module():
+    tree = ast.parse(Path(keras_bert.__file__).read_text(encoding="utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    modules = {
+        alias.asname: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert modules == keras_bert._HOMES
+    assert (REPOSITORY / "keras_bert" / "py.typed").exists()
 
 
-def test_every_public_name_has_its_type():
-    text = STUB.read_text()
-    assert all(f"def {name}(" in text or f" as {name}" in text for name in keras_bert.__all__)
-    assert (STUB.parent / "py.typed").exists()
+def public_functions():
+    values = {name: getattr(keras_bert, name) for name in keras_bert.__all__}
+    return {name: value for name, value in values.items() if not inspect.isclass(value)}
+
+
+@pytest.mark.parametrize("name", sorted(public_functions()))
+def test_every_argument_and_result_of_a_public_function_has_a_type(name):
+    function = public_functions()[name]
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not signature.empty
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not parameter.empty, parameter
+        assert parameter.kind is not parameter.VAR_KEYWORD, parameter
+    assert "{settings}" not in function.__doc__
+
+
+def test_the_parameters_of_a_function_are_those_of_its_settings_class_that_are_no_settings():
+    """Each `InitVar` of the class, with the same default, and its positional arguments."""
+    checked = set()
+    for module in {sys.modules[function.__module__] for function in public_functions().values()}:
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for decorator in node.decorator_list:
+                if not ast.unparse(decorator).startswith("takes"):
+                    continue
+                cls = eval(ast.unparse(decorator.args[-1]), vars(module))
+                expected = {
+                    name: None if parameter.default is parameter.empty else parameter.default
+                    for name, parameter in inspect.signature(cls).parameters.items()
+                    if name not in cls.names() or parameter.kind is not parameter.KEYWORD_ONLY
+                }
+                defaults = [None] * len(node.args.args)
+                defaults += [eval(ast.unparse(default)) for default in node.args.kw_defaults]
+                names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+                assert dict(zip(names, defaults, strict=True)) == expected, node.name
+                checked.add(node.name)
+    assert len(checked) > 20
+
+
+def test_a_typed_program_passes_and_its_mistakes_are_found():
+    """`tests/typed_program.py` names each mistake with the error that mypy must find."""
+    pytest.importorskip("mypy", reason="NOT TESTED without mypy")
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy"], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout
 
 
 def test_every_public_name_is_on_one_page_of_the_api(monkeypatch):
     pytest.importorskip("mkdocs", reason="NOT TESTED without mkdocs")
     monkeypatch.setenv("COLUMNS", "100")  # which the module sets
-    path = STUB.parent.parent / "docs" / "generated_pages.py"
+    path = REPOSITORY / "docs" / "generated_pages.py"
     spec = importlib.util.spec_from_file_location("generated_pages", path)
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)

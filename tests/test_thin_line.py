@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.cli.main import main
-from keras_bert.training.monitoring.tensorboard import as_table
+from keras_bert.training.logs import as_table
 
 ARCHITECTURE = {
     "vocab_size": 120,

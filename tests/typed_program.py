@@ -1,4 +1,4 @@
-"""A program of a user's with types, which `make types` checks; it is never run."""
+"""A program of a user's with types, which `mypy` checks; it is never run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,12 @@ def through_the_commands() -> None:
     kb.pretrain(data="d", vocab="v", output="o", steps="3")  # type: ignore[arg-type]
     kb.pretrain(data="d", vocab="v", output="o", step=3)  # type: ignore[call-arg]
     kb.finetune(model="m", train="t", dev="d", output="o", learning_rate=1)
-    kb.finetune(model="m", train="t", dev="d", output="o", epochs=0.5)  # type: ignore[arg-type]
+    kb.finetune(model="m", train="t", dev="d", output="o", task="tagger", crf=True)
+    kb.finetune(model="m", train="t", dev="d", output="o", epochs=0.5)  # type: ignore[call-overload]
+    kb.finetune(model="m", train="t", dev="d", output="o", epoch=5)  # type: ignore[call-overload]
+    kb.finetune(model="m", train="t", output="o")  # type: ignore[call-overload]
+    kb.convert("a", "b", report=lambda line: None)
+    kb.convert("a")  # type: ignore[call-arg]
     for found in kb.embed(model="m", text="one"):
         assert_type(found.tokens, list[str])
     assert_type(kb.fill_mask(model="m", text="a [MASK]")[0][0].probability, float)

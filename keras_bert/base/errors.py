@@ -2,6 +2,52 @@
 
 import contextlib
 import re
+import string
+from typing import Self
+
+
+class Naming:
+    """A text that names arguments: in Python `` `steps` ``, on the command line --steps.
+
+        Naming("{steps} is {}. Pass {force=True}.", steps)
+
+    Args:
+        template: `{steps}` is the argument `steps`, and `{force=True}` one with a value.
+        values: that of each `{}`; another `Naming` or `InputError` names arguments, too.
+    """
+
+    def __init__(self, template: str, *values: object):
+        self._template, self._values = template, values
+
+    def __str__(self):
+        return self.worded(lambda name, value: f"`{name}={value}`" if value else f"`{name}`")
+
+    def worded(self, spelled):
+        """The text with each argument as the function `spelled` of its name and value has it."""
+        return _Formatter(spelled).format(self._template, *self._values)
+
+
+def argument(name, value=None):
+    """The `Naming` of an argument whose name is a variable."""
+    return Naming(f"{{{name}}}" if value is None else f"{{{name}={value}}}")
+
+
+def arguments(names, between=", "):
+    """The `Naming` of several arguments."""
+    return Naming(between.join(f"{{{name}}}" for name in names))
+
+
+class _Formatter(string.Formatter):
+    def __init__(self, spelled):
+        self._spelled = spelled
+
+    def get_field(self, field_name, args, kwargs):
+        if not field_name.isdigit():
+            name, _, value = field_name.partition("=")
+            return self._spelled(name, value or None), None
+        value = args[int(field_name)]
+        is_named = isinstance(value, Naming | InputError)
+        return value.worded(self._spelled) if is_named else value, None
 
 
 class InputError(ValueError):
@@ -11,6 +57,20 @@ class InputError(ValueError):
     was expected. The command line prints it and exits with 2; a notebook shows it without the
     traceback.
     """
+
+    def __init__(self, message: str | Naming = ""):
+        super().__init__(str(message))
+        self._message = message
+
+    @classmethod
+    def naming(cls, template: str, *values: object) -> Self:
+        """An error whose message is a `Naming`."""
+        return cls(Naming(template, *values))
+
+    def worded(self, spelled):
+        """The message, with arguments as `Naming.worded` has them."""
+        message = self._message
+        return message.worded(spelled) if isinstance(message, Naming) else str(self)
 
     def _render_traceback_(self):
         """IPython's hook: the lines to show in place of a traceback."""

@@ -32,9 +32,9 @@ def check_output_folder(path, *, is_ours, force=False):
             "or an empty folder."
         )
     if held and not force:
-        raise InputError(
-            f"The output {path} is there already: give another folder, or `force=True` to replace "
-            "it."
+        raise InputError.naming(
+            "The output {} is there already: give another folder, or {force=True} to replace it.",
+            path,
         )
 
 
@@ -53,8 +53,9 @@ def check_output_file(path, *, is_ours, force=False):
             f"The output {path} is a file that this command did not write: give another name."
         )
     if not is_empty and not force:
-        raise InputError(
-            f"The output {path} is there already: give another name, or `force=True` to replace it."
+        raise InputError.naming(
+            "The output {} is there already: give another name, or {force=True} to replace it.",
+            path,
         )
 
 

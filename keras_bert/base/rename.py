@@ -40,13 +40,20 @@ class Rename:
     their_part: tuple[int, int] | None = None
     not_in: tuple[int, ...] = ()
 
+    def own_shape(self, sizes):
+        """The shape of what the line moves, a list."""
+        return _sizes_of(self.shape, sizes)
+
     def foreign_shape(self, sizes):
         """The shape of the foreign tensor, as a tuple."""
-        letters = (self.folded or self.shape).split()
-        shape = [sizes[letter] if letter.isalpha() else int(letter) for letter in letters]
+        shape = _sizes_of(self.folded or self.shape, sizes)
         if self.their_part is not None:
             shape[-1] *= self.their_part[1]
         return tuple(shape[::-1] if self.transposed else shape)
+
+
+def _sizes_of(letters, sizes):
+    return [sizes[letter] if letter.isalpha() else int(letter) for letter in letters.split()]
 
 
 def transposed(ours, theirs, shape, **options):

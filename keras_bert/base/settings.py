@@ -4,9 +4,11 @@ Its fields are the arguments of the Python call, the flags and the help of the c
 run.json records and what `--settings` reads back. Each default is here, and each value is checked
 here.
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
     class FinetuneSettings(Settings):
+        train: Paths = required(help="the examples to train on", is_path=True)
         epochs: int = setting(3, help="passes over the training data", at_least=1)
+
+A type checker and an editor read the same fields: `takes` makes them the arguments of the call.
 """
 
 import dataclasses
@@ -19,17 +21,24 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument, arguments
 
 # What Python makes of bytes that are not UTF-8, in a command line or the name of a file.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+# The types of arguments. A setting of these is text, or a list of text.
+PathText = str | os.PathLike[str]
+Paths = PathText | Sequence[PathText]
+# Called with each line of what a command reports, such as `print`.
+Report = Callable[[str], None] | None
+
 _INT32_MAX = 2**31 - 1
 _FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
 
-_KINDS = {
+_TYPE_NAMES = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -51,11 +60,13 @@ class About:
             may have data or a model in memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
+        recorded_as: a function from a value to the one that is recorded, if JSON cannot hold it.
         stored: a model folder keeps it, since the task is made with it.
         reads: how a labelled file is read depends on it.
         positional: on the command line it has no flag.
         several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
+        flag: the name of its flag, where that is not the setting's.
     """
 
     help: str
@@ -68,16 +79,23 @@ class About:
     is_path: bool = False
     default_help: str | None = None
     recorded: bool = True
+    recorded_as: Callable | None = None
     stored: bool = False
     reads: bool = False
     positional: bool = False
     several: bool = False
     instead_of: str | None = None
+    flag: str | None = None
 
 
-def setting(default=dataclasses.MISSING, **about):
-    """A field of a `Settings` class; `about` are the attributes of `About`."""
+def setting(default: Any, **about: Any) -> Any:
+    """A field of a `Settings` class with a default; `about` are the attributes of `About`."""
     return dataclasses.field(default=default, metadata={"about": About(**about)})
+
+
+def required(*, kw_only: bool = True, **about: Any) -> Any:
+    """A field without a default; of a call it may also be a positional argument."""
+    return dataclasses.field(kw_only=kw_only, metadata={"about": About(**about)})
 
 
 def about(field):
@@ -86,15 +104,25 @@ def about(field):
 
 
 def value_type(field):
-    """(the type of a field's values, whether None is one of them); a list is (list[str], …)."""
-    options = typing.get_args(field.type) if isinstance(field.type, types.UnionType) else ()
-    others = [option for option in options if option is not types.NoneType]
-    return (others[0] if others else field.type), len(others) < len(options)
+    """(the type of a field's checked values, whether None is one of them); a list is list[str]."""
+    options = (
+        typing.get_args(field.type) if isinstance(field.type, types.UnionType) else (field.type,)
+    )
+    option = next(option for option in options if option is not types.NoneType)
+    lists = [typing.get_args(of) for of in options if typing.get_origin(of) is Sequence]
+    if lists and not about(field).several:
+        ((of,),) = lists
+        option = list[typing.get_args(of)[0] if isinstance(of, types.UnionType) else of]
+    return option, types.NoneType in options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(required,))
 class Settings:
-    """The base of every command's settings.
+    """The base of every command's settings; each subclass is a frozen dataclass.
+
+    An `InitVar` is an argument of the call alone: it has no flag, and is neither stored nor
+    recorded.
 
     Raises:
         InputError: a value is of another type or out of its bounds; subclasses extend `check`
@@ -106,7 +134,11 @@ class Settings:
     # {a removed setting: the value that does what is done now}; with others this is None.
     REMOVED_DEFAULTS: typing.ClassVar[dict[str, object]] = {}
 
-    def __post_init__(self):
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self, *arguments):
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
         self.check()
@@ -125,13 +157,15 @@ class Settings:
         removed = cls.removed()
         for name in values:
             if advice := removed.get(name):
-                raise InputError(f"`{name}` was removed. {advice}")
+                raise InputError.naming("{} was removed. {}", argument(name), Naming(advice))
             if name not in fields:
-                raise InputError(f"Unknown setting `{name}`. Choose from {', '.join(fields)}.")
+                raise InputError.naming(
+                    "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
+                )
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [f"`{name}`" for name in required if name not in values]
+        missing = [name for name in required if name not in values]
         if missing:
-            raise InputError(f"Missing required arguments: {', '.join(missing)}.")
+            raise InputError.naming("Missing required arguments: {}.", arguments(missing))
         return cls(**values)
 
     def part(self, cls):
@@ -189,8 +223,11 @@ class Settings:
         for field in dataclasses.fields(self):
             if about(field).recorded:
                 value = getattr(self, field.name)
-                is_path = about(field).is_path
-                recorded[field.name] = _recorded_path(field, value) if is_path else value
+                if about(field).is_path:
+                    value = _recorded_path(field, value)
+                elif about(field).recorded_as is not None:
+                    value = about(field).recorded_as(value)
+                recorded[field.name] = value
         return recorded
 
     @classmethod
@@ -210,11 +247,18 @@ def _of_all_bases(cls, attribute):
     }
 
 
+def settings_type(name: str, bases: tuple, fields: dict, **attributes: Any) -> Any:
+    """A settings class that is made of other ones; `fields` are {name: (type, `setting`)}."""
+    annotations = {name: annotation for name, (annotation, _) in fields.items()}
+    defaults = {name: default for name, (_, default) in fields.items()}
+    return type(name, bases, {"__annotations__": annotations, **defaults, **attributes})
+
+
 @functools.cache
-def merged(*classes):
+def merged(*classes: type) -> Any:
     """One class with the fields of several."""
     name = "And".join(cls.__name__.removesuffix("Settings") for cls in classes) + "Settings"
-    return dataclasses.make_dataclass(name, [], bases=classes, frozen=True, kw_only=True)
+    return settings_type(name, classes, {})
 
 
 @functools.cache
@@ -233,46 +277,38 @@ def without(cls, *names):
 
 
 def _selected(cls, prefix, belongs):
-    fields = [
-        (f.name, f.type, dataclasses.field(default=f.default, metadata=f.metadata))
+    fields = {
+        f.name: (f.type, dataclasses.field(default=f.default, metadata=f.metadata))
         for f in dataclasses.fields(cls)
         if belongs(f)
-    ]
+    }
     name = cls.__name__.replace("Settings", f"{prefix}Settings")
-    return dataclasses.make_dataclass(
-        name,
-        fields,
-        bases=(Settings,),
-        namespace={"REMOVED": cls.removed()},
-        frozen=True,
-        kw_only=True,
-    )
+    return settings_type(name, (Settings,), fields, REMOVED=cls.removed())
 
 
-def takes(cls):
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result", covariant=True)
+
+
+def takes(
+    cls: Callable[_Arguments, Settings],
+) -> Callable[[Callable[..., _Result]], Callable[_Arguments, _Result]]:
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
-    Its parameter `**settings` is shown as the fields that it has no parameter for.
+    The function is called with the arguments as they were given. A type checker takes them from the
+    class, and so do `inspect.signature`, `help` and notebooks.
     """
 
     def decorate(function):
-        signature = inspect.signature(function)
-        named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        fields = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                annotation=_argument_type(field),
-                default=inspect.Parameter.empty
-                if field.default is dataclasses.MISSING
-                else field.default,
-            )
-            for field in dataclasses.fields(cls)
-            if field.name not in signature.parameters
+        parameters = [
+            parameter.replace(annotation=_without_init(parameter.annotation))
+            for parameter in inspect.signature(cls).parameters.values()
         ]
-        before = [parameter for parameter in named if parameter.kind is not parameter.KEYWORD_ONLY]
-        after = [parameter for parameter in named if parameter.kind is parameter.KEYWORD_ONLY]
-        function.__signature__ = signature.replace(parameters=[*before, *fields, *after])
+        # The settings first, then the arguments of the call alone.
+        names = cls.names()
+        parameters.sort(key=lambda p: (p.kind is p.KEYWORD_ONLY, p.name not in names))
+        of_function = inspect.signature(function)
+        function.__signature__ = of_function.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
         lines = []
@@ -288,21 +324,41 @@ def takes(cls):
     return decorate
 
 
-def _argument_type(field):
-    """The type of an argument: a path may be a `Path`, a list one value of it."""
-    kind, optional = value_type(field)
-    if typing.get_origin(kind) is list:
-        (of,) = typing.get_args(kind)
-        accepted = of | Sequence[of]
-    elif about(field).is_path and kind is str:
-        accepted = str | os.PathLike[str]
-    elif about(field).several:
-        accepted = kind
-    else:
-        return field.type
-    if about(field).several:
-        accepted = accepted | Sequence[accepted]
-    return accepted | None if optional else accepted
+class OfTask(Protocol[_Arguments, _Result]):
+    """A call whose arguments depend on its `task`: those of the default one, or any."""
+
+    @overload
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result: ...
+    @overload
+    def __call__(self, *, task: str, **settings: Any) -> _Result: ...
+
+
+class OfModel(Protocol[_Arguments, _Result]):
+    """A call with the arguments that all tasks have, and those of the model's task."""
+
+    @overload
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result: ...
+    @overload
+    def __call__(self, **settings: Any) -> _Result: ...
+
+
+def takes_of_task(
+    cls: Callable[_Arguments, Settings],
+) -> Callable[[Callable[..., _Result]], OfTask[_Arguments, _Result]]:
+    """As `takes`, for a function that has other arguments with another `task`."""
+    return takes(cls)  # type: ignore[return-value]
+
+
+def takes_of_model(
+    common: Callable[_Arguments, Settings], cls: Any
+) -> Callable[[Callable[..., _Result]], OfModel[_Arguments, _Result]]:
+    """As `takes`, for a function that has the arguments of the model's task, as `cls` has them."""
+    return takes(cls)  # type: ignore[return-value]
+
+
+def _without_init(annotation):
+    """The type of an argument, also where it is an `InitVar`."""
+    return annotation.type if isinstance(annotation, dataclasses.InitVar) else annotation
 
 
 def _in_memory(field, value):
@@ -328,55 +384,70 @@ def _absolute(value):
     return os.path.abspath(value)
 
 
+def mismatch(kind, value):
+    """What a value of a type should be, such as "a whole number"; None where it is.
+
+    As in JSON, `true` is not a number, and 1 is one of any type. NaN and infinity are not.
+    """
+    if kind not in _TYPE_NAMES:
+        return None
+    accepted = int | float if kind is float else kind
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        return _TYPE_NAMES[kind]
+    return "a finite number" if kind is float and not abs(value) <= sys.float_info.max else None
+
+
 def checked(field, value):
     """The value of a setting as it is kept; `InputError` where it is invalid."""
-    name, known = field.name, about(field)
     kind, optional = value_type(field)
     if value is None and optional:
         return None
-    is_given = kind is not object or _is_path(value)  # else rows in memory
-    if known.several and is_given and isinstance(value, list | tuple) and value:
-        values = [_checked(one, name, kind, known) for one in value]
-        return values if len(values) > 1 else values[0]
+    is_list = isinstance(value, list | tuple)
+    is_in_memory = kind is object and not _is_path(value)
+    if about(field).several and is_list and value and not is_in_memory:
+        items = [_checked_item(field, kind, item) for item in value]
+        return items if len(items) > 1 else items[0]
     if typing.get_origin(kind) is not list:
-        return _checked(value, name, kind, known)
-    # One is as good as a list of one.
-    values = value if isinstance(value, list | tuple) else [value]
-    return [_checked(one, name, *typing.get_args(kind), known) for one in values]
+        return _checked_item(field, kind, value)
+    (kind,) = typing.get_args(kind)
+    return [_checked_item(field, kind, item) for item in (value if is_list else [value])]
 
 
-def _checked(value, name, kind, known):
+def _checked_item(field, kind, value):
     """One value of a setting, of a type `kind`."""
+    name, description = field.name, about(field)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"`{name}` is {value!r}. It should be {_KINDS[kind]}.")
-    if known.is_path and isinstance(value, str) and not value:
-        raise InputError(f"`{name}` is empty. Give a path.")
+    if expected := mismatch(kind, value):
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, expected)
+    if description.is_path and isinstance(value, str) and not value:
+        raise InputError.naming("{} is empty. Give a path.", argument(name))
     if isinstance(value, str) and _SURROGATES.search(value):
-        advice = "; rename the file or folder" if known.is_path else ""
-        raise InputError(f"`{name}` is {value!r}. It should be UTF-8{advice}.")
-    if known.choices is not None and value not in known.choices:
-        *others, last = map(str, known.choices)
+        advice = "; rename the file or folder" if description.is_path else ""
+        raise InputError.naming("{} is {!r}. It should be UTF-8{}.", argument(name), value, advice)
+    if description.choices is not None and value not in description.choices:
+        *others, last = map(str, description.choices)
         choices = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"`{name}` is {value!r}. It should be {choices}.")
-    if kind is float and not math.isfinite(value):
-        raise InputError(f"`{name}` is {value}. It should be a finite number.")
+        raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, choices)
     if kind is float and 0 < abs(value) < _FLOAT32_TINY:
-        raise InputError(
-            f"`{name}` is too small for a float32. Expected 0, or {_FLOAT32_TINY:.1e} and more. "
-            f"Received: {value}."
+        raise InputError.naming(
+            "{} is too small for a float32. Expected 0, or {:.1e} and more. Received: {}.",
+            argument(name),
+            _FLOAT32_TINY,
+            value,
         )
     largest = {int: _INT32_MAX, float: _FLOAT32_MAX}.get(kind)
-    at_most = largest if known.at_most is None else known.at_most
+    at_most = largest if description.at_most is None else description.at_most
     for bound, holds, text in (
-        (known.at_least, lambda bound: value >= bound, "at least"),
-        (known.above, lambda bound: value > bound, "above"),
-        (known.below, lambda bound: value < bound, "below"),
+        (description.at_least, lambda bound: value >= bound, "at least"),
+        (description.above, lambda bound: value > bound, "above"),
+        (description.below, lambda bound: value < bound, "below"),
         (at_most, lambda bound: value <= bound, "at most"),
     ):
         if bound is not None and not holds(bound):
-            raise InputError(f"`{name}` must be {text} {bound}. Received: {value}.")
+            raise InputError.naming(
+                "{} must be {} {}. Received: {}.", argument(name), text, bound, value
+            )
     return value

@@ -148,21 +148,21 @@ def save_allennlp(model, tokenizer, folder, *, overwrite=False):
 
 def _is_own(folder):
     """Whether a folder contains what `save_allennlp` wrote, and nothing else."""
-    own, names = {OPTIONS, WEIGHTS}, set(held_names(folder))
-    known = own <= names <= own | set(TOKENIZER_FILES)
-    return known and MARK in read_json(Path(folder) / OPTIONS)
+    written, names = {OPTIONS, WEIGHTS}, set(held_names(folder))
+    only_written = written <= names <= written | set(TOKENIZER_FILES)
+    return only_written and MARK in read_json(Path(folder) / OPTIONS)
 
 
 def _config(options, vocab_size, *, source):
     """The `BilmConfig` of the options."""
     check_object(options, source=source)
-    values = {name: _at(options, path, source=source) for name, path in _SIZES.items()}
+    fields = {name: _at(options, path, source=source) for name, path in _SIZES.items()}
     for name, path in _OTHERS.items():
         value = _at(options, path, source=source, default=None)
         if value is not None or "clip" in name:
-            values[name] = value
-    size = values["hidden_size"]
-    values["hidden_size"] = 2 * size if type(size) is int else size
+            fields[name] = value
+    size = fields["hidden_size"]
+    fields["hidden_size"] = 2 * size if type(size) is int else size
     expected = {
         "bidirectional": (True,),
         "char_cnn.n_characters": (NUM_CHARACTERS - 1, NUM_CHARACTERS),
@@ -171,10 +171,10 @@ def _config(options, vocab_size, *, source):
     for path, supported in expected.items():
         value = _at(options, path, source=source, default=supported[0])
         if value not in supported:
-            known = " or ".join(map(repr, supported))
-            raise InputError(f"{source} has {path} = {value!r}. Supported: {known}.")
-    values |= {"vocab_size": vocab_size, "max_characters": _MAX_CHARACTERS}
-    return BilmConfig.from_dict(values, source=source)
+            choices = " or ".join(map(repr, supported))
+            raise InputError(f"{source} has {path} = {value!r}. Supported: {choices}.")
+    fields |= {"vocab_size": vocab_size, "max_characters": _MAX_CHARACTERS}
+    return BilmConfig.from_dict(fields, source=source)
 
 
 _REQUIRED = object()
@@ -216,16 +216,16 @@ def _datasets(file, *, source):
     """The datasets of a file by name, without the links to others."""
     import h5py
 
-    found = {}
+    datasets = {}
 
     def add(name, item):
         if isinstance(item, h5py.Dataset):
             if item.external or item.is_virtual:
                 raise InputError(f"{source}: {name} is stored in another file. Expected numbers.")
-            found[name] = item
+            datasets[name] = item
 
     file.visititems(add)
-    return found
+    return datasets
 
 
 def _lstms(config):

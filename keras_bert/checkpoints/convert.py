@@ -1,7 +1,5 @@
 """Conversion between the formats, which are detected from the folder's content."""
 
-from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,7 @@ _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
 
 @takes(ConvertSettings)
-def convert(
-    input: str | PathLike[str],
-    output: str | PathLike[str],
-    *,
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> dict[str, Any]:
+def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:
@@ -62,7 +54,7 @@ def convert(
         raise InputError(f"The output {output} is inside the input {source}. Use another folder.")
     to = settings.to
     input_format, model, tokenizer, left_out = read_model(source)
-    layers = getattr(model, "layer_choice", LAST)
+    layers = LAST if isinstance(model, Encoder) else model.reader.layers
     if to != "huggingface" and layers != LAST:
         raise InputError(
             f"{input} reads the layers {layers}, which the format {to} cannot express."

@@ -4,6 +4,7 @@ The names are those that google-research/bert's modelling code gives its variabl
 """
 
 import dataclasses
+import functools
 import glob
 import json
 import re
@@ -25,14 +26,17 @@ from keras_bert.checkpoints.pretrained_checkpoint import (
     labels_to_config,
     stored,
 )
-from keras_bert.encoders.bert.config import ACTIVATIONS, BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.tensor_names import (
-    GOOGLE_ENCODER,
-    GOOGLE_HEADS,
-    GOOGLE_POOLER,
-    sizes_of,
+from keras_bert.encoders.bert.tensor_names import sizes_of
+from keras_bert.encoders.tensor_names import (
+    dense,
+    embeddings,
+    layer_norm,
+    lm_head,
+    transformer_layer,
 )
+from keras_bert.encoders.transformer_config import ACTIVATIONS
 from keras_bert.heads.layer_choice import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE
@@ -41,6 +45,46 @@ from keras_bert.text.vocabulary import BERT_TOKENS
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
 VOCABULARY = "vocab.txt"
+
+_dense = functools.partial(dense, ends=("/kernel", "/bias"), transposed=False)
+_layer_norm = functools.partial(layer_norm, ends=("/LayerNorm/gamma", "/LayerNorm/beta"))
+# Its heads multiply by the transpose of their weights.
+_output = functools.partial(dense, ends=("output_weights", "output_bias"))
+
+_LAYER = "bert/encoder/layer_{i}"
+_ENCODER = [
+    *embeddings(
+        "bert/embeddings/word_embeddings",
+        positions="bert/embeddings/position_embeddings",
+        segments="bert/embeddings/token_type_embeddings",
+        norm="bert/embeddings",
+        layer_norm=_layer_norm,
+    ),
+    *transformer_layer(
+        query_key_value=[f"{_LAYER}/attention/self/{part}" for part in ("query", "key", "value")],
+        projection=f"{_LAYER}/attention/output/dense",
+        attention_norm=f"{_LAYER}/attention/output",
+        dense_in=f"{_LAYER}/intermediate/dense",
+        dense_out=f"{_LAYER}/output/dense",
+        feed_forward_norm=f"{_LAYER}/output",
+        dense=_dense,
+        layer_norm=_layer_norm,
+    ),
+]
+_POOLER = _dense("pooler.dense", "bert/pooler/dense", "D D")
+# By the attribute of the task.
+_HEADS = {
+    "lm_head": lm_head(
+        "cls/predictions/transform/dense",
+        "cls/predictions/transform",
+        "cls/predictions/output_bias",
+        dense=_dense,
+        layer_norm=_layer_norm,
+    ),
+    "next_sentence_head": _output("next_sentence_head.dense", "cls/seq_relationship/", "D 2"),
+    "classifier": _output("classifier", "", "D C"),
+    "qa_outputs": _output("qa_outputs", "cls/squad/", "D 2"),
+}
 
 # The keys of its config, which have Hugging Face's names.
 _CONFIG_KEYS = (
@@ -63,8 +107,8 @@ _EPSILON = 1e-12
 # What its optimizer and training loop store in a checkpoint in addition to the weights.
 _SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
 
-# The kind of task of a checkpoint with these heads.
-_KINDS = {
+# The task type of a checkpoint with these heads.
+_TASK_TYPES = {
     ("lm_head", "next_sentence_head"): "pretrainer",
     ("lm_head",): "fill-mask",
     ("classifier",): "classifier",
@@ -134,9 +178,7 @@ def load_google(path):
     }
     pooler = any(name.startswith("bert/pooler/") for name in shapes)
     config = dataclasses.replace(config, add_pooling_layer=pooler)
-    heads = [
-        name for name, lines in GOOGLE_HEADS.items() if any(line.theirs in shapes for line in lines)
-    ]
+    heads = [name for name, lines in _HEADS.items() if any(line.theirs in shapes for line in lines)]
     labels = None
     if "classifier" in heads:
         count = (*shapes.get("output_weights", ()), 0)[0]
@@ -145,7 +187,7 @@ def load_google(path):
             labels = labels_from_config(config_json, source=source)
     rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
     encoder_table = rename.expand(_encoder_table(config), config.num_hidden_layers)
-    head_table = [line for head in heads for line in GOOGLE_HEADS[head]]
+    head_table = [line for head in heads for line in _HEADS[head]]
     sizes = {**sizes_of(config), "C": len(labels or ())}
     rename.check_shapes(shapes, encoder_table + head_table, sizes=sizes, source=str(prefix))
     if labels is not None and len(labels) < 2:
@@ -185,7 +227,7 @@ def _find(path):
 
 
 def _encoder_table(config):
-    return GOOGLE_ENCODER + (GOOGLE_POOLER if config.add_pooling_layer else [])
+    return _ENCODER + (_POOLER if config.add_pooling_layer else [])
 
 
 def _tokenizer(folder, config):
@@ -204,9 +246,9 @@ def _tokenizer(folder, config):
 def _model(encoder, tokenizer, heads, *, labels):
     if not heads:
         return encoder
-    if tuple(heads) not in _KINDS:
+    if tuple(heads) not in _TASK_TYPES:
         raise InputError(f"No task has the heads {' and '.join(heads)} together.")
-    task = task_class(_KINDS[tuple(heads)])
+    task = task_class(_TASK_TYPES[tuple(heads)])
     options = {"labels": labels} if task.MIN_LABELS else {}
     return task(encoder, tokenizer, **options)
 
@@ -239,21 +281,21 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     is_task = not isinstance(model, BertEncoder)
     if is_task and model.architecture not in _ARCHITECTURES:
         raise InputError(
-            f"google-research/bert has no task like {model.KIND}. Convert its encoder instead."
+            f"google-research/bert has no task like {model.TASK_TYPE}. Convert its encoder instead."
         )
-    if is_task and model.layer_choice != LAST:
+    if is_task and model.reader.layers != LAST:
         raise InputError(
             "google-research/bert has heads over the last layer only. This task reads the layers "
-            f"{model.layer_choice}."
+            f"{model.reader.layers}."
         )
     encoder = model.encoder if is_task else model
-    heads = [name for name in GOOGLE_HEADS if is_task and hasattr(model, name)]
+    heads = [name for name in _HEADS if is_task and hasattr(model, name)]
     _warn_of_changes(model, heads)
     labels = list(getattr(model, "labels", None) or ())
     sizes = {**sizes_of(config), "C": len(labels)}
     table = rename.expand(_encoder_table(config), config.num_hidden_layers)
     tensors = rename.gather(encoder, table, sizes=sizes)
-    tensors |= rename.gather(model, [line for h in heads for line in GOOGLE_HEADS[h]], sizes=sizes)
+    tensors |= rename.gather(model, [line for h in heads for line in _HEADS[h]], sizes=sizes)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
         names = sorted(tensors)

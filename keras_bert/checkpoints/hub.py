@@ -116,9 +116,12 @@ def upload(repo, files, *, private, revision, message):
         api.create_repo(repo, private=private, exist_ok=True)
         # Checked after its creation: an existing repository keeps its visibility.
         if private and not api.model_info(repo).private:
-            raise InputError(
-                f"{repo} exists and is public, so nothing was pushed. Make it private at "
-                f"{endpoint}/{repo}/settings, use another name, or leave out `private`."
+            raise InputError.naming(
+                "{} exists and is public, so nothing was pushed. Make it private at "
+                "{}/{}/settings, use another name, or leave out {private}.",
+                repo,
+                endpoint,
+                repo,
             )
         if revision is not None:
             api.create_branch(repo, branch=revision, exist_ok=True)

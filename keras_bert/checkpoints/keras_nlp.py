@@ -1,5 +1,6 @@
 """keras-nlp's `BertBackbone`, from an object or a preset folder, and to one."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -8,11 +9,13 @@ from keras_bert.base import rename
 from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, parse_json, read_small
 from keras_bert.base.ownership import check_output_folder, held_names
+from keras_bert.base.rename import Rename
 from keras_bert.checkpoints.google import check_wordpiece, fields_of
 from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.tensor_names import KERAS_NLP, sizes_of
+from keras_bert.encoders.bert.tensor_names import sizes_of
+from keras_bert.encoders.tensor_names import dense, embeddings, layer_norm
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
@@ -31,6 +34,51 @@ _SIZES = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
+
+_dense = functools.partial(dense, ends=(".kernel", ".bias"), transposed=False)
+_layer_norm = functools.partial(layer_norm, ends=(".gamma", ".beta"))
+
+_OURS, _LAYER = "blocks.{i}", "transformer_layers.{i}"
+_ATTENTION = f"{_LAYER}._self_attention_layer"
+
+
+def _part(number, name):
+    """A projection to the heads, whose size D is there as N heads of size H."""
+    ours, theirs = f"{_OURS}.attention.query_key_value", f"{_ATTENTION}.{name}_dense"
+    part = (number, 3)
+    return [
+        Rename(f"{ours}.kernel", f"{theirs}.kernel", "D D", folded="D N H", part=part),
+        Rename(f"{ours}.bias", f"{theirs}.bias", "D", folded="N H", part=part),
+    ]
+
+
+# Attributes of the backbone, whose variables have no other stable names.
+_BACKBONE = [
+    *embeddings(
+        "token_embedding.embeddings",
+        positions="position_embedding.position_embeddings",
+        segments="segment_embedding.embeddings",
+        norm="embeddings_layer_norm",
+        layer_norm=_layer_norm,
+    ),
+    *(
+        line
+        for number, name in enumerate(("query", "key", "value"))
+        for line in _part(number, name)
+    ),
+    Rename(
+        f"{_OURS}.attention.projection.kernel",
+        f"{_ATTENTION}.output_dense.kernel",
+        "D D",
+        folded="N H D",
+    ),
+    Rename(f"{_OURS}.attention.projection.bias", f"{_ATTENTION}.output_dense.bias", "D"),
+    *_layer_norm(f"{_OURS}.attention_norm", f"{_LAYER}._self_attention_layer_norm"),
+    *_dense(f"{_OURS}.feed_forward.dense_in", f"{_LAYER}._feedforward_intermediate_dense", "D I"),
+    *_dense(f"{_OURS}.feed_forward.dense_out", f"{_LAYER}._feedforward_output_dense", "I D"),
+    *_layer_norm(f"{_OURS}.feed_forward_norm", f"{_LAYER}._feedforward_layer_norm"),
+    *_dense("pooler.dense", "pooled_dense", "D D"),
+]
 
 _CONFIG = "config.json"
 _METADATA = "metadata.json"
@@ -92,7 +140,7 @@ def _encoder(backbone, config, *, source):
         tensor = rename.to_numpy(rename.variable(backbone, name))
         return rename.numbers(tensor, name, source=source)
 
-    rename.assign(encoder, rename.expand(KERAS_NLP, config.num_hidden_layers), read)
+    rename.assign(encoder, rename.expand(_BACKBONE, config.num_hidden_layers), read)
     return encoder
 
 
@@ -119,7 +167,7 @@ def to_keras_nlp(encoder):
         )
     sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
     backbone = keras_nlp.models.BertBackbone(**sizes)
-    table = rename.expand(KERAS_NLP, config.num_hidden_layers)
+    table = rename.expand(_BACKBONE, config.num_hidden_layers)
     tensors = rename.gather(encoder, table, sizes=sizes_of(config))
     for name, tensor in tensors.items():
         rename.variable(backbone, name).assign(tensor)

@@ -56,7 +56,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
 
 
 def load_task(folder: str | PathLike[str]) -> "Task":
-    """Loads the task in a folder, with its head; `config.json` names its kind.
+    """Loads the task in a folder, with its head; `config.json` names its type.
 
     Args:
         folder: a model folder, the output of a run or a name, as `load` takes them.

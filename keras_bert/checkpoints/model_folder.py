@@ -10,7 +10,7 @@ import numpy as np
 
 import keras_bert
 from keras_bert.base import rename
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
@@ -40,23 +40,24 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
         ValueError: the tokenizer is missing or does not fit the model.
     """
     config = model.config
-    if tokenizer is None and config.model_type == "bert":
-        raise ValueError("A BERT model folder needs its tokenizer. Received: tokenizer=None.")
+    if tokenizer is None and config.REQUIRES_TOKENIZER:
+        name = config.model_type.upper()
+        raise ValueError(f"A {name} model folder needs its tokenizer. Received: tokenizer=None.")
     if tokenizer is not None and len(tokenizer) > config.vocab_size:
         raise ValueError(
             "The tokenizer has more tokens than the model's token embedding has rows. "
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
-    values, tensors = to_hugging_face(model)
+    config_json, tensors = to_hugging_face(model)
     if tokenizer is not None and isinstance(model, CausalLM):
-        values |= _ends_of_texts(tokenizer)
-    values |= config.generation_keys
+        config_json |= _ends_of_texts(tokenizer)
+    config_json |= config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
         tensor_files.write(tensors, temporary / tensor_files.FILE)
         if tokenizer is not None:
             tokenizer.save(temporary)
-        text = escaped(json.dumps(values, indent=2, ensure_ascii=False))
+        text = escaped(json.dumps(config_json, indent=2, ensure_ascii=False))
         (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
@@ -71,9 +72,9 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    own = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
+    written = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
     names = set(held_names(folder))
-    return names <= own and CONFIG in names and MARK in read_json(folder / CONFIG)
+    return names <= written and CONFIG in names and MARK in read_json(folder / CONFIG)
 
 
 def to_hugging_face(model):
@@ -83,7 +84,7 @@ def to_hugging_face(model):
     names = encoder.tensor_names(model.config)
     class_name = model.architecture if is_task else names.base_class
     tensors = rename.gather(encoder, names.table(class_name), sizes=names.sizes)
-    values = {"architectures": [class_name], **model.config.to_dict()}
+    config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
     if is_task:
         labels = list(getattr(model, "labels", None) or ())
@@ -97,24 +98,24 @@ def to_hugging_face(model):
             if owner is not model and head in model.HEAD_SCALES:
                 stored[model.HEAD_SCALES[head]] = 1.0  # these weights are scaled already
         if model.MIN_LABELS:
-            values |= labels_to_config(labels)
-        values |= model.config_keys()
-        stored["task"] = model.KIND
+            config_json |= labels_to_config(labels)
+        config_json |= model.config_keys()
+        stored["task"] = model.TASK_TYPE
         stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
-        if model.bilstm is None:
+        if model.reader.bilstm is None:
             stored.pop("bilstm", None)
         if model.columns:
             stored["columns"] = model.columns
-        if model.layer_choice != LAST:
-            stored["layers"] = model.layer_choice
-        if model.layer_mix is not None:
-            stored["scalar_mix"] = model.layer_mix
-        if model.static_vectors_layer is not None:
-            stored["static_vectors"] = model.static_vectors_layer.config.to_dict()
+        if model.reader.layers != LAST:
+            stored["layers"] = model.reader.layers
+        if model.reader.mix is not None:
+            stored["scalar_mix"] = model.reader.mix
+        if model.reader.static_vectors is not None:
+            stored["static_vectors"] = model.reader.static_vectors.config.to_dict()
         if tuned := [name for name in model.tuned if stored[name] is not None]:
             stored["tuned"] = tuned
-    values[MARK] = stored
-    return values, tensors
+    config_json[MARK] = stored
+    return config_json, tensors
 
 
 def head_table(task, head, class_names):
@@ -126,7 +127,7 @@ def head_table(task, head, class_names):
     """
     if head in class_names.heads:
         return task, class_names.heads[head]
-    layer, lines = getattr(task, head), []
+    layer, lines = task.heads[head], []
     shared = {id(variable) for variable in task.encoder.weights}
     for variable in layer.weights:
         if id(variable) not in shared:
@@ -144,27 +145,28 @@ def head_scale(task, head):
 
 def build_task(checkpoint):
     """The task in a `PretrainedCheckpoint`; see `keras_bert.checkpoints.load_task`."""
-    kind, class_names = checkpoint.task_class(), checkpoint.class_names
-    options = checkpoint.settings(kind)
-    if kind.MIN_LABELS:
+    task_class, class_names = checkpoint.task_class(), checkpoint.class_names
+    options = checkpoint.settings(task_class)
+    if task_class.MIN_LABELS:
         options["labels"] = checkpoint.labels()
-        if len(options["labels"]) < kind.MIN_LABELS:
+        if len(options["labels"]) < task_class.MIN_LABELS:
             raise InputError(
-                f"{checkpoint.name} has a single label. The task {kind.KIND} needs two or more."
+                f"{checkpoint.name} has a single label. The task {task_class.TASK_TYPE} needs two "
+                "or more."
             )
     if "lm_head" in class_names.heads:
         checkpoint.check_copies()
     # Checked before a model of the config's sizes is built.
-    table = [line for head in kind.HEADS for line in class_names.heads.get(head, ())]
+    table = [line for head in task_class.HEADS for line in class_names.heads.get(head, ())]
     _check_shapes(checkpoint, table, labels=options.get("labels"))
     options |= checkpoint.layer_options()
     vectors = checkpoint.static_vectors()
     if vectors is not None:
         options["static_vectors"] = vectors
-    task = kind(checkpoint.encoder(), checkpoint.tokenizer, **options)
+    task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
-    task.tuned = (*task.tuned, *checkpoint.tuned(kind))
+    task.tuned = (*task.tuned, *checkpoint.tuned(task_class))
     return task
 
 
@@ -237,8 +239,12 @@ def _missing_scale(checkpoint, name):
             f'"{MARK}" of {checkpoint.source}.'
         )
     if type(scale) not in (int, float) or not 0 < scale < np.inf:
-        raise InputError(
-            f"{checkpoint.source}, under {MARK}: `{name}` is {scale!r}. Expected a number above 0."
+        raise InputError.naming(
+            "{}, under {}: {} is {!r}. Expected a number above 0.",
+            checkpoint.source,
+            MARK,
+            argument(name),
+            scale,
         )
     return float(scale)
 

@@ -13,7 +13,12 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
-from keras_bert.encoders import encoder_class, new_encoder, read_config
+from keras_bert.encoders import (
+    encoder_class,
+    model_type_of_class,
+    new_encoder,
+    read_config,
+)
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads.layer_choice import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
@@ -91,11 +96,11 @@ class PretrainedCheckpoint:
         if self.config != config:
             self.names = self.encoder_class.tensor_names(self.config)
         self.class_name = class_of(self.config_json)
-        if self.class_name in self.names.foreign_classes:
+        model_type = model_type_of_class(self.class_name or "")
+        if model_type not in (None, config.model_type):
             raise InputError(
                 f"{path} has the model type {config.model_type!r} but names the class "
-                f"{self.class_name}, whose model type is "
-                f"{self.names.foreign_classes[self.class_name]!r}."
+                f"{self.class_name}, whose model type is {model_type!r}."
             )
         self.class_names = self.names.names(self.class_name)
         self._names = self._plain_names()
@@ -171,7 +176,7 @@ class PretrainedCheckpoint:
         )
 
     def _load_tokenizer(self):
-        if self.config.model_type != "bert" and not has_vocabulary(self.folder):
+        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(self.folder):
             warnings.warn(
                 f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
@@ -235,7 +240,7 @@ class PretrainedCheckpoint:
     def task_class(self):
         """The class of the task in the folder.
 
-        Our own key decides between several kinds that one class of `transformers` serves. If
+        Our own key decides between several task types that one class of `transformers` serves. If
         another program has since saved the model as another class, that class decides. Raises
         InputError if `config.json` names no class, or one without a task.
         """
@@ -248,11 +253,11 @@ class PretrainedCheckpoint:
             )
         if "task" in self.stored:
             try:
-                kind = tasks.task_class(str(self.stored["task"]))
+                task = tasks.task_class(str(self.stored["task"]))
             except InputError as error:
                 raise InputError(f"{source}: {error}") from None
-            if name in (names.class_of(kind.KIND), names.base_class):
-                return kind
+            if name in (names.class_of(task.TASK_TYPE), names.base_class):
+                return task
         if name == names.base_class:
             raise InputError(
                 f"{source} describes a {name}: an encoder without a task. Fine-tune it first."
@@ -261,9 +266,9 @@ class PretrainedCheckpoint:
             raise InputError(
                 f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
-        kinds = names.classes[name].kinds
-        is_regression = "regression" in kinds and self._is_regression()
-        return tasks.task_class("regression" if is_regression else kinds[0])
+        task_types = names.classes[name].task_types
+        is_regression = "regression" in task_types and self._is_regression()
+        return tasks.task_class("regression" if is_regression else task_types[0])
 
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""
@@ -292,9 +297,12 @@ class PretrainedCheckpoint:
                 raise InputError(f"{self.source}, under {MARK}: {error}") from None
         length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
-            raise InputError(
-                f"{self.source}, under {MARK}: `max_length` is {length}. Expected at most the "
-                f"{longest} positions of the model."
+            raise InputError.naming(
+                "{}, under {}: {max_length} is {}. Expected at most the {} positions of the model.",
+                self.source,
+                MARK,
+                length,
+                longest,
             )
         return settings
 

@@ -1,8 +1,8 @@
 """The settings of a conversion and of a push."""
 
-import dataclasses
+from dataclasses import InitVar
 
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import PathText, Report, Settings, required, setting
 
 # Files of static vectors (see `keras_bert.checkpoints.word_vectors`).
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
@@ -11,19 +11,23 @@ ARCHIVE_ENDINGS = (".zip", ".7z", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.x
 FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", *VECTOR_FORMATS)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ConvertSettings(Settings):
     """Settings of `keras_bert.convert`."""
 
-    input: str = setting(
+    report: InitVar[Report] = None
+    input: PathText = required(
+        kw_only=False,
         help="a Hugging Face folder, a Google checkpoint (its folder or prefix), a keras-nlp "
         "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
         "hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec)",
         unit="PATH",
         is_path=True,
     )
-    output: str = setting(
-        help="the folder to write, or the file of word vectors", unit="PATH", is_path=True
+    output: PathText = required(
+        kw_only=False,
+        help="the folder to write, or the file of word vectors",
+        unit="PATH",
+        is_path=True,
     )
     to: str = setting(
         "huggingface",
@@ -35,12 +39,13 @@ class ConvertSettings(Settings):
     force: bool = setting(False, help="replace an output that this command wrote before")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PushSettings(Settings):
     """Settings of `keras_bert.push`."""
 
-    model: str = setting(help="a model folder, or the output of a run", unit="FOLDER", is_path=True)
-    to: str = setting(help="its name on the hub: owner/name", unit="OWNER/NAME")
+    model: PathText = required(
+        help="a model folder, or the output of a run", unit="FOLDER", is_path=True
+    )
+    to: str = required(help="its name on the hub: owner/name", unit="OWNER/NAME")
     private: bool = setting(
         False, help="visible to you alone; an error if the repository exists and is public"
     )

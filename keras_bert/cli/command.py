@@ -23,7 +23,7 @@ class Command:
     function: Callable
     name: str
     summary: str
-    # A `Settings` class whose fields are the flags, or a function from the arguments to one.
+    # A `Settings` class whose fields are the flags, or a function from `first_arguments` to one.
     settings: Callable | None = None
     repeats_runs: bool = False  # with `--settings run.json`
     more_flags: Callable | None = None  # adds flags that are not settings to a parser
@@ -35,13 +35,12 @@ class Command:
     def description(self):
         return inspect.cleandoc(self.function.__doc__ or "")  # none with python -OO
 
-    def add_flags(self, parser, argv):
-        """Adds the command's flags to its parser; `argv` are all arguments of the process."""
+    def add_flags(self, parser, first):
+        """Adds the flags to the command's parser; some depend on the `first_arguments`."""
         if self.settings is not None:
-            cls = self.settings if isinstance(self.settings, type) else self.settings(argv)
+            cls = self.settings if isinstance(self.settings, type) else self.settings(first)
             name = self.name if self.repeats_runs else None
-            is_short = not {"-h", "--help"}.isdisjoint(argv) and "--help-all" not in argv
-            flags.add(parser, cls, command=name, is_short=is_short)
+            flags.add(parser, cls, command=name, is_short=first.help and not first.help_all)
         if self.more_flags is not None:
             self.more_flags(parser)
 

@@ -1,11 +1,10 @@
 """The commands that make and show pre-training data: vocab, pretraining-data, inspect."""
 
-import dataclasses
 import shlex
 from importlib import import_module
 
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Settings, required, setting
 from keras_bert.cli.command import command, console, report
 
 _COLOURS = ("cyan", "yellow")
@@ -15,7 +14,7 @@ _OUTCOMES = ("masked", "kept", "replaced")
 @command(
     "vocab",
     "learn a vocabulary from text",
-    settings=lambda argv: import_module("data_gen.settings").VocabularySettings,
+    settings=lambda first: import_module("data_gen.settings").VocabularySettings,
     takes_beam_options=True,
 )
 def vocab(settings, arguments):
@@ -60,7 +59,7 @@ def vocab(settings, arguments):
 @command(
     "pretraining-data",
     "turn text into records for pre-training",
-    settings=lambda argv: import_module("data_gen.settings").DataSettings,
+    settings=lambda first: import_module("data_gen.settings").DataSettings,
     takes_beam_options=True,
 )
 def pretraining_data(settings, arguments):
@@ -150,9 +149,8 @@ def _truncations(counts):
     return "".join(f"; {counts[name]:,} {reason}" for name, reason in reasons if counts.get(name))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class InspectSettings(Settings):
-    path: str = setting(
+    path: str = required(
         help="a folder that keras-bert pretraining-data wrote, or a shard in one",
         unit="PATH",
         positional=True,

@@ -2,12 +2,13 @@
 
 import argparse
 import dataclasses
-import re
+import shlex
 import typing
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import about, value_type
 
+_LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
 _YES_OR_NO = {"yes": True, "no": False}
 # The groups of flags in the help, in this order, and what is in them; required flags are the first
 # group, and all others are the command's (or the task's) own.
@@ -16,26 +17,29 @@ _GROUPS = {
         label_subwords aggregation document_context threshold metric class_weights null_threshold
         stride""",
     "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
-        header fields glue glue_dir text_column label_column label_columns word_column tag_column
-        sentence_column missing keep_na scheme pretokenized invalid_tags unknown_labels
-        wrong_offsets multi_label one_text eval_fraction text_field input_format""",
+        header fields glue glue_dir text_column label_column label_columns label_separator
+        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags
+        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
     "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
         warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
         keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
         train_fraction baseline seed""",
     "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
     "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
+    "advanced": """callbacks scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
         freeze_static_vectors lm_loss_weight initialization bad_lines shard_bytes compression
         replacement""",
 }
 _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
-# The flags that --help shows; --help-all shows all.
+# The flags that --help shows, those of the tutorials among them; --help-all shows all.
 _COMMON = frozenset(
     """task model architecture train dev data input output vocab epochs steps minutes batch_size
     learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
     context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only""".split()
+    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only fields
+    text_column label_column word_column tag_column class_weights metric stride train_fraction
+    baseline dtype schedule layer_decay gradual_unfreezing dropout bilstm static_vectors
+    scalar_mix_l2""".split()
 )
 
 
@@ -60,7 +64,7 @@ def add(parser, cls, *, command=None, is_short=False):
         if about(field).positional:
             group.add_argument(field.name, **options, nargs="?")
         else:
-            group.add_argument(_flag(field.name), **options, dest=field.name)
+            group.add_argument(_flag(field), **options, dest=field.name)
     if command is not None:
         groups["checkpoints"].add_argument(
             "--settings",
@@ -107,31 +111,30 @@ def _excluded(cls, settings):
     return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
 
 
-def with_flags(message, cls):
-    """A message of the library, with the arguments that it names as flags.
+def spelled_as_flag(cls):
+    """How the arguments in a message are written on the command line of a settings class.
 
-    `` `max_length` `` becomes --max-length, `` `objective="mlm"` `` --objective mlm, and
-    `` `header=False` `` --header no.
+    `steps` is --steps, `objective="mlm"` --objective mlm, and `header=False` --header no. What is
+    not a flag of the class is written as in Python.
     """
-    fields = {field.name: field for field in dataclasses.fields(cls)} if cls is not None else {}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
 
-    def flag(match):
-        name, value = match[1], match[2]
+    def spelled(name, value):
         if name not in fields:
-            return match[0]
+            return str(argument(name, value))
         if about(fields[name]).positional:
             return about(fields[name]).unit
         if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
             value = {"True": "yes", "False": "no"}.get(value, value)
         if value is None or value == "True":
-            return _flag(name)
-        return f"{_flag(name)} {value.strip(chr(34))}"
+            return _flag(fields[name])
+        return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
 
-    return re.sub(r'`(\w+)(?:=(True|"[^"`]*"|[\w.]+))?`', flag, message)
+    return spelled
 
 
-def _flag(name):
-    return f"--{name.replace('_', '-')}"
+def _flag(field):
+    return f"--{(about(field).flag or field.name).replace('_', '-')}"
 
 
 def _options(field):
@@ -153,7 +156,11 @@ def _options(field):
         options |= {"nargs": "+", "action": _OneOrSeveral}
     unit = description.unit
     if description.choices:
-        unit = "{" + ",".join(map(str, description.choices)) + "}"
+        choices = "{" + ",".join(map(str, description.choices)) + "}"
+        if len(choices) <= _LONGEST_CHOICES:
+            unit = choices
+        else:  # argparse breaks the line of a help text, but not this
+            options["help"] += f"; one of {', '.join(map(str, description.choices))}"
     return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
 
 

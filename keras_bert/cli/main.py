@@ -7,7 +7,7 @@ import os
 import sys
 
 from keras_bert import __version__
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.base.signals import STOPPED, Terminated
 from keras_bert.base.terminal import OutputError, set_quiet
@@ -20,11 +20,11 @@ from keras_bert.cli import (
     training_commands,
 )
 from keras_bert.cli.command import command
-from keras_bert.cli.flags import with_flags
-from keras_bert.cli.kinds import value_of
+from keras_bert.cli.flags import spelled_as_flag
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
-from keras_bert.tasks import finetuned_kinds, kind_named, settings_class
-from keras_bert.training.settings import LabelledRunSettings
+from keras_bert.cli.task_types import first_arguments
+from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
+from keras_bert.training.finetuning_settings import LabelledRunSettings
 
 SHELLS = ("bash", "zsh", "tcsh")
 # The units of paths in the help.
@@ -132,7 +132,8 @@ def main(argv=None):
             sys.stdout.flush()
         return 0
     except InputError as error:
-        status, message = 2, str(error)
+        cls = getattr(arguments, "settings_class", LabelledRunSettings)
+        status, message = 2, error.worded(spelled_as_flag(cls))
     except BrokenPipeError:
         # The reader of the output closed it (`keras-bert predict … | head`), which is not an error.
         return 0
@@ -143,8 +144,7 @@ def main(argv=None):
     except KeyboardInterrupt as stop:
         status = 143 if isinstance(stop, Terminated) else 130
         message = str(stop) or STOPPED
-    cls = getattr(arguments, "settings_class", None)
-    print(f"keras-bert: {with_flags(message, cls)}", file=sys.stderr)
+    print(f"keras-bert: {message}", file=sys.stderr)
     return status
 
 
@@ -166,7 +166,7 @@ def _check_environment(command):
             f"{command.name} needs {' or '.join(command.backends)} as the Keras backend. Received: "
             f"{backend!r} from {source}. Set KERAS_BACKEND=tensorflow."
         )
-    if backend and backend not in _BACKENDS and command not in (doctor.doctor, completion):
+    if backend and backend not in _BACKENDS and command is not completion:
         raise InputError(
             f"Keras has no backend {backend!r}, which {source} names. Expected one of "
             f"{', '.join(_BACKENDS)}. Set KERAS_BACKEND=tensorflow."
@@ -177,11 +177,8 @@ def parse(argv=None):
     """Returns the parsed arguments, with `command` (a name or None) and `beam_options`."""
     argv = sys.argv[1:] if argv is None else argv
     parser, subparsers = make_parser(argv)
-    if (task := value_of(argv, "--task")) is not None:
-        try:
-            kind_named(task)
-        except InputError as error:
-            parser.exit(2, f"keras-bert: {with_flags(str(error), LabelledRunSettings)}\n")
+    if (task := first_arguments(argv).task) is not None:
+        task_type_named(task)  # raises an error where it is unknown
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
     if rest and (name is None or not COMMANDS[name].takes_beam_options):
@@ -193,8 +190,9 @@ def parse(argv=None):
 def make_parser(argv):
     """-> (the parser of all commands, {name: the parser of a command}).
 
-    The flags of some commands depend on `argv` (the task type).
+    The flags of the command in `argv` depend on its `first_arguments`: the task type, or the model.
     """
+    first, nothing = first_arguments(argv), first_arguments([])
     parser = _MainParser(prog="keras-bert", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
     parser.set_defaults(command=None, verbose=False, quiet=False)
@@ -211,7 +209,7 @@ def make_parser(argv):
             allow_abbrev=False,
             add_help=False,
         )
-        each.add_flags(subparser, argv)
+        each.add_flags(subparser, first if name == first.command else nothing)
         _add_common_flags(subparser, has_more=each.settings is not None)
         subparser.set_defaults(command=name)
     return parser, subparsers.choices
@@ -256,7 +254,7 @@ class _Parser(argparse.ArgumentParser):
         removed = {} if cls is None else cls.removed()
         for flag in flags:
             if advice := removed.get(flag.removeprefix("--").replace("-", "_")):
-                advice = with_flags(advice, cls)
+                advice = Naming(advice).worded(spelled_as_flag(cls))
                 self.error(f"{flag} was removed. {advice}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
         self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
@@ -289,8 +287,12 @@ class _MainParser(_Parser):
 def _owner(flag):
     """A hint where the flag is that of another task."""
     name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-    kinds = [kind for kind in finetuned_kinds() if name in settings_class(kind).names()]
-    return f" {flag} is a flag of --task {' and '.join(kinds)}." if kinds else ""
+    task_types = [
+        task_type
+        for task_type in finetuned_task_types()
+        if name in settings_class(task_type).names()
+    ]
+    return f" {flag} is a flag of --task {' and '.join(task_types)}." if task_types else ""
 
 
 def _suggestion(word, known):

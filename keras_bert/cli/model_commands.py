@@ -8,7 +8,7 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.cli.command import command, one_liner, report, report_next
-from keras_bert.cli.kinds import has_data_folder, kind_of, kind_of_model
+from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference.settings import (
     EmbedToFileSettings,
     EvaluateRecordsSettings,
@@ -30,10 +30,10 @@ _TENSORFLOW = ("tensorflow",)
 _LIST_OF_NUMBERS = re.compile(r"(?<=\[)\n[-+.,\d\seE]+(?=\])")
 
 
-def _evaluate_settings(argv):
-    if has_data_folder(argv):
+def _evaluate_settings(first):
+    if has_data_folder(first):
         return EvaluateRecordsSettings
-    return evaluate_settings(settings_class(kind_of_model(argv)))
+    return evaluate_settings(settings_class(task_type_of_model(first)))
 
 
 @command(
@@ -62,10 +62,10 @@ def evaluate(settings, arguments):
     text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
     print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
     for error in errors:
-        report(task_class(kind_of(settings["model"])).describe_error(error))
+        report(task_class(task_type_of(settings["model"])).describe_error(error))
     model = shlex.quote(settings["model"])
     next_step = f"export --model {model} --output savedmodels/NAME"
-    if "glue" not in settings and has_data_folder(["--data", settings["data"]]):
+    if arguments.settings_class is EvaluateRecordsSettings:
         next_step = (
             f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
         )
@@ -84,7 +84,7 @@ def _add_output(parser):
 @command(
     "predict",
     "predict with a fine-tuned model",
-    settings=lambda argv: predict_settings(settings_class(kind_of_model(argv))),
+    settings=lambda first: predict_settings(settings_class(task_type_of_model(first))),
     more_flags=_add_output,
     backends=_TENSORFLOW,
 )
@@ -94,7 +94,8 @@ def predict(settings, arguments):
     keras-bert predict --model runs/spam --data messages.txt
     tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-size 1
     keras-bert predict --model runs/spam --text "Win cash prizes"
-    keras-bert predict --model runs/mnli --glue MNLI-mm --data glue/ --output submission/
+    keras-bert predict --model runs/mnli --glue MNLI-mm --data glue/ \\
+      --output submission/
 
     With --glue, the lines are those of the file to submit; with --output, they are written there.
     """
@@ -132,7 +133,8 @@ def embed(settings, arguments):
     """Write contextual embeddings of the words and texts of a file.
 
     keras-bert embed --model FOLDER --data texts.txt --output embeddings.parquet
-    keras-bert embed --model FOLDER --data texts.txt --output e.parquet --layers concat-last-4
+    keras-bert embed --model FOLDER --data texts.txt --output e.parquet \\
+      --layers concat-last-4
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
@@ -159,8 +161,10 @@ def fill_mask(settings, arguments):
     """Predict the tokens for [MASK] in a text, most probable first.
 
     keras-bert fill-mask --model FOLDER --text "She paid it into the [MASK]."
-    keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." --top-k 3
-    keras-bert fill-mask --model FOLDER --text "She saw [MASK] [MASK] of it." --head span-boundary
+    keras-bert fill-mask --model FOLDER --text "The [MASK] sat on the [MASK]." \\
+      --top-k 3
+    keras-bert fill-mask --model FOLDER --text "She saw [MASK] [MASK] of it." \\
+      --head span-boundary
     """
     from keras_bert.inference.fill_mask import fill_mask
 
@@ -188,7 +192,8 @@ def _print_candidates(candidates):
 def follows(settings, arguments):
     """Give the probability that a text follows another, by the second head of pre-training.
 
-    keras-bert follows --model FOLDER --text-a "She opened the door." --text-b "It was raining."
+    keras-bert follows --model FOLDER --text-a "She opened the door." \\
+      --text-b "It was raining."
 
     That is the next-sentence head of the objective mlm-nsp, or the sentence-order head of mlm-sop:
     then it is the probability that the two texts are in order.
@@ -209,7 +214,8 @@ def follows(settings, arguments):
 def surprisal(settings, arguments):
     """Show -log p of each token of a text, in nats, and the (pseudo-)perplexity.
 
-    keras-bert surprisal --model FOLDER --text "She paid it into the bank." --picture bank.png
+    keras-bert surprisal --model FOLDER --text "She paid it into the bank." \\
+      --picture bank.png
     keras-bert surprisal --model FOLDER --data texts.txt > surprisals.jsonl
     keras-bert surprisal --model FOLDER --data texts.txt --perplexity
 
@@ -265,9 +271,11 @@ def generate(settings, arguments):
     """Continue a text, token by token, with a causal language model.
 
     keras-bert generate --model FOLDER --prompt "Let's stick to"
-    keras-bert generate --model FOLDER --prompt "Once upon a time" --top-p 0.9 --seed 7
+    keras-bert generate --model FOLDER --prompt "Once upon a time" --top-p 0.9 \\
+      --seed 7
     keras-bert generate --model FOLDER --prompt "Let's stick to" --candidates
-    keras-bert generate --model FOLDER --prompt "The cat sat on the mat." --log-probability
+    keras-bert generate --model FOLDER --prompt "The cat sat on the mat." \\
+      --log-probability
 
     Without --temperature, --top-k and --top-p the next token is always the most probable one; with
     any of them it is drawn at random, the same for the same --seed. A single text appears as it is
@@ -315,7 +323,8 @@ def senses(settings, arguments):
     """Learn the vectors of word senses, predict senses, and compare two words in context.
 
     keras-bert senses --model FOLDER --train senses.tsv --output senses.safetensors
-    keras-bert senses --model FOLDER --predict senses.safetensors --text "a **bank** lends"
+    keras-bert senses --model FOLDER --predict senses.safetensors \\
+      --text "a **bank** lends"
     keras-bert senses --model FOLDER --pairs cosimlex_en.tsv --layers layer-8
 
     A line of --train is a text with a marked word, as in the last example but one, and its sense,

@@ -77,7 +77,7 @@ def serve(settings, arguments):
     serve(**settings, report=lambda line: print(line, flush=True))
 
 
-@command("ask", "send examples to a served model", settings=lambda argv: ask_settings())
+@command("ask", "send examples to a served model", settings=lambda first: ask_settings())
 def ask(settings, arguments):
     """Send examples to a served model over REST or gRPC; prints one JSON object per line, in order.
 
@@ -112,7 +112,8 @@ def convert(settings, arguments):
     keras-bert convert --input uncased_L-12_H-768_A-12 --output bert-base
     keras-bert convert --input bert-base --output for-google --to google
     keras-bert convert --input glove.6B.100d.txt --output glove
-    keras-bert convert --input runs/vectors --output vectors.bin --to word2vec-binary
+    keras-bert convert --input runs/vectors --output vectors.bin \\
+      --to word2vec-binary
 
     The input's format is detected from its files. The weights are the same in all formats; what a
     format has no name for is reported.

@@ -10,17 +10,13 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
-from keras_bert.base.settings import Settings, about, setting
+from keras_bert.base.settings import PathText, Settings, about, required, setting
 from keras_bert.cli.command import command, console, report
-from keras_bert.cli.kinds import add_glue_dir, kind_to_train, resolve_glue
+from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
-from keras_bert.tasks import kind_named
-from keras_bert.training.settings import (
-    GlueSettings,
-    PretrainSettings,
-    finetune_settings,
-    sweep_settings,
-)
+from keras_bert.tasks import task_type_named
+from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings, sweep_settings
+from keras_bert.training.settings import PretrainSettings
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.
@@ -108,15 +104,17 @@ def pretrain(settings, arguments):
     --causal-fraction, all or some examples are read from left to right. Several --data, --steps and
     --batch-size are phases of the run, one after another.
 
-    keras-bert pretrain --data data --vocab vocab.txt --architecture mini --steps 5000 --output a
-    keras-bert pretrain --data data --vocab vocab.txt --model bert-base --steps 5000 --output b
+    keras-bert pretrain --data data --vocab vocab.txt --architecture mini \\
+      --steps 5000 --output a
+    keras-bert pretrain --data data --vocab vocab.txt --model bert-base \\
+      --steps 5000 --output b
     keras-bert pretrain --data data --vocab vocab.txt --minutes 60 --output c
-    keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 --vocab vocab.txt \\
-      --output d
+    keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 \\
+      --vocab vocab.txt --output d
     tensorboard --logdir a/logs
     """
+    from keras_bert.training.devices import is_written_here
     from keras_bert.training.pretrain import pretrain
-    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = pretrain(**settings, report=report)
     if not is_written_here():
@@ -149,7 +147,7 @@ def pretrain(settings, arguments):
 @command(
     "finetune",
     "fine-tune an encoder on labelled examples",
-    settings=lambda argv: finetune_settings(kind_to_train(argv)),
+    settings=lambda first: finetune_settings(task_type_to_train(first)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -158,21 +156,25 @@ def pretrain(settings, arguments):
 def finetune(settings, arguments):
     """Fine-tune an encoder on labelled examples; run the same command again to resume.
 
-    keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv --output runs/spam
-    keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … --output runs/random
-    keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a --output runs/mnli
-    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … --dev … --output b
+    keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv \\
+      --output runs/spam
+    keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … \\
+      --output runs/random
+    keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a \\
+      --output runs/mnli
+    keras-bert finetune --freeze-encoder --layers mix-all --model … --train … \\
+      --dev … --output b
     keras-bert finetune --num-seeds 5 --model … --train … --dev … --output runs/five
-    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random --num-seeds 3 --model … \\
-      --train … --dev … --output runs/sizes
+    keras-bert finetune --train-fraction 0.01 0.1 1 --baseline random \\
+      --num-seeds 3 --model … --train … --dev … --output runs/sizes
 
     The flags depend on --task (default: classifier), and so do the file formats (docs/ has one page
-    per family of tasks), which are detected from the content. - is standard input,
+    per family of tasks). The extension of a file says its form. - is standard input,
     tfds:NAME/CONFIG:SPLIT a prepared split.
     """
     from keras_bert.tasks import task_class
+    from keras_bert.training.devices import is_written_here
     from keras_bert.training.finetune import finetune
-    from keras_bert.training.strategies.scope import is_written_here
 
     metrics = finetune(**settings, report=report)
     if not is_written_here():
@@ -204,7 +206,7 @@ def finetune(settings, arguments):
 @command(
     "sweep",
     "fine-tune with each combination of learning rate, batch size, epochs and layers",
-    settings=lambda argv: sweep_settings(kind_to_train(argv)),
+    settings=lambda first: sweep_settings(task_type_to_train(first)),
     repeats_runs=True,
     more_flags=add_glue_dir,
     prepare=resolve_glue,
@@ -213,9 +215,12 @@ def finetune(settings, arguments):
 def sweep(settings, arguments):
     """Fine-tune with each combination of rate, batch size, epochs and layers; keep the best.
 
-    keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv --output sweeps/spam
-    keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 --model … --output sweep-b
-    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … --output sweep-c
+    keras-bert sweep --model runs/a --train train.tsv --dev dev.tsv \\
+      --output sweeps/spam
+    keras-bert sweep --learning-rate 1e-4 5e-5 --batch-size 32 --epochs 3 \\
+      --model … --output sweep-b
+    keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … \\
+      --output sweep-c
 
     The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
     the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
@@ -296,9 +301,12 @@ def _number(metric):
 def glue(settings, arguments):
     """Fine-tune on every task of GLUE, with a table of the results and the file to submit.
 
-    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased --output runs/glue
-    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a --output runs/glue
-    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a --output runs/two
+    keras-bert glue --data glue --model hf://google-bert/bert-base-uncased \\
+      --output runs/glue
+    keras-bert glue --quick --num-seeds 3 --data glue --model runs/a \\
+      --output runs/glue
+    keras-bert glue --tasks MRPC RTE --dev-only --data glue --model runs/a \\
+      --output runs/two
 
     The default is the 18 runs of the BERT paper for each task; the expected time is printed before
     training starts. Run the same command again to resume.
@@ -353,17 +361,17 @@ def _glue_table(results):
     return _table("GLUE", [columns[number] for number in kept], sections)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class InitSettings(Settings):
-    output: str = setting(help="the file to write", unit="FILE.toml", is_path=True)
-    task: str = setting("classifier", help="the kind of task, as --task of finetune", unit="TASK")
+    output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
+    task: str = setting("classifier", help="the task type, as --task of finetune", unit="TASK")
     force: bool = setting(False, help="replace the file")
 
     def check(self):
         if Path(self.output).suffix != ".toml":
-            raise InputError(
-                f"Settings are written as TOML, and `output` is {self.output}. Expected a name "
-                "that ends in .toml, by which `finetune` reads the file."
+            raise InputError.naming(
+                "Settings are written as TOML, and {output} is {}. Expected a name that ends in "
+                ".toml, by which `finetune` reads the file.",
+                self.output,
             )
 
 
@@ -372,12 +380,13 @@ def init(settings, arguments):
     """Write a commented settings file for a task: each setting, its default and what it does.
 
     keras-bert init --task tagger --output tagger.toml
-    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll --output runs/a
+    keras-bert finetune --settings tagger.toml --train train.conll --dev dev.conll \\
+      --output runs/a
     """
     chosen = InitSettings.of(settings)
-    task, path = kind_named(chosen.task), Path(chosen.output)
+    task, path = task_type_named(chosen.task), Path(chosen.output)
     if path.exists() and not chosen.force:
-        raise InputError(f"{path} exists. Pass `force=True` to replace it.")
+        raise InputError.naming("{} exists. Pass {force=True} to replace it.", path)
     lines = [
         f"# Settings of `keras-bert finetune --task {task}`. Remove the # in front of a setting to",
         "# change it. Flags override this file.",

@@ -24,13 +24,20 @@ def _home(folder, config, encoder):
 # By `model_type`, as `config.json` has it.
 ENCODERS = {
     "bert": _home("bert", "BertConfig", "BertEncoder"),
-    "roberta": _home("bert", "BertConfig", "BertEncoder"),
+    "roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
     "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
     "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),
     "bilm": _home("bilm", "BilmConfig", "BilmEncoder"),
     "static": _home("static", "StaticConfig", "StaticEncoder"),
 }
+
+
+def model_type_of_class(class_name: str) -> str | None:
+    """The `model_type` of a class of `transformers`, by the beginning of its name, or None."""
+    letters = class_name.lower()
+    fitting = [name for name in ENCODERS if letters.startswith(name.replace("-", ""))]
+    return max(fitting, key=len, default=None)
 
 
 def config_class(model_type):
@@ -43,30 +50,30 @@ def encoder_class(model_type):
     return _imported(model_type, "encoder")
 
 
-def _imported(model_type, what):
+def _imported(model_type, part):
     if model_type not in ENCODERS:
         raise InputError(f"Unknown model type {model_type!r}. Supported: {', '.join(ENCODERS)}.")
-    module, _, name = getattr(ENCODERS[model_type], what).partition(":")
+    module, _, name = getattr(ENCODERS[model_type], part).partition(":")
     return getattr(import_module(module), name)
 
 
-def read_config(values, *, source):
+def read_config(config, *, source):
     """The config that the dictionary of a `config.json` describes.
 
     Args:
-        values: the dictionary; without a `model_type` it is a BERT's.
+        config: the dictionary; without a `model_type` it is a BERT's.
         source: the path of the file, for messages.
 
     Raises:
         InputError: there is no such encoder, or see `EncoderConfig.from_dict`.
     """
-    model_type = values.get("model_type", "bert")
+    model_type = config.get("model_type", "bert")
     if not isinstance(model_type, str) or model_type not in ENCODERS:
         raise InputError(
             f"{source} describes a {model_type!r} model. Supported model types: "
             f"{', '.join(ENCODERS)}."
         )
-    return config_class(model_type).from_dict(values, source=source)
+    return config_class(model_type).from_dict(config, source=source)
 
 
 def new_encoder(config, *, dtype=None):

@@ -2,9 +2,6 @@
 
 import dataclasses
 import reprlib
-import sys
-import types
-import typing
 import warnings
 from collections.abc import Mapping
 from os import PathLike
@@ -12,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
-from keras_bert.base.formatting import counted, html_table, listed
+from keras_bert.base.formatting import html_table, listed
+from keras_bert.base.settings import mismatch, value_type
 
 # Keys of a config.json that do not affect the encoder's computation: bookkeeping, generation
 # settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
@@ -51,7 +49,10 @@ class EncoderConfig:
     Attributes:
         MODEL_TYPES: the values of `model_type` that the class reads; the first is the default.
         PRESETS: fields of the published models, by name, for `--architecture`.
+        KEYS: the keys of a `config.json` that are not named as our fields: field -> key.
+        OLDER_KEYS: keys of earlier versions of `transformers` -> the key of today.
         UNUSED_KEYS: known keys that do not affect the encoder; they are dropped.
+        REQUIRES_TOKENIZER: whether every model folder has a tokenizer.
         SUPPORTED_VALUES: keys that change the computation but are not fields, with the values that
             the encoder supports.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
@@ -62,8 +63,11 @@ class EncoderConfig:
 
     MODEL_TYPES: ClassVar[tuple[str, ...]]
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    KEYS: ClassVar[Mapping[str, str]] = {}
+    OLDER_KEYS: ClassVar[Mapping[str, str]] = {}
     UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
+    REQUIRES_TOKENIZER: ClassVar[bool] = False
 
     # Not hashed, since JSON's values need not be hashable.
     extra_keys: dict[str, Any] = dataclasses.field(default_factory=dict, hash=False)
@@ -76,12 +80,16 @@ class EncoderConfig:
                 f"Received: model_type={self.model_type!r}."
             )
         for name, field in self._own_fields().items():
-            _check_type(name, field.type, getattr(self, name))
-        known = [key for key in self.extra_keys if key in self._own_fields()]
-        if known:
+            value, (kind, optional) = getattr(self, name), value_type(field)
+            if not (value is None and optional) and (expected := mismatch(kind, value)):
+                expected = expected.replace("a text", "a string")
+                received = "" if "finite" in expected else f" Received: {name}={value!r}."
+                raise ValueError(f"`{name}` must be {expected}.{received}")
+        misplaced = self.extra_keys.keys() & self.fields_by_key().keys()
+        if misplaced:
             raise ValueError(
                 "`extra_keys` must not contain fields of the config. "
-                f"Received: extra_keys with {known[0]!r}."
+                f"Received: extra_keys with {min(misplaced)!r}."
             )
 
     def _check(self, names, is_valid, expected):
@@ -90,14 +98,25 @@ class EncoderConfig:
             value = getattr(self, name)
             if not is_valid(value):
                 raise ValueError(
-                    f"`{name}` must be {expected}. Received: {name}={reprlib.repr(value)}."
+                    f"{self._called(name)} must be {expected}. "
+                    f"Received: {name}={reprlib.repr(value)}."
                 )
+
+    def _called(self, name):
+        """A field in a message, with its key in a config.json where that is another."""
+        key = self.KEYS.get(name, name)
+        return f"`{name}`" if key == name else f"`{name}` (`{key}` in config.json)"
 
     @classmethod
     def _own_fields(cls):
         """The fields that are keys of a config.json, by name."""
         others = ("extra_keys", "generation_keys")
         return {f.name: f for f in dataclasses.fields(cls) if f.name not in others}
+
+    @classmethod
+    def fields_by_key(cls) -> dict[str, str]:
+        """The name of each field by its key in a config.json."""
+        return {cls.KEYS.get(name, name): name for name in cls._own_fields()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], *, source: str = "the config") -> Self:
@@ -118,28 +137,31 @@ class EncoderConfig:
                 f"{source} describes a {model_type!r} model. This encoder reads the model types "
                 f"{' and '.join(cls.MODEL_TYPES)}."
             )
-        fields = cls._own_fields()
+        values = {cls.OLDER_KEYS.get(key, key): value for key, value in values.items()}
+        fields, names = cls._own_fields(), cls.fields_by_key()
         extra_keys = {}
         for name, value in values.items():
-            if name in fields or name in cls.UNUSED_KEYS or name in _GENERATION_KEYS:
+            if name in names or name in cls.UNUSED_KEYS or name in _GENERATION_KEYS:
                 continue
             if name not in cls.SUPPORTED_VALUES:
                 extra_keys[name] = value
             elif value not in cls.SUPPORTED_VALUES[name]:
-                known = " or ".join(repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None)
+                supported = " or ".join(
+                    repr(v) for v in cls.SUPPORTED_VALUES[name] if v is not None
+                )
                 raise InputError(
                     f"{source} has {name} = {value!r}, which this encoder cannot compute. "
-                    f"Supported: {known or 'no value'}."
+                    f"Supported: {supported or 'no value'}."
                 )
-        for name, field in fields.items():
-            if field.default is dataclasses.MISSING and name not in values:
-                raise InputError(f"{source} lacks the field {name!r}.")
+        for key, name in names.items():
+            if fields[name].default is dataclasses.MISSING and key not in values:
+                raise InputError(f"{source} lacks the field {key!r}.")
         for name, value in extra_keys.items():
             if _is_deeper(value, _MAX_DEPTH):
                 raise InputError(
                     f"{source}: the value of {name!r} is nested more than {_MAX_DEPTH} levels deep."
                 )
-        given = {name: values[name] for name in fields if name in values}
+        given = {name: values[key] for key, name in names.items() if key in values}
         generation_keys = {name: values[name] for name in _GENERATION_KEYS if name in values}
         try:
             return cls(**given, extra_keys=extra_keys, generation_keys=generation_keys)
@@ -148,7 +170,8 @@ class EncoderConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The dictionary of a `config.json`: every field, then `extra_keys`."""
-        return {name: getattr(self, name) for name in self._own_fields()} | self.extra_keys
+        own_keys = {key: getattr(self, name) for key, name in self.fields_by_key().items()}
+        return own_keys | self.extra_keys
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
@@ -212,8 +235,8 @@ class EncoderConfig:
     @property
     def head_dropout(self) -> float:
         """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
-        own = getattr(self, "classifier_dropout", None)
-        return getattr(self, "hidden_dropout_prob", 0.1) if own is None else own
+        rate = getattr(self, "classifier_dropout", None)
+        return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
 
     @property
     def head_initializer_range(self) -> float:
@@ -230,23 +253,23 @@ class EncoderConfig:
         """Epsilon of a head's own LayerNorms."""
         return getattr(self, "layer_norm_eps", 1e-12)
 
-    def for_pretraining(self, kind: str, *, new: bool) -> Self:
-        """The config of an encoder that is pre-trained as a kind of task.
+    def for_pretraining(self, task_type: str, *, new: bool) -> Self:
+        """The config of an encoder that is pre-trained as a task type.
 
         Args:
-            kind: such as "fill-mask" or "causal-lm".
-            new: whether the encoder has random weights: layers that the kind does not train are
+            task_type: such as "fill-mask" or "causal-lm".
+            new: whether the encoder has random weights: layers that the task does not train are
                 left out.
 
         Raises:
-            InputError: the encoder cannot be pre-trained as that kind.
+            InputError: the encoder cannot be pre-trained as that task type.
         """
-        causal = kind == "causal-lm"
+        causal = task_type == "causal-lm"
         if causal != self.is_causal:
             reads = "only the tokens before it" if self.is_causal else "all tokens"
             raise InputError(
-                f"A {self.model_type} encoder cannot be pre-trained as {kind}: each token sees "
-                f"{reads}."
+                f"A {self.model_type} encoder cannot be pre-trained as {task_type}: each token "
+                f"sees {reads}."
             )
         return self
 
@@ -283,50 +306,7 @@ class EncoderConfig:
         return html_table(rows, caption=self.described)
 
 
-class TransformerConfig(EncoderConfig):
-    """A config with `num_hidden_layers`, `num_attention_heads` and `intermediate_size`."""
-
-    @property
-    def _described_layers(self):
-        layers = counted(self.num_hidden_layers, "layer")
-        heads = counted(self.num_attention_heads, "head")
-        return f"{layers}, hidden size {self.hidden_size}, {heads}"
-
-    def _layers_parameter_count(self):
-        """Number of the weights of all layers: attention, feed-forward and two LayerNorms each."""
-        size, inner = self.hidden_size, self.intermediate_size
-        layer = 4 * size * (size + 1) + 2 * size * inner + inner + size + 4 * size
-        return self.num_hidden_layers * layer
-
-    def forward_flops(self, length: Any) -> Any:
-        """L (n (8 D² + 4 D F) + 4 n² D) for L layers, hidden size D, feed-forward size F.
-
-        That is query, key, value and output, the feed-forward layer, and attention. A causal
-        sequence is counted like any other, though half of its attention is masked.
-        """
-        size, inner = self.hidden_size, self.intermediate_size
-        dense = length * (8 * size**2 + 4 * size * inner)
-        return self.num_hidden_layers * (dense + 4 * size * length**2)
-
-
 def _is_deeper(value, levels):
     """Whether a JSON value has more than so many levels of nested lists and objects."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(item, levels - 1) for item in inner)
-
-
-def _check_type(name, annotation, value):
-    """Raises ValueError for a value of another type: `"12"` and `true` are not numbers."""
-    allowed = typing.get_args(annotation) or (annotation,)
-    if value is None and types.NoneType in allowed:
-        return
-    expected = next(kind for kind in allowed if kind is not types.NoneType)
-    if expected not in (bool, str, int, float):
-        return  # the class checks it itself
-    accepted = int | float if expected is float else expected
-    is_bool = isinstance(value, bool)
-    if not isinstance(value, accepted) or (is_bool and expected is not bool):
-        kinds = {bool: "true or false", str: "a string", int: "a whole number", float: "a number"}
-        raise ValueError(f"`{name}` must be {kinds[expected]}. Received: {name}={value!r}.")
-    if expected is float and not abs(value) <= sys.float_info.max:  # nor NaN
-        raise ValueError(f"`{name}` must be a finite number.")

@@ -6,12 +6,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.layers.dense import with_quantized_parts
-from keras_bert.layers.layout import StepLayout
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -38,7 +37,7 @@ class Encoder(keras.Model):
 
         OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
         LIMITS: unsupported capabilities: capability -> the message of `require`.
-        WITHOUT_BIAS: kinds of task whose last linear layer has no bias in `transformers`.
+        WITHOUT_BIAS: task types whose last linear layer has no bias in `transformers`.
 
     Args:
         config: a `CONFIG`.
@@ -56,7 +55,9 @@ class Encoder(keras.Model):
     WITHOUT_BIAS = ()
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
-        if not isinstance(config, self.CONFIG):
+        # A relative's config may derive from this one's.
+        is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
+        if not is_own:
             expected = self.CONFIG.__name__
             raise ValueError(
                 f"`config` must be a `{expected}` (see `{expected}.from_dict`). "
@@ -127,21 +128,21 @@ class Encoder(keras.Model):
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
-    def head_transform(self, kind):
-        """The layer between the first token's vector and the last linear layer of a kind of task.
+    def head_transform(self, task_type):
+        """The layer between the first token's vector and the last linear layer of a task type.
 
-        It is that of the class of `transformers` for the kind, such as BERT's pooler, from (B, D)
+        It is that of the class of `transformers` for the task, such as BERT's pooler, from (B, D)
         to (B, D), and belongs to the head: it is trained and saved with it, over a frozen encoder
         too. None if that class has no such layer, or the encoder's weights came without it.
         """
         return None
 
-    def lacks_head_transform(self, kind):
-        """Whether the class for the kind has a `head_transform` that the weights came without."""
+    def lacks_head_transform(self, task_type):
+        """Whether the class for the task has a `head_transform` that the weights came without."""
         return False
 
-    def with_head_transform(self, kind):
-        """The encoder, with a new `head_transform` layer for the kind if it lacks one."""
+    def with_head_transform(self, task_type):
+        """The encoder, with a new `head_transform` layer for the task type if it lacks one."""
         return self
 
     def lm_head(self, *, name="lm_head"):
@@ -245,12 +246,12 @@ class Encoder(keras.Model):
             x, new = self.step(column, cache, ops.zeros_like(column) + number)
             reads = ops.take(is_token, number, axis=1)  # (B,)
 
-            def kept(new, old):
+            def where_read(new, old):
                 axes = (batch, *[1] * (len(new.shape) - 1))
                 return ops.where(ops.reshape(reads, axes), new, old)
 
             states = ops.slice_update(states, (number, 0, 0), x[None])
-            return number + 1, states, keras.tree.map_structure(kept, new, cache)
+            return number + 1, states, keras.tree.map_structure(where_read, new, cache)
 
         size = self.config.hidden_size
         begin = (
@@ -267,7 +268,7 @@ class Encoder(keras.Model):
         """Raises InputError with the message in `LIMITS` for a capability that it lacks."""
         for capability in capabilities:
             if capability in self.LIMITS:
-                raise InputError(self.LIMITS[capability])
+                raise InputError.naming(self.LIMITS[capability])
             if capability == "generate" and type(self).step is Encoder.step:
                 raise InputError(
                     f"A {self.config.model_type} encoder cannot generate text: it has no step of "
@@ -288,7 +289,7 @@ class Encoder(keras.Model):
             )
         check_ids(inputs, self.config)
         shapes = {name: tuple(x.shape) for name, x in inputs.items()}
-        sizes = [set(known) - {None} for known in zip(*shapes.values(), strict=False)][:2]
+        sizes = [set(dims) - {None} for dims in zip(*shapes.values(), strict=False)][:2]
         if len(sizes) < 2 or max(map(len, sizes)) > 1:
             raise ValueError(
                 f"The inputs must be (batch, sequence), all of the same sizes. Received: {shapes}."
@@ -354,40 +355,6 @@ class Encoder(keras.Model):
         return cls(**{**config, "config": cls.CONFIG.from_dict(config["config"])})
 
 
-class TransformerEncoder(Encoder):
-    """An encoder with `blocks`, a list of `TransformerBlock`.
-
-    A subclass that can be causal defines `embed_step`, and `last_norm` if a norm follows the
-    blocks. The cache is the keys and values of each block.
-    """
-
-    last_norm = None
-
-    def embed_step(self, ids, index):
-        """Ids (B, 1) and their positions (B, 1) -> what the first block takes, (B, 1, D)."""
-        raise NotImplementedError
-
-    def initial_cache(self, batch_size, max_length):
-        return [block.initial_cache(batch_size, max_length) for block in self.blocks]
-
-    def prefill(self, inputs, max_length):
-        # All positions at once; keys and values are computed a second time, from their inputs.
-        states = self(inputs, outputs=("hidden_states",), causal=True)["hidden_states"]
-        is_token = ops.cast(inputs["input_mask"], "bool")
-        blocks = zip(self.blocks, states, strict=False)
-        return states[-1], [block.cache_of(x, is_token, max_length) for block, x in blocks]
-
-    def step(self, ids, cache, index):
-        x = self.embed_step(ids[:, None], index[:, None])[:, 0]  # (B, D)
-        keys, _ = cache[0]
-        layout = StepLayout(index, keys)
-        caches = []
-        for block, one in zip(self.blocks, cache, strict=True):
-            x, one = block.step(x, one, layout)
-            caches.append(one)
-        return (x if self.last_norm is None else self.last_norm(x)), caches
-
-
 def copy_weights(source, target):
     """Gives a model the weights of another by their paths, as far as both have them.
 
@@ -416,4 +383,6 @@ def check_ids(inputs, config):
         ids = ids.numpy() if hasattr(ids, "numpy") else ids
         if isinstance(ids, np.ndarray) and ids.size and not 0 <= ids.min() <= ids.max() < count:
             wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise InputError(f"`{name}` must be from 0 to {count - 1}. Received: {wrong}.")
+            raise InputError.naming(
+                "{} must be from 0 to {}. Received: {}.", argument(name), count - 1, wrong
+            )

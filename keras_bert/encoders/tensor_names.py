@@ -1,6 +1,7 @@
 """The names of an encoder's weights in a model folder, and the classes of `transformers`."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from keras_bert.base import rename
@@ -22,24 +23,78 @@ def dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **
     ]
 
 
-def layer_norm(ours, theirs, *, ends=(".weight", ".bias")):
-    """The lines of a LayerNorm, likewise."""
+def layer_norm(ours, theirs, *, ends=(".weight", ".bias"), size="D"):
+    """The lines of a LayerNorm over vectors of that size, likewise."""
     gamma, beta = ends
     return [
-        Rename(f"{ours}.gamma", theirs + gamma, "D"),
-        Rename(f"{ours}.beta", theirs + beta, "D"),
+        Rename(f"{ours}.gamma", theirs + gamma, size),
+        Rename(f"{ours}.beta", theirs + beta, size),
+    ]
+
+
+def embeddings(
+    tokens, *, positions=None, segments=None, norm=None, size="D", layer_norm=layer_norm
+):
+    """The lines of `Embeddings`, as far as the other format has its tables of that size."""
+    tables = {"token": (tokens, "V"), "position": (positions, "P"), "segment": (segments, "T")}
+    return [
+        *(
+            Rename(f"embeddings.{name}_embedding.embeddings", theirs, f"{rows} {size}")
+            for name, (theirs, rows) in tables.items()
+            if theirs is not None
+        ),
+        *(layer_norm("embeddings.layer_norm", norm, size=size) if norm is not None else ()),
+    ]
+
+
+def transformer_layer(
+    *,
+    query_key_value,
+    projection,
+    attention_norm,
+    dense_in,
+    dense_out,
+    feed_forward_norm,
+    dense=dense,
+    layer_norm=layer_norm,
+):
+    """The lines of every `TransformerBlock` of `blocks`, from the other names of its parts.
+
+    `query_key_value` are the names of the three layers that are one here.
+    """
+    ours = "blocks.{i}"
+    return [
+        *(
+            line
+            for number, theirs in enumerate(query_key_value)
+            for line in dense(f"{ours}.attention.query_key_value", theirs, "D D", part=(number, 3))
+        ),
+        *dense(f"{ours}.attention.projection", projection, "D D"),
+        *layer_norm(f"{ours}.attention_norm", attention_norm),
+        *dense(f"{ours}.feed_forward.dense_in", dense_in, "D I"),
+        *dense(f"{ours}.feed_forward.dense_out", dense_out, "I D"),
+        *layer_norm(f"{ours}.feed_forward_norm", feed_forward_norm),
+    ]
+
+
+def lm_head(transform, norm, bias, *, size="D", dense=dense, layer_norm=layer_norm):
+    """The lines of an `LMHead` with an `LMTransform` to vectors of that size."""
+    return [
+        *dense("lm_head.transform.dense", transform, f"D {size}"),
+        *layer_norm("lm_head.transform.layer_norm", norm, size=size),
+        Rename("lm_head.bias", bias, "V"),
     ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassNames:
-    """A class of `transformers` for some kinds of task.
+    """A class of `transformers` for some task types.
 
     Attributes:
-        kinds: the kinds of task that are saved as it. The first is the kind of a folder of another
-            program, which does not name a kind.
+        task_types: the task types that are saved as it. The first is that of a folder of another
+            program, which does not name a task type.
         heads: the heads of the class, by the attribute of the task: lines of a rename table.
-        pooling: the pooling of the class, for a kind of task that reads one vector per text.
+        pooling: the pooling of the class, for a task type that reads one vector per text.
         transform: the name of the encoder's `head_transform` layer in the class: "pooler" is in the
             base model, any other name is a part of the head, None means that the class has none
             (it is kept under `keras_bert.`).
@@ -47,7 +102,7 @@ class ClassNames:
             only after it.
     """
 
-    kinds: tuple[str, ...]
+    task_types: tuple[str, ...]
     heads: Mapping[str, Sequence[Rename]]
     pooling: str | None = None
     transform: str | None = "pooler"
@@ -67,7 +122,6 @@ class TensorNames:
             encoder has no such layer.
         prefix: the prefix of the encoder's names in a class with a head.
         classes: the classes with a head, by name.
-        foreign_classes: names of classes with the same tensors -> their model type.
         head_prefixes: the prefixes of the heads' tensors.
         copies: names of tensors that some writers store in addition -> the tensor that they equal.
         output_embedding: those of the copies that are an output embedding.
@@ -81,7 +135,6 @@ class TensorNames:
     transform: Sequence[Rename] = ()
     prefix: str = ""
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
-    foreign_classes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     head_prefixes: tuple[str, ...] = (KEPT,)
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
     output_embedding: tuple[str, ...] = ()
@@ -96,14 +149,27 @@ class TensorNames:
         ]
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
 
-    def class_of(self, kind):
-        """The name of the class for a kind of task; the base class if there is none."""
-        names = (name for name, one in self.classes.items() if kind in one.kinds)
+    def parameter_count(self) -> int:
+        """Number of the encoder's weights, its `transform` among them."""
+        return sum(map(self._count, (*self.encoder, *self.transform)))
+
+    def kernel_count(self) -> int:
+        """Number of the weights of all layers' kernels: products with each token's vector."""
+        return sum(self._count(line) for line in self.encoder if line.ours.endswith(".kernel"))
+
+    def _count(self, line):
+        """Number of the weights of a line, in all layers that have them."""
+        layers = self.layers - len(line.not_in) if "{i}" in line.theirs else 1
+        return layers * math.prod(line.own_shape(self.sizes))
+
+    def class_of(self, task_type):
+        """The name of the class for a task type; the base class if there is none."""
+        names = (name for name, one in self.classes.items() if task_type in one.task_types)
         return next(names, self.base_class)
 
     def names(self, class_name):
         """The `ClassNames` of a class; those of the base class for any other name."""
-        return self.classes.get(class_name, ClassNames(kinds=(), heads={}))
+        return self.classes.get(class_name, ClassNames(task_types=(), heads={}))
 
     def table(self, class_name=None):
         """The lines of the encoder in a folder of a class; None gives their plain names."""
@@ -117,3 +183,54 @@ class TensorNames:
             *rename.under(encoder, theirs=prefix),
             *rename.under(self.transform, theirs=f"{transform}."),
         ]
+
+
+def task_classes(
+    model: str,
+    *,
+    lm_head: Sequence[Rename],
+    causal: str | None = None,
+    labels: str = "classifier",
+    transform: str | None = "pooler",
+) -> dict[str, ClassNames]:
+    """The usual classes of `transformers` for a bidirectional encoder, by name.
+
+    Args:
+        model: the beginning of their names, such as "Bert".
+        lm_head: the lines of the masked-LM head.
+        causal: the name of the class of a causal LM with the same head; None if there is none.
+        labels: the name of the linear layer over a whole text: a logit per label, or the score of a
+            regression.
+        transform: see `ClassNames`, of the class for labelled texts.
+    """
+    masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
+    head = {"lm_head": lm_head}
+    label = {
+        "classifier": dense("classifier", labels, "D C"),
+        "scorer": dense("scorer", labels, "D 1"),
+    }
+    choice = {"classifier": dense("classifier", "classifier", "D 1")}
+    tags = {"classifier": dense("classifier", "classifier", "D C")}
+    answer = {"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")}
+    classes = {
+        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=head, transform=None),
+        f"{model}ForSequenceClassification": ClassNames(
+            task_types=("classifier", "pair-classifier", "regression"),
+            heads=label,
+            pooling="cls",
+            transform=transform,
+            drops_before_transform=transform != "pooler",
+        ),
+        f"{model}ForMultipleChoice": ClassNames(
+            task_types=("multiple-choice",), heads=choice, pooling="cls"
+        ),
+        f"{model}ForTokenClassification": ClassNames(
+            task_types=("tagger",), heads=tags, transform=None
+        ),
+        f"{model}ForQuestionAnswering": ClassNames(
+            task_types=("question-answering",), heads=answer, transform=None
+        ),
+    }
+    if causal is not None:
+        classes[causal] = ClassNames(task_types=("causal-lm",), heads=head, transform=None)
+    return classes

@@ -64,15 +64,15 @@ def difference(expected, outputs, *, precision, min_size=0.0):
 
     Raises InputError if it is too large or not finite.
     """
-    expected, outputs = (
-        np.asarray(keras.ops.cast(values, "float32")) for values in (expected, outputs)
-    )
+    expected, outputs = (np.asarray(keras.ops.cast(x, "float32")) for x in (expected, outputs))
     error, size = (float(np.sqrt(np.mean(x**2))) for x in (outputs - expected, expected))
     error = error and error / max(size, min_size, 1e-30)
     if not error < _MAX_ERROR:  # also if it is not a number
-        raise InputError(
-            f"In {precision} the model's outputs are {error:.0%} off, too much to be useful. "
-            "Export it in another `precision`."
+        raise InputError.naming(
+            "In {} the model's outputs are {:.0%} off, too much to be useful. Export it in "
+            "another {precision}.",
+            precision,
+            error,
         )
     return error
 

@@ -4,11 +4,10 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_small
 from keras_bert.base.ownership import held_names
 from keras_bert.base.settings import takes
-from keras_bert.checkpoints import find_model_folder, hub, tensor_files
+from keras_bert.checkpoints import find_model_folder, hub, model_card, tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.checkpoints.settings import PushSettings
 from keras_bert.text.vocabulary import TOKENIZER_FILES
-from keras_bert.training.monitoring import model_card
 
 _FILES = {"config.json", tensor_files.FILE, *TOKENIZER_FILES, model_card.FILE}
 
@@ -18,8 +17,8 @@ def push(**settings) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
     The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
-    README.md are pushed, with the name on the hub put into the README.md; if there is none, a card
-    is made from the config. Other files are not pushed, and other files on the hub are kept.
+    README.md are pushed, with the name on the hub put into the README.md. Without a README.md, a
+    card is made from the config. Other files are not pushed, and other files on the hub are kept.
 
     Args:
         {settings}
@@ -35,7 +34,7 @@ def push(**settings) -> str:
     settings = PushSettings.of(settings)
     repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")
     if revision is not None:
-        raise InputError("Give the branch as `revision`, not in the name.")
+        raise InputError.naming("Give the branch as {revision}, not in the name.")
     folder = find_model_folder(settings.model)
     checkpoint = PretrainedCheckpoint(folder)
     if not (folder / tensor_files.FILE).is_file():

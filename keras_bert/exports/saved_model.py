@@ -8,12 +8,11 @@ import contextlib
 import functools
 import logging
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import clear_leftovers_in, new_file, new_folder, scratch_folder
 from keras_bert.base.ownership import held_names, lock_folder
 from keras_bert.base.settings import takes
@@ -43,7 +42,7 @@ from keras_bert.tasks.signatures import (
     traced_on_texts,
     warmup_texts,
 )
-from keras_bert.text.ragged import kept, leading
+from keras_bert.text.ragged import leading, select
 
 _DEFAULT = "serving_default"
 # The relative error allowed in float32, where sums are only computed in another order.
@@ -51,7 +50,7 @@ _ROUNDING = 1e-3
 
 
 @takes(ExportSettings)
-def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
+def export(*, report=None, **settings) -> Path:
     """Exports a model folder, or the output folder of a run.
 
     A fine-tuned model is exported with its task's predictions, a pre-trained one with the tokens
@@ -67,33 +66,37 @@ def export(*, report: Callable[[str], None] | None = None, **settings) -> Path:
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, this kind of task
+            over the model's positions, the precision does not suit the model, this task type
             has no export, or a setting does not apply to the model.
     """
     settings = ExportSettings.of(settings)
     if _is_litert(settings.output):
         for name in ("max_length", "layers", "tokens", "top_k"):
             if getattr(settings, name) is not None:
-                raise InputError(
-                    f"`{name}` is for a SavedModel. A file for LiteRT takes ids of any length and "
-                    "returns the model's outputs."
+                raise InputError.naming(
+                    "{} is for a SavedModel. A file for LiteRT takes ids of any length and "
+                    "returns the model's outputs.",
+                    argument(name),
                 )
     checkpoint = PretrainedCheckpoint(find_model_folder(settings.model))
     embeds = settings.encoder or not checkpoint.holds_task
     if not embeds and (settings.layers or settings.tokens):
-        raise InputError("`layers` and `tokens` are for embeddings. Pass `encoder=True`, too.")
+        raise InputError.naming(
+            "{layers} and {tokens} are for embeddings. Pass {encoder=True}, too."
+        )
     shared = {"max_length": settings.max_length, "precision": settings.precision, "report": report}
     if not embeds:
         task = build_task(checkpoint)
         options = {"top_k": settings.top_k} if settings.top_k is not None else {}
         if options and not isinstance(task, PretrainingTask):
-            raise InputError(
-                f"`top_k` is for [MASK], and {checkpoint.name} contains a model of the task "
-                f"{task.KIND}."
+            raise InputError.naming(
+                "{top_k} is for [MASK], and {} contains a model of the task {}.",
+                checkpoint.name,
+                task.TASK_TYPE,
             )
         return export_task(task, settings.output, **shared, **options)
     if settings.top_k is not None:
-        raise InputError("`top_k` is for [MASK]. Embeddings have no candidates.")
+        raise InputError.naming("{top_k} is for [MASK]. Embeddings have no candidates.")
     return export_encoder(
         checkpoint.encoder(),
         checkpoint.tokenizer,
@@ -123,7 +126,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
 
     Raises:
         InputError: `output` contains something else than versions of a SavedModel, `max_length` is
-            over the model's positions, the precision does not suit the model, or this kind of task
+            over the model's positions, the precision does not suit the model, or this task type
             has no export.
     """
     _check(task.tokenizer, task.config, max_length)
@@ -286,7 +289,7 @@ def export_litert(model, output, *, precision="float32", report=None):
     if output.exists():
         raise InputError(f"The output {output} exists. Use a new file.")
     if precision == "bfloat16":
-        raise InputError("LiteRT has no bfloat16. Use `precision` float16 or int8.")
+        raise InputError.naming("LiteRT has no bfloat16. Use {precision} float16 or int8.")
     with scratch_folder(output) as scratch:
         content = _litert(model, precision, scratch=scratch)
     inputs = some_sequences(inputs_of(model), model.config)
@@ -309,8 +312,8 @@ def _litert(model, precision, *, scratch):
     specs = [tf.TensorSpec(x.shape, x.dtype, name=name) for name, x in inputs.items()]
 
     def outputs(*tensors):
-        found = model(dict(zip(inputs, tensors, strict=True)), training=False)
-        return {name: tf.cast(values, tf.float32) for name, values in found.items()}
+        outputs_by_name = model(dict(zip(inputs, tensors, strict=True)), training=False)
+        return {name: tf.cast(output, tf.float32) for name, output in outputs_by_name.items()}
 
     with for_litert():
         write_saved_model(scratch, {_DEFAULT: Signature(outputs, specs)})
@@ -369,10 +372,10 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
 
     @functools.partial(traced_on_texts, names=["text"])
     def from_text(text):
-        found = tokenizer.tokenize_with_offsets(text)
+        tokenized = tokenizer.tokenize_with_offsets(text)
         ids, starts, ends, begins = (
-            leading(values, tokenizer.template.room(max_length))
-            for values in (found.ids, found.starts, found.ends, found.word_starts)
+            leading(rows, tokenizer.template.room(max_length))
+            for rows in (tokenized.ids, tokenized.starts, tokenized.ends, tokenized.word_starts)
         )
         outputs = from_ids(
             **frame([ids], tokenizer=tokenizer, names=encoder.input_names, max_length=max_length)
@@ -387,8 +390,8 @@ def encoder_signatures(encoder, tokenizer, *, layers, tokens, max_length):
         )
         if tokens == "subwords":
             begins = tf.ones_like(begins)
-        starts = kept(starts, begins.values)
-        ends = kept(ends, ends_word(begins.values))
+        starts = select(starts, begins.values)
+        ends = select(ends, ends_word(begins.values))
         if tokens == "words-mean":
             word = tf.cumsum(tf.cast(begins.values, tf.int32)) - 1  # of each token
             embedded = tf.math.segment_mean(subwords.values, word)

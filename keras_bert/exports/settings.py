@@ -1,25 +1,26 @@
 """The settings of an export."""
 
-import dataclasses
+from dataclasses import InitVar
 
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import PathText, Report, Settings, required, setting
 from keras_bert.heads.layer_choice import check_layers
 from keras_bert.inference.settings import TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSettings(Settings):
     """Settings of `keras_bert.export`."""
 
-    model: str = setting(
+    report: InitVar[Report] = None
+
+    model: PathText = required(
         help="a model folder, the output of a run, or hf://owner/name: fine-tuned, pre-trained "
         "(exported for [MASK]) or an encoder alone (for embeddings)",
         unit="FOLDER",
         is_path=True,
     )
-    output: str = setting(
+    output: PathText = required(
         help="the folder of all versions of this model, such as savedmodels/NAME, for a server; or "
         "NAME.tflite, a file for LiteRT that takes token ids",
         unit="FOLDER",

@@ -21,7 +21,7 @@ LAYERS = {
     "mean-last-4": (4, MEAN),
     "first": (0, "embeddings"),
 }
-# The choices with weights of their own, learned with the head: `keras_bert.heads.layer_mix`. That
+# The choices with weights of their own, learned with the head: `keras_bert.heads.reader`. That
 # of all layers includes the embeddings (Peters et al. 2018).
 MIXES = {"mix-last-4": (4, MIX), "mix-all": (None, MIX)}
 _ONE_LAYER = re.compile("layer-([1-9][0-9]{0,3})")
@@ -31,9 +31,11 @@ def check_layers(choice, *, learned=False):
     """Raises `InputError` unless `choice` is a name of LAYERS (`learned`: or MIXES), or layer-K."""
     names = {**LAYERS, **MIXES} if learned else LAYERS
     if choice not in names and _ONE_LAYER.fullmatch(choice) is None:
-        raise InputError(
-            f"`layers` is {choice!r}. It should be {', '.join(names)}, or layer-K with the number "
-            "of a layer, from layer-1."
+        raise InputError.naming(
+            "{layers} is {!r}. It should be {}, or layer-K with the number of a layer, from "
+            "layer-1.",
+            choice,
+            ", ".join(names),
         )
 
 
@@ -56,9 +58,11 @@ def layer_numbers(choice, *, layers):
         first = layers - count + 1 if count else int(how != MIX)
         numbers = list(range(first, layers + 1))
     if needed > layers and choice != LAST:  # the last of static vectors is the only one
-        raise InputError(
-            f"`layers` is {choice}, which needs a model of at least {needed} layers. "
-            f"Received: a model with {layers}."
+        raise InputError.naming(
+            "{layers} is {}, which needs a model of at least {} layers. Received: a model with {}.",
+            choice,
+            needed,
+            layers,
         )
     if how in ("lowest", "embeddings"):
         return ([0] if how == "embeddings" else numbers[:1]), SUM

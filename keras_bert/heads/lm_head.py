@@ -33,8 +33,8 @@ class TiedHead(Layer):
         self.built = True
 
     def logits(self, x, positions):
-        """(B * P, D) at positions (B, P) -> (B, P, V)."""
-        table = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, D)
+        """(B * P, E) at positions (B, P) -> (B, P, V)."""
+        table = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, E)
         logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
         if self.bias is not None:
             logits = logits + self.bias
@@ -49,20 +49,31 @@ class TiedHead(Layer):
 class LMTransform(Layer):
     """A dense layer, an activation and a LayerNorm (google-research/bert `get_masked_lm_output`).
 
-    Shapes: x (R, D) -> (R, D).
+    Shapes: x (R, D) -> (R, E).
 
     Args:
         hidden_size: D.
+        output_size: E, the size of the output embedding; None is D.
         hidden_act: activation, by Hugging Face's name.
         layer_norm_eps: epsilon of the LayerNorm.
         initializer_range: standard deviation of new weights.
     """
 
-    def __init__(self, *, hidden_size, hidden_act, layer_norm_eps, initializer_range, **kwargs):
+    def __init__(
+        self,
+        *,
+        hidden_size,
+        output_size=None,
+        hidden_act,
+        layer_norm_eps,
+        initializer_range,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.activation = activation(hidden_act)
+        self.output_size = output_size or hidden_size
         self.dense = dense(
-            hidden_size,
+            self.output_size,
             initializer_range=initializer_range,
             name="dense",
             dtype=self.dtype_policy,
@@ -72,9 +83,8 @@ class LMTransform(Layer):
         )
 
     def build(self, x_shape=None):
-        shape = (None, self.settings["hidden_size"])
-        self.dense.build(shape)
-        self.layer_norm.build(shape)
+        self.dense.build((None, self.settings["hidden_size"]))
+        self.layer_norm.build((None, self.output_size))
         self.built = True
 
     def call(self, x, training=None):
@@ -88,9 +98,9 @@ class LMHead(TiedHead):
     Shapes: hidden (B, S, D), positions (B, P) int -> logits (B, P, V), float32 at least.
 
     Args:
-        token_embedding: the encoder's `keras.layers.Embedding` (V, D).
-        transform: a layer (R, D) -> (R, D) before the output embedding, such as an `LMTransform`,
-            or None.
+        token_embedding: the encoder's `keras.layers.Embedding` (V, E).
+        transform: a layer (R, D) -> (R, E) before the output embedding, such as an `LMTransform`,
+            or None where E is D.
         use_bias: add a bias (V,).
         dtype: the encoder's policy; None is Keras's own setting.
     """
@@ -102,7 +112,7 @@ class LMHead(TiedHead):
 
     def build(self, hidden_shape, positions_shape=None):
         if self.transform is not None and not self.transform.built:
-            self.transform.build((None, self.token_embedding.output_dim))
+            self.transform.build((None, hidden_shape[-1]))
         self.build_logits(use_bias=self.use_bias)
 
     def call(self, hidden, positions, training=None):
@@ -117,8 +127,8 @@ class LMHead(TiedHead):
     def forward_flops(self, predictions):
         """Floating-point operations for a number of predictions, an int or an array of them."""
         size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
-        transform = 0 if self.transform is None else 2 * size**2
-        return predictions * (transform + 2 * size * vocabulary)
+        hidden_size = 0 if self.transform is None else self.transform.settings["hidden_size"]
+        return predictions * (2 * hidden_size * size + 2 * size * vocabulary)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -134,10 +144,11 @@ class SpanBoundary(TiedHead):
     in the span, from 1, (B, P) int each -> logits (B, P, V), float32 at least.
 
     As in the authors' program (facebookresearch/SpanBERT, `BertPairTargetPredictionHead`), the last
-    layer's outputs are read, and the size of both layers is D.
+    layer's outputs are read, and the size of both layers is that of the token embedding.
 
     Args:
-        token_embedding: the encoder's `keras.layers.Embedding` (V, D).
+        token_embedding: the encoder's `keras.layers.Embedding` (V, E).
+        hidden_size: D.
         max_span_length: number of offsets that have an embedding. A larger offset has that of the
             last: such tokens should have no weight in the loss.
         offset_width: size of an offset's embedding.
@@ -151,6 +162,7 @@ class SpanBoundary(TiedHead):
         self,
         *,
         token_embedding,
+        hidden_size,
         max_span_length,
         offset_width,
         hidden_act,
@@ -187,7 +199,7 @@ class SpanBoundary(TiedHead):
     def build(self, hidden_shape, left_shape=None, right_shape=None, offset_shape=None):
         size = self.token_embedding.output_dim
         self.offset_embedding.build()
-        input_size = 2 * size + self.settings["offset_width"]
+        input_size = 2 * self.settings["hidden_size"] + self.settings["offset_width"]
         for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
             layer.build((None, input_size))
             norm.build((None, size))
@@ -206,7 +218,7 @@ class SpanBoundary(TiedHead):
             axis=-1,
         )  # (B * P, 2 D + offset_width)
         for layer, norm in zip(self.dense_layers, self.layer_norms, strict=True):
-            x = norm(self.activation(layer(x), training=training))  # (B * P, D)
+            x = norm(self.activation(layer(x), training=training))  # (B * P, E)
         return self.logits(x, left)
 
     def compute_output_shape(self, hidden_shape, left_shape, right_shape, offset_shape):
@@ -215,7 +227,7 @@ class SpanBoundary(TiedHead):
     def forward_flops(self, predictions):
         """Floating-point operations for a number of predictions, an int or an array of them."""
         size, vocabulary = self.token_embedding.output_dim, self.token_embedding.input_dim
-        first = 2 * (2 * size + self.settings["offset_width"]) * size
+        first = 2 * (2 * self.settings["hidden_size"] + self.settings["offset_width"]) * size
         return predictions * (first + 2 * size**2 + 2 * size * vocabulary)
 
 

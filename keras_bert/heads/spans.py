@@ -187,11 +187,11 @@ class SpanRepresentation(Layer):
         return (*firsts_shape, width)
 
 
-def _at(values, numbers):
+def _at(x, numbers):
     """(B, W, X) at the words `numbers` (B, …) -> (B, …, X)."""
     batch = ops.shape(numbers)[0]
-    flat = at_positions(values, ops.reshape(numbers, (batch, -1)))
-    return ops.reshape(flat, (*ops.shape(numbers), values.shape[-1]))
+    flat = at_positions(x, ops.reshape(numbers, (batch, -1)))
+    return ops.reshape(flat, (*ops.shape(numbers), x.shape[-1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -225,8 +225,8 @@ class DocumentWords(Layer):
         sums = ops.reshape(sums, (batch, count * (1 + length), size))
 
         def up_to(tokens):
-            found = at_positions(sums, segments * (1 + length) + tokens)
-            return ops.reshape(found, (*ops.shape(tokens), size))
+            sums_of_tokens = at_positions(sums, segments * (1 + length) + tokens)
+            return ops.reshape(sums_of_tokens, (*ops.shape(tokens), size))
 
         tokens = ops.cast(ops.maximum(ends - starts, 1), "float32")[..., None]
         return ops.cast((up_to(ends) - up_to(starts)) / tokens, self.compute_dtype)
@@ -308,11 +308,13 @@ class AntecedentScores(Layer):
     def _candidates(self, scores, count, words):
         """The numbers of the candidates among all spans, rising; their count for padding."""
         most = (_MENTIONS_PER_TEN_WORDS * words + 9) // 10
-        values, chosen = ops.top_k(scores, most)  # (B, K)
+        best, chosen = ops.top_k(scores, most)  # (B, K)
         most_of_each = (_MENTIONS_PER_TEN_WORDS * count + 9) // 10
-        kept = ops.arange(ops.shape(chosen)[1]) < most_of_each[:, None]
-        kept = ops.logical_and(kept, values > NEVER)
-        return ops.sort(ops.where(kept, ops.cast(chosen, "int32"), ops.shape(scores)[1]), axis=1)
+        is_candidate = ops.arange(ops.shape(chosen)[1]) < most_of_each[:, None]
+        is_candidate = ops.logical_and(is_candidate, best > NEVER)
+        return ops.sort(
+            ops.where(is_candidate, ops.cast(chosen, "int32"), ops.shape(scores)[1]), axis=1
+        )
 
     def _pair_scores(self, mentions, before):
         """s_a: (B, K, R), int (K, A) -> (B, K, A); a sum of layers is one of a concatenation."""

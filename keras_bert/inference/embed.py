@@ -1,6 +1,6 @@
 """Contextual embeddings of words and texts, in the order of the texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,11 +12,11 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.heads.layer_choice import CONCAT, layer_numbers
-from keras_bert.heads.layer_mix import choose_layers
+from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.settings import TextFileSettings
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.readers.texts import TextSource
 
 
@@ -87,8 +87,8 @@ class Embedder:
         config = encoder.config
         max_length = settings.max_length or encoder.default_max_length(ANY_LENGTH)
         if config.max_length is not None and max_length > config.max_length:
-            raise InputError(
-                f"`max_length` is {max_length}, but the model has {config.max_length} positions."
+            raise InputError.naming(
+                "{max_length} is {}, but the model has {} positions.", max_length, config.max_length
             )
         model = layers_model(encoder, settings.layers)
         self._vectors_of = _traced_once(model)
@@ -271,7 +271,7 @@ def _text_vectors(vectors, splits, firsts, specials, text_of_window):
 
 
 @takes(EmbedSettings)
-def embed(*, report: Callable[[str], None] | None = None, **settings) -> Iterator[TextEmbedding]:
+def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
     """Yields one `TextEmbedding` per text, in order; memory does not grow with their number.
 
         for embedding in kb.embed(model="folder", text=["The bank of the river."], layers="last"):

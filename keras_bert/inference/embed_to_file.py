@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
 from keras_bert.inference.settings import EmbedderSettings, EmbedToFileSettings
+from keras_bert.readers.sources import TextFile
 from keras_bert.text.tokenizer import note_on_unknown
 
 # Numbers that are written together (16 MiB): Parquet row groups of a few texts are slow to read,
@@ -28,9 +28,7 @@ _NUMBERS_PER_GROUP = 1 << 22
 
 
 @takes(EmbedToFileSettings)
-def embed_to_file(
-    *, progress: bool = False, report: Callable[[str], None] | None = None, **settings
-) -> dict[str, int]:
+def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     """Embeds texts and writes the vectors to a Parquet file.
 
     The file appears complete or not at all, and memory does not grow with the number of texts. If
@@ -73,7 +71,7 @@ def embed_to_file(
         "made_of": made_of,
     }
     counts = {"texts": 0, "tokens": 0, "width": embedder.width}
-    total = _count_lines(settings.data) if progress else None
+    total = _count_lines(settings.data) if progress and texts.location == "line" else None
     with (
         files.new_file(output) as temporary,
         ParquetFile(temporary, width=embedder.width, settings=metadata) as file,
@@ -119,9 +117,10 @@ def _counts_of_finished(output, made_of):
 def _check_output(output, *, force):
     """Raises `InputError` if the output cannot be written there."""
     if output.suffix == ".npz":
-        raise InputError(
-            "NumPy archives (.npz) were removed: give `output` a name that ends in .parquet. "
-            f"Received: {output}."
+        raise InputError.naming(
+            "NumPy archives (.npz) were removed: give {output} a name that ends in .parquet. "
+            "Received: {}.",
+            output,
         )
     if output.suffix != ".parquet":
         raise InputError(f"The output {output} should end in .parquet.")
@@ -134,8 +133,7 @@ def _count_lines(path):
     """The number of lines of a file, for a progress bar; None for anything else."""
     if not isinstance(path, str) or not os.path.isfile(path):
         return None
-    with open(path, "rb") as file:
-        return sum(1 for _ in file)  # the last may end without a line feed
+    return sum(1 for _ in TextFile(path).raw_lines())
 
 
 class ParquetFile:

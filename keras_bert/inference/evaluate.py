@@ -2,14 +2,12 @@
 
 import math
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reader_settings, takes
+from keras_bert.base.settings import reader_settings, takes, takes_of_model
 from keras_bert.inference.predict import (
     Inference,
     as_task,
@@ -22,9 +20,10 @@ from keras_bert.inference.settings import (
     EvaluateSettings,
     evaluate_settings,
 )
+from keras_bert.inputs.batches import without_autograph
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.stored_tables import is_saved_dataset
@@ -35,8 +34,8 @@ from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
 from keras_bert.text.tokenizer import note_on_unknown
 
 
-@takes(evaluate_settings(settings_class("classifier")))
-def evaluate(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
+def evaluate(*, report=None, **settings) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
@@ -101,7 +100,7 @@ def is_data_folder(data):
 
 
 @takes(EvaluateRecordsSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@without_autograph
 def evaluate_records(*, report=None, **settings):
     """Returns the metrics of a pre-trained model on the eval split of a data folder.
 
@@ -168,7 +167,7 @@ def evaluate_records(*, report=None, **settings):
 def _check(task, folder, *, model):
     if not isinstance(task, PretrainingTask):
         raise InputError(
-            f"{model} contains a model of the task {task.KIND}, but a data folder is for "
+            f"{model} contains a model of the task {task.TASK_TYPE}, but a data folder is for "
             "pre-trained models. Pass a file of labelled examples."
         )
     if task.tokenizer is None:
@@ -191,9 +190,9 @@ def _check(task, folder, *, model):
     check_sequences_fit(folder, task.config, type(task), source=model)
     reject_lost_records(folder)
     if not folder.card.splits["eval"].instances:
-        raise InputError(
-            f"{folder.path} has no examples in its eval split. Make it with `eval_fraction` above "
-            "0."
+        raise InputError.naming(
+            "{} has no examples in its eval split. Make it with {eval_fraction} above 0.",
+            folder.path,
         )
 
 
@@ -201,10 +200,10 @@ def _for_labels_of(folder, task):
     """The task, or a `FillMask` of it if the examples have no labels for its other head."""
     if set(task.output) <= set(labels_of(folder)):
         return task
-    between = {"layers": task.layer_choice, "layer_mix": task.layer_mix, "bilstm": task.bilstm}
-    masked_lm = FillMask(task.encoder, task.tokenizer, **between)
-    for head in masked_lm.heads:
-        getattr(masked_lm, head).set_weights(getattr(task, head).get_weights())
+    reader = task.reader
+    masked_lm = FillMask(task.encoder, task.tokenizer, layers=reader.layers, layer_mix=reader.mix)
+    for name, head in masked_lm.heads.items():
+        head.set_weights(task.heads[name].get_weights())
     return masked_lm
 
 

@@ -56,7 +56,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     task = masked_lm(settings.model)
     if settings.head == "span-boundary" and not isinstance(task, SpanPretrainer):
         raise InputError(
-            f"{settings.model} contains a model of the task {task.KIND}, which has no "
+            f"{settings.model} contains a model of the task {task.TASK_TYPE}, which has no "
             "span-boundary head. Use a model that was pre-trained with the objective span."
         )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
@@ -84,12 +84,12 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     positions = positions.astype(np.int32)
     if settings.head == "span-boundary":
         spans = _span_boundaries(positions[0], longest=task.max_span_length)
-        logits = task.span_boundary(hidden, *(each[None] for each in spans), training=False)
+        logits = task.span_boundary(hidden, *(boundary[None] for boundary in spans), training=False)
     else:
         logits = task.lm_head(hidden, positions, training=False)
     logits = np.asarray(logits, np.float32)[0]  # (P, V)
     check_finite({"masked_lm": logits})
-    return [most_probable(each, vocabulary, settings.top_k) for each in logits]
+    return [most_probable(row, vocabulary, settings.top_k) for row in logits]
 
 
 def _span_boundaries(positions, *, longest):

@@ -1,6 +1,5 @@
 """Text from a causal language model: what it generates, expects next, and thinks of a text."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ class TextProbability(NamedTuple):
 
 
 @takes(GenerateSettings)
-def generate(*, on_text: Callable[[str], None] | None = None, **settings) -> list[GeneratedText]:
+def generate(*, on_text=None, **settings) -> list[GeneratedText]:
     """Continues texts with a causal language model.
 
     Without `temperature`, `top_k` and `top_p` the next token is always the most probable one
@@ -179,8 +178,8 @@ def log_probability(**settings) -> list[TextProbability]:
     settings = LogProbabilitySettings.of(settings)
     task = causal_lm(settings.model)
     return [
-        TextProbability(found.log_probability, len(found.tokens))
-        for found in surprisal(model=task, text=settings.text)
+        TextProbability(measured.log_probability, len(measured.tokens))
+        for measured in surprisal(model=task, text=settings.text)
     ]
 
 
@@ -232,4 +231,4 @@ def _size(task, inputs, settings):
 def _rows(ids, is_token):
     """The ids of each sequence, a list of lists."""
     pairs = zip(np.asarray(ids), np.asarray(is_token, bool), strict=True)
-    return [row[kept].tolist() for row, kept in pairs]
+    return [row[mask].tolist() for row, mask in pairs]

@@ -150,7 +150,7 @@ class WordVectors:
         counts = {name: self._answered(questions) for name, questions in sections.items()}
         total = np.sum(list(counts.values()), axis=0)
         result = _accuracy(*total)
-        return {**result, "sections": {name: _accuracy(*each) for name, each in counts.items()}}
+        return {**result, "sections": {name: _accuracy(*count) for name, count in counts.items()}}
 
     def evaluate_similarity(self, path: str) -> dict[str, Any]:
         """Spearman's rank correlation of the cosines with a file of rated pairs.
@@ -239,16 +239,18 @@ class WordVectors:
 
     def _answered(self, questions):
         """-> (number of correct answers, of questions, of those that are skipped)."""
-        known = np.array([each for each in questions if None not in each], np.int64).reshape(-1, 4)
+        answerable = np.array(
+            [words for words in questions if None not in words], np.int64
+        ).reshape(-1, 4)
         correct = 0
-        for begin in range(0, len(known), _TOGETHER):
-            some = known[begin : begin + _TOGETHER]
+        for begin in range(0, len(answerable), _TOGETHER):
+            some = answerable[begin : begin + _TOGETHER]
             a, b, c = (self.table[some[:, column]] for column in range(3))
             similarity = (b - a + c) @ self.table.T  # (Q, V)
             similarity[:, self.vocabulary.special_ids] = -np.inf
             np.put_along_axis(similarity, some[:, :3], -np.inf, axis=1)
             correct += int((similarity.argmax(axis=1) == some[:, 3]).sum())
-        return correct, len(known), len(questions) - len(known)
+        return correct, len(answerable), len(questions) - len(answerable)
 
 
 def _accuracy(correct, questions, skipped):

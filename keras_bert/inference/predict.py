@@ -1,7 +1,6 @@
 """Predictions of a fine-tuned task for any number of examples, in bounded memory."""
 
 import dataclasses
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -9,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import reader_settings, takes
+from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.inputs.framing import check_max_length
-from keras_bert.readers.sources import report_notes, report_source
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
@@ -23,13 +22,8 @@ from keras_bert.text.tokenizer import note_on_unknown
 _EXAMPLES_TOGETHER = 2048
 
 
-@takes(predict_settings(settings_class("classifier")))
-def predict(
-    *,
-    as_dataframe: bool = False,
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> Any:
+@takes_of_model(PredictSettings, predict_settings(settings_class("classifier")))
+def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`. Labels are strings, as
@@ -113,18 +107,18 @@ def as_task(model):
     return model if isinstance(model, Task) else load_task(find_model_folder(model))
 
 
-def check_task(task, kinds, *, model, lacks, advice):
-    """Raises InputError for a task of other classes than `kinds`, or without a tokenizer.
+def check_task(task, classes, *, model, lacks, advice):
+    """Raises InputError for a task of other classes than `classes`, or without a tokenizer.
 
     Args:
         task: the task of `model`, a folder or the task itself.
-        kinds: a class of tasks, or a union of them.
+        classes: a class of tasks, or a union of them.
         lacks: what other tasks lack.
         advice: what to do, a sentence.
     """
-    if not isinstance(task, kinds):
+    if not isinstance(task, classes):
         raise InputError(
-            f"{model} contains a model of the task {task.KIND}, which has no {lacks}. {advice}"
+            f"{model} contains a model of the task {task.TASK_TYPE}, which has no {lacks}. {advice}"
         )
     if task.tokenizer is None:
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
@@ -146,7 +140,7 @@ def open_task(base, settings_of, given):
     task = as_task(given["model"])
     if task.SETTINGS is None:
         raise InputError(
-            f"{given['model']} contains a model of the task {task.KIND}, which does not read "
+            f"{given['model']} contains a model of the task {task.TASK_TYPE}, which does not read "
             "labelled files. Fine-tune it first."
         )
     settings = settings_of(task.SETTINGS).of(given)
@@ -155,19 +149,84 @@ def open_task(base, settings_of, given):
     return task, settings
 
 
+def collected_outputs(model, count, batches):
+    """The outputs of a model for N sequences by name, in the order of the sequences.
+
+    Each is a float32 array (N, …), or, if an axis such as the tokens has no fixed size, a list of N
+    arrays that are padded as in their batch.
+
+    Args:
+        model: a functional model with outputs by name.
+        count: N.
+        batches: pairs of the numbers of a batch's sequences and their outputs by name.
+    """
+    outputs = {
+        name: [None] * count
+        if None in output.shape[1:]
+        else np.empty((count, *output.shape[1:]), np.float32)
+        for name, output in model.output.items()
+    }
+    for numbers, batch in batches:
+        for name, output in batch.items():
+            for number, of_sequence in zip(numbers, np.asarray(output), strict=True):
+                outputs[name][number] = of_sequence
+    return outputs
+
+
+class Outputs:
+    """Computes a model's outputs for tokenized examples, in the order of the examples.
+
+    Batches have sequences of similar lengths, the shortest first. The function of a batch is traced
+    once. (`task.predict` would trace the functions of a dataset again for every chunk of a stream,
+    which costs more than a small model.)
+
+    Args:
+        model: a functional model with dictionaries in and out, such as a task.
+        batch_size: sequences per batch.
+
+    Raises InputError for outputs that are NaN or infinite.
+    """
+
+    def __init__(self, model, *, batch_size):
+        self.model = model
+        self.batch_size = batch_size
+        self._compute = None
+
+    def __call__(self, sequences):
+        """`TokenizedExamples` -> outputs by name, as `collected_outputs`."""
+        return collected_outputs(self.model, len(sequences), self.batches(sequences))
+
+    def batches(self, sequences):
+        """Yields (numbers of sequences, their outputs by name) for each batch; arrays (B, …)."""
+        for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
+            taken = sequences.take(numbers)
+            if self._compute is None:
+                self._compute = self._traced(sequences, taken)
+            outputs = {name: x.numpy() for name, x in self._compute(*taken).items()}
+            check_finite(outputs)
+            yield numbers, outputs
+
+    def _traced(self, sequences, taken):
+        # Without AutoGraph, which writes Python files into the temporary folder.
+        @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
+        def compute(*taken):
+            inputs = sequences.inputs(*taken)
+            batch = self.model({name: inputs[name] for name in self.model.input}, training=False)
+            return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
+
+        return compute
+
+
 class Inference:
     """A task and everything between examples and predictions, traced once.
-
-    (`task.predict` would trace the functions of a dataset again for every chunk of a stream, which
-    costs more than a small model.)
 
     Args:
         task: a `Task` that reads examples, with a tokenizer.
         batch_size: sequences per batch.
         max_length: maximum sequence length; None is the task's own.
 
-    Attributes: `tokens` and `unknown`, how many tokens the examples so far had and how many of them
-    were [UNK].
+    Attributes: `outputs`, the `Outputs` of the task; `tokens` and `unknown`, how many tokens the
+    examples so far had and how many of them were [UNK].
     """
 
     def __init__(self, task, *, batch_size, max_length=None):
@@ -175,18 +234,7 @@ class Inference:
         self.batch_size = batch_size
         self.max_length = max_length
         self.unknown = self.tokens = 0
-        self._outputs = None
-
-    def outputs(self, sequences):
-        """`TokenizedExamples` -> the model's outputs by name, in the order of the sequences.
-
-        Each is a float32 array (N, …), or, if an axis such as the tokens has no fixed size, a list
-        of N arrays that are padded as in their batch.
-        """
-        outputs = empty_outputs(self.task.output, len(sequences))
-        for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
-            store_batch(self._batch(sequences, sequences.take(numbers)), numbers, into=outputs)
-        return outputs
+        self.outputs = Outputs(task, batch_size=batch_size)
 
     def of_sequences(self, sequences):
         """`TokenizedExamples` -> the list of predictions for its examples."""
@@ -208,19 +256,6 @@ class Inference:
             self.unknown, self.tokens = self.unknown + unknown, self.tokens + tokens
             yield chunk[is_new], self.of_sequences(sequences)[is_new]
 
-    def _batch(self, sequences, taken):
-        if self._outputs is None:
-            # Without AutoGraph, which writes Python files into the temporary folder.
-            @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
-            def outputs(*taken):
-                batch = self.task(sequences.inputs(*taken), training=False)
-                return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
-
-            self._outputs = outputs
-        batch = {name: output.numpy() for name, output in self._outputs(*taken).items()}
-        check_finite(batch)
-        return batch
-
 
 def _chunks(examples, count, *, context):
     """Yields (a list, the slice of it that is new), with `count` new examples at a time.
@@ -237,26 +272,6 @@ def _chunks(examples, count, *, context):
         yield held, slice(first, last)
         begin = max(0, last - context)
         held, first = held[begin:], last - begin
-
-
-def empty_outputs(outputs, count):
-    """Room for a model's `outputs`, symbolic tensors by name, for `count` sequences.
-
-    Each is a float32 array, or a list if the output has an axis without a fixed size.
-    """
-    return {
-        name: [None] * count
-        if None in output.shape[1:]
-        else np.empty((count, *output.shape[1:]), np.float32)
-        for name, output in outputs.items()
-    }
-
-
-def store_batch(batch, numbers, *, into):
-    """Stores a batch's outputs, (B, …) by name, at the numbers of its sequences."""
-    for name, output in batch.items():
-        for number, of_sequence in zip(numbers, np.asarray(output), strict=True):
-            into[name][number] = of_sequence
 
 
 def _any_batch(value):

@@ -19,7 +19,7 @@ from scipy.stats import pearsonr, spearmanr
 
 import keras_bert
 from keras_bert.base import files
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
@@ -83,7 +83,7 @@ class SenseVectors:
         means = np.zeros((len(numbers), vectors.shape[1]))
         np.add.at(means, index, vectors)
         senses = [Sense(*key, int(count)) for key, count in zip(numbers, counts, strict=True)]
-        forms = {form: sorted(known) for form, known in forms.items()}
+        forms = {form: sorted(names) for form, names in forms.items()}
         return cls(senses, means / counts[:, None], forms, **others), index
 
     def candidates(self, form: str) -> list[int]:
@@ -124,7 +124,7 @@ class SenseVectors:
             InputError: a text does not have one marked word, or the file cannot be read.
         """
         if (text is None) == (data is None):
-            raise InputError("Pass either `text` or `data`.")
+            raise InputError.naming("Pass either {text} or {data}.")
         given = [text] if isinstance(text, str) else text
         words = read_marked_words(
             given if data is None else data, need_senses=False, report=report, **columns
@@ -180,12 +180,12 @@ class SenseVectors:
         Raises:
             InputError: it is another file, or the folder does not have the model of these vectors.
         """
-        found = _metadata(path)
-        if found is None:
+        stored = _metadata(path)
+        if stored is None:
             raise InputError(
                 f"{path} does not contain sense vectors. Expected an output of `senses`."
             )
-        metadata, vectors = found
+        metadata, vectors = stored
         model = metadata["model"] if model is None else model
         if not isinstance(model, tuple):
             folder = Path(find_model_folder(model))
@@ -194,7 +194,7 @@ class SenseVectors:
                     f"The sense vectors of {path} were made with another model than that of "
                     f"{model}. Pass the same one."
                 )
-        senses = [Sense(*each) for each in metadata["senses"]]
+        senses = [Sense(*sense) for sense in metadata["senses"]]
         return cls(senses, vectors, metadata["forms"], layers=metadata["layers"], model=model)
 
 
@@ -225,7 +225,7 @@ def _metadata(path):
 
 
 @takes(SensesSettings)
-def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseVectors:
+def senses(*, report=None, **settings) -> SenseVectors:
     """Learns the vectors of word senses, and measures how well they tell senses apart.
 
     A word's vector is the mean of those of its subword tokens, and a sense's the mean of those of
@@ -268,16 +268,16 @@ def senses(*, report: Callable[[str], None] | None = None, **settings) -> SenseV
     for layers in choices:
         embedder = open_embedder(model, layers=layers, tokens="subwords")
         vectors = _vectors(embedder, train)
-        found, index = SenseVectors._of(train, vectors, layers=layers, model=settings.model)
+        sense_vectors, index = SenseVectors._of(train, vectors, layers=layers, model=settings.model)
         if dev is None:
-            correct = _leave_one_out(found, train, vectors, index)
+            correct = _leave_one_out(sense_vectors, train, vectors, index)
         else:
             nearest = zip(dev, _vectors(embedder, dev), strict=True)
-            numbers = [found.nearest(word.form, vector)[0] for word, vector in nearest]
-            correct = _are_right(found, dev, numbers)
+            numbers = [sense_vectors.nearest(word.form, vector)[0] for word, vector in nearest]
+            correct = _are_right(sense_vectors, dev, numbers)
         accuracy[layers] = round(float(np.mean(correct)), 6)
         if best is None or accuracy[layers] > accuracy[best.layers]:
-            best = found
+            best = sense_vectors
     predicted = train if dev is None else dev
     frequent = [best.most_frequent(word.form) for word in predicted]
     best.metrics = {
@@ -298,8 +298,8 @@ def _read(name, data, columns, report):
         columns = {}
     words = list(read_marked_words(data, report=report, **columns))
     if not words:
-        raise InputError(
-            f"`{name}` has no examples. Expected texts with a marked word and its sense."
+        raise InputError.naming(
+            "{} has no examples. Expected texts with a marked word and its sense.", argument(name)
         )
     return words
 
@@ -308,44 +308,42 @@ def _vectors(embedder, words):
     """The vector of each `MarkedWord`, float32 (N, D): the mean over its subword tokens."""
     texts = TextSource([word.text for word in words], need_labels=False)
     vectors = np.empty((len(words), embedder.width), np.float32)
-    for number, (word, found) in enumerate(zip(words, embedder(texts), strict=True)):
-        is_in_word = (found.ends > word.start) & (found.starts < word.end)
+    for number, (word, tokens) in enumerate(zip(words, embedder(texts), strict=True)):
+        is_in_word = (tokens.ends > word.start) & (tokens.starts < word.end)
         if not is_in_word.any():
             raise InputError(
                 f"The marked word {word.text[word.start : word.end]!r} of line {word.line} has no "
                 "token. Mark a word."
             )
-        vectors[number] = found.vectors[is_in_word].mean(axis=0)
+        vectors[number] = tokens.vectors[is_in_word].mean(axis=0)
     return vectors
 
 
-def _leave_one_out(found, words, vectors, index):
+def _leave_one_out(sense_vectors, words, vectors, index):
     """Whether each word's sense is right, with its own vector taken out of the mean: a list."""
     correct = []
-    for word, vector, own in zip(words, vectors, index, strict=True):
-        candidates = np.array(found.candidates(word.form))
-        means = found.vectors[candidates].astype(np.float64)
-        rest = found.senses[own].examples - 1
-        is_own = candidates == own
-        means[is_own] = (means[is_own] * (rest + 1) - vector) / max(rest, 1)
+    for word, vector, expected in zip(words, vectors, index, strict=True):
+        candidates = np.array(sense_vectors.candidates(word.form))
+        means = sense_vectors.vectors[candidates].astype(np.float64)
+        rest = sense_vectors.senses[expected].examples - 1
+        is_expected = candidates == expected
+        means[is_expected] = (means[is_expected] * (rest + 1) - vector) / max(rest, 1)
         cosines = unit_vectors(means) @ unit_vectors(vector.astype(np.float64))
         if not rest:  # nothing is left of a sense with a single example
-            cosines[is_own] = -np.inf
+            cosines[is_expected] = -np.inf
         best = int(np.argmax(cosines))
-        correct.append(bool(np.isfinite(cosines[best])) and int(candidates[best]) == own)
+        correct.append(bool(np.isfinite(cosines[best])) and int(candidates[best]) == expected)
     return correct
 
 
-def _are_right(found, words, numbers):
+def _are_right(sense_vectors, words, numbers):
     """Whether each word has the sense of that number."""
     pairs = zip(words, numbers, strict=True)
-    return [(word.word, word.sense) == found.senses[number][:2] for word, number in pairs]
+    return [(word.word, word.sense) == sense_vectors.senses[number][:2] for word, number in pairs]
 
 
 @takes(WordSimilaritySettings)
-def word_similarity(
-    *, report: Callable[[str], None] | None = None, **settings
-) -> list[float] | dict[str, Any]:
+def word_similarity(*, report=None, **settings) -> list[float] | dict[str, Any]:
     """Compares two words in context: the cosine of their vectors.
 
         kb.word_similarity(
@@ -394,9 +392,11 @@ def word_similarity(
         "pairs": len(pairs),
     }
     if layout == "cosimlex":
-        rated, found = (each[1::2] - each[::2] for each in (ratings, cosines))
-        size = np.linalg.norm(rated) * np.linalg.norm(found)
-        metrics["change"] = float(rated @ found / size) if size else None
+        rated_changes, cosine_changes = (
+            scores[1::2] - scores[::2] for scores in (ratings, cosines)
+        )
+        size = np.linalg.norm(rated_changes) * np.linalg.norm(cosine_changes)
+        metrics["change"] = float(rated_changes @ cosine_changes / size) if size else None
     if layout == "wic":
         metrics |= _best_threshold(cosines, ratings)
     return metrics
@@ -405,12 +405,12 @@ def word_similarity(
 def _best_threshold(cosines, ratings):
     """The `accuracy` of "above the `threshold` is 1", for the best of all thresholds."""
     order = np.argsort(cosines, kind="stable")
-    values, is_same = cosines[order], ratings[order] == 1
+    rising, is_same = cosines[order], ratings[order] == 1
     # Below position n is 0, from n on 1.
     correct = np.concatenate([[0], np.cumsum(~is_same)]) + np.concatenate(
         [np.cumsum(is_same[::-1])[::-1], [0]]
     )
-    edges = np.concatenate([[values[0] - 1e-6], (values[1:] + values[:-1]) / 2, [values[-1]]])
-    between = np.concatenate([[True], values[1:] > values[:-1], [True]])
+    edges = np.concatenate([[rising[0] - 1e-6], (rising[1:] + rising[:-1]) / 2, [rising[-1]]])
+    between = np.concatenate([[True], rising[1:] > rising[:-1], [True]])
     best = int(np.argmax(np.where(between, correct, -1)))
-    return {"accuracy": float(correct[best] / len(values)), "threshold": float(edges[best])}
+    return {"accuracy": float(correct[best] / len(rising)), "threshold": float(edges[best])}

@@ -2,21 +2,29 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
+from dataclasses import InitVar
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, merged, reader_settings, setting
+from keras_bert.base.errors import InputError, argument, arguments
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    Settings,
+    merged,
+    reader_settings,
+    required,
+    setting,
+    settings_type,
+)
 from keras_bert.heads.layer_choice import LAYERS, check_layers
 from keras_bert.readers.settings import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
 
-def _model_setting(what):
-    return setting(help=f"{what}, or hf://owner/name", unit="FOLDER", is_path=True)
-
-
-def _masked_lm_setting():
-    return _model_setting("a model folder with a masked-LM head, the output of pretrain")
+_OF_MASKED_LM = "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
+_OF_CAUSAL_LM = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"
+_OF_ANY_RUN = "a model folder, the output of a run, or hf://owner/name"
 
 
 def _max_length_setting(default_help, more=""):
@@ -33,21 +41,23 @@ def _batch_size_setting():
     return setting(32, help="sequences per batch", unit="SEQUENCES", at_least=1)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class InferenceSettings(Settings):
     """What evaluation and prediction have in common."""
 
-    model: object = _model_setting("a fine-tuned model folder, the output of finetune")
+    model: object = required(
+        help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
+    )
     max_length: int | None = _max_length_setting("as in training")
     batch_size: int = _batch_size_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskSettings(Settings):
     """Settings of `keras_bert.fill_mask`."""
 
-    model: object = _masked_lm_setting()
-    text: str = setting(help="a text with one or more [MASK]", unit="TEXT")
+    model: object = required(help=_OF_MASKED_LM, unit="FOLDER", is_path=True)
+    text: str = required(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1)
     head: str = setting(
         "masked-lm",
@@ -57,34 +67,36 @@ class FillMaskSettings(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FollowsSettings(Settings):
     """Settings of `keras_bert.follows`."""
 
-    model: object = _model_setting(
-        "a model folder with a next-sentence or sentence-order head, the output of pretrain"
+    model: object = required(
+        help="a model folder with a next-sentence or sentence-order head, the output of pretrain, "
+        "or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
     )
-    text_a: list[str] = setting(help="the first text, or several", unit="TEXT")
-    text_b: list[str] = setting(help="the second text, or as many as first ones", unit="TEXT")
+    text_a: Sequence[str] = required(help="the first text, or several", unit="TEXT")
+    text_b: Sequence[str] = required(help="the second text, or as many as first ones", unit="TEXT")
 
     def check(self):
         if len(self.text_a) != len(self.text_b):
-            raise InputError(
-                "`text_a` and `text_b` must have the same length. Received: "
-                f"{len(self.text_a)} and {len(self.text_b)}."
+            raise InputError.naming(
+                "{text_a} and {text_b} must have the same length. Received: {} and {}.",
+                len(self.text_a),
+                len(self.text_b),
             )
 
 
-def _causal_lm_setting():
-    return _model_setting("a model folder with a causal LM, the output of pretrain")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerateSettings(Settings):
     """Settings of `keras_bert.generate`."""
 
-    model: object = _causal_lm_setting()
-    prompt: list[str] = setting(help="the beginning of a text, or of several texts", unit="TEXT")
+    on_text: InitVar[Report] = None
+
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    prompt: Sequence[str] = required(
+        help="the beginning of a text, or of several texts", unit="TEXT"
+    )
     max_tokens: int = setting(64, help="maximum number of new tokens", unit="TOKENS", at_least=1)
     temperature: float | None = setting(
         None,
@@ -123,7 +135,6 @@ class GenerateSettings(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerateCommandSettings(GenerateSettings):
     """Settings of the command `generate`."""
 
@@ -136,39 +147,40 @@ class GenerateCommandSettings(GenerateSettings):
 
     def check(self):
         if self.candidates and self.log_probability:
-            raise InputError("Pass either `candidates` or `log_probability`, not both.")
+            raise InputError.naming("Pass either {candidates} or {log_probability}, not both.")
         if not (self.candidates or self.log_probability):
             return
         shown, used = ("candidates", {"top_k"}) if self.candidates else ("log_probability", set())
         for field in dataclasses.fields(GenerateSettings):
             changed = field.default not in (dataclasses.MISSING, getattr(self, field.name))
             if changed and field.name not in used:
-                raise InputError(f"`{field.name}` has no effect with `{shown}`. Leave it out.")
+                raise InputError.naming(
+                    "{} has no effect with {}. Leave it out.", argument(field.name), argument(shown)
+                )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class NextTokensSettings(Settings):
     """Settings of `keras_bert.next_tokens`."""
 
-    model: object = _causal_lm_setting()
-    prompt: str = setting(help="the beginning of a text", unit="TEXT")
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    prompt: str = required(help="the beginning of a text", unit="TEXT")
     top_k: int = setting(5, help="number of candidates", unit="N", at_least=1)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LogProbabilitySettings(Settings):
     """Settings of `keras_bert.log_probability`."""
 
-    model: object = _causal_lm_setting()
-    text: list[str] = setting(help="the texts", unit="TEXT")
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    text: Sequence[str] = required(help="the texts", unit="TEXT")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SensesSettings(TextFileSettings):
     """Settings of `keras_bert.senses`."""
 
-    model: object = _model_setting("a model folder, the output of a run")
-    train: object = setting(
+    report: InitVar[Report] = None
+
+    model: object = required(help=_OF_ANY_RUN, unit="FOLDER", is_path=True)
+    train: object = required(
         help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
         "or JSON Lines",
         unit="FILE",
@@ -181,7 +193,7 @@ class SensesSettings(TextFileSettings):
         default_help="each of `train`, without its own vector",
         is_path=True,
     )
-    layers: str | None = setting(
+    layers: str | Sequence[str] | None = setting(
         None,
         help="the layers that make a vector, or several of these to compare, as in `embed`",
         unit="LAYERS",
@@ -209,7 +221,6 @@ class SensesSettings(TextFileSettings):
         return [self.layers] if isinstance(self.layers, str) else self.layers
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SensesCommandSettings(SensesSettings):
     """Settings of the command `senses`."""
 
@@ -221,24 +232,24 @@ class SensesCommandSettings(SensesSettings):
         default_help="pass `predict` or `pairs`",
         is_path=True,
     )
-    predict: str | None = setting(
+    predict: PathText | None = setting(
         None,
         help="predict senses with this `output` of an earlier run",
         unit="FILE",
         default_help="no prediction",
         is_path=True,
     )
-    data: str | None = setting(
+    data: PathText | None = setting(
         None,
         help="with `predict`: texts with a marked word; - is standard input",
         unit="FILE",
         default_help="pass `text`",
         is_path=True,
     )
-    text: list[str] | None = setting(
+    text: Sequence[str] | None = setting(
         None, help="with `predict`: a text with a marked word", default_help="pass `data`"
     )
-    pairs: str | None = setting(
+    pairs: PathText | None = setting(
         None,
         help="compare two words in context with their rated similarity, in the layout of CoSimLex "
         "or WiC, or as two texts and a score",
@@ -250,26 +261,27 @@ class SensesCommandSettings(SensesSettings):
     def check(self):
         super().check()
         names = ("train", "predict", "pairs")
-        given = [f"`{name}`" for name in names if getattr(self, name) is not None]
+        given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InputError(
-                "Pass one of `train`, `predict` and `pairs`. Received: "
-                f"{' and '.join(given) or 'none'}."
+            raise InputError.naming(
+                "Pass one of {train}, {predict} and {pairs}. Received: {}.",
+                arguments(given, " and ") if given else "none",
             )
         if (self.predict is not None) != (self.data is not None or self.text is not None):
-            raise InputError("Pass `data` or `text` with `predict`, and not without it.")
+            raise InputError.naming("Pass {data} or {text} with {predict}, and not without it.")
         if self.data is not None and self.text is not None:
-            raise InputError("Pass either `data` or `text`, not both.")
+            raise InputError.naming("Pass either {data} or {text}, not both.")
         if self.train is None and (self.dev is not None or self.output is not None):
-            raise InputError("`dev` and `output` are for `train`. Leave them out.")
+            raise InputError.naming("{dev} and {output} are for {train}. Leave them out.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class WordSimilaritySettings(Settings):
     """Settings of `keras_bert.word_similarity`."""
 
-    model: object = _model_setting("a model folder, the output of a run")
-    pairs: object = setting(
+    report: InitVar[Report] = None
+
+    model: object = required(help=_OF_ANY_RUN, unit="FOLDER", is_path=True)
+    pairs: object = required(
         help="a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a "
         "score; or a list of two texts each. A word is marked in each text",
         unit="FILE",
@@ -284,11 +296,10 @@ class WordSimilaritySettings(Settings):
         check_layers(self.layers)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class NearestSettings(Settings):
     """Settings of `keras_bert.nearest`."""
 
-    model: object = setting(
+    model: object = required(
         help="a model folder, such as one of static vectors, or a file of word vectors",
         unit="FOLDER",
         is_path=True,
@@ -296,7 +307,7 @@ class NearestSettings(Settings):
     word: str | None = setting(
         None, help="the word whose neighbours are wanted", unit="WORD", default_help="none"
     )
-    analogy: str | None = setting(
+    analogy: str | Sequence[str] | None = setting(
         None,
         help="three words a b c: the words nearest to a - b + c, as king man woman",
         unit="WORD",
@@ -304,14 +315,14 @@ class NearestSettings(Settings):
         several=True,
     )
     top_k: int = setting(10, help="number of words", unit="N", at_least=1)
-    analogies: str | None = setting(
+    analogies: PathText | None = setting(
         None,
         help="the accuracy on a file of analogies, four words per line, the last one to be found",
         unit="FILE",
         default_help="none",
         is_path=True,
     )
-    pairs: str | None = setting(
+    pairs: PathText | None = setting(
         None,
         help="the rank correlation with a file of rated pairs, two words and a number per line",
         unit="FILE",
@@ -323,23 +334,25 @@ class NearestSettings(Settings):
         names = ("word", "analogy", "analogies", "pairs")
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InputError(
-                f"Give one of {', '.join(f'`{name}`' for name in names)}. Received: "
-                f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
+            raise InputError.naming(
+                "Give one of {}. Received: {}.",
+                arguments(names),
+                arguments(given, " and ") if given else "none",
             )
         if self.analogy is not None:
             count = len(self.analogy) if isinstance(self.analogy, list) else 1
             if count != 3:
-                raise InputError(
-                    f"`analogy` needs three words, as king man woman. Received: {count}."
+                raise InputError.naming(
+                    "{analogy} needs three words, as king man woman. Received: {}.", count
                 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSettings(InferenceSettings):
     """Settings of `keras_bert.evaluate`; `evaluate_settings` adds how the task reads its file."""
 
-    data: object = setting(
+    report: InitVar[Report] = None
+
+    data: object = required(
         help="the labelled examples; - is standard input", unit="FILE", is_path=True
     )
     show_errors: int = setting(
@@ -347,12 +360,13 @@ class EvaluateSettings(InferenceSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateRecordsSettings(Settings):
     """Settings of `keras_bert.evaluate` for a pre-trained model and a data folder."""
 
-    model: object = _masked_lm_setting()
-    data: str = setting(help="the output of pretraining-data", unit="FOLDER", is_path=True)
+    report: InitVar[Report] = None
+
+    model: object = required(help=_OF_MASKED_LM, unit="FOLDER", is_path=True)
+    data: PathText = required(help="the output of pretraining-data", unit="FOLDER", is_path=True)
     batch_size: int = _batch_size_setting()
     batches: int | None = setting(
         None,
@@ -363,9 +377,11 @@ class EvaluateRecordsSettings(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PredictSettings(InferenceSettings):
     """Settings of `keras_bert.predict`; `predict_settings` adds those of the task."""
+
+    as_dataframe: InitVar[bool] = False
+    report: InitVar[Report] = None
 
     data: object = setting(
         None,
@@ -387,22 +403,25 @@ def predict_settings(task_settings):
 
     It has one list of texts per name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
     """
-    names = " and ".join(f"`{name}`" for name in task_settings.EXAMPLE_FIELDS)
+    names = arguments(task_settings.EXAMPLE_FIELDS, " and ")
 
     def check(self):
         texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
-        if (self.data is None) == all(each is None for each in texts):
-            either = f"Pass either `data`, a file of examples, or {names}, not both."
-            raise InputError(either if names else "Pass `data`, a file of examples.")
-        lengths = [len(each or ()) for each in texts]
+        if (self.data is None) == all(given is None for given in texts):
+            if not texts:
+                raise InputError.naming("Pass {data}, a file of examples.")
+            raise InputError.naming(
+                "Pass either {data}, a file of examples, or {}, not both.", names
+            )
+        lengths = [len(given or ()) for given in texts]
         if len(set(lengths)) > 1:
             received = " and ".join(map(str, lengths))
-            raise InputError(f"{names} must have the same length. Received: {received}.")
+            raise InputError.naming("{} must have the same length. Received: {}.", names, received)
 
-    fields = [
-        (
-            name,
-            list[str] | None,
+    bases = (merged(reader_settings(task_settings), PredictSettings),)
+    fields = {
+        name: (
+            Sequence[str] | None,
             setting(
                 None,
                 help=f"{name.replace('_', ' ')} of an example; repeat it for several examples",
@@ -411,18 +430,10 @@ def predict_settings(task_settings):
             ),
         )
         for name in task_settings.EXAMPLE_FIELDS
-    ]
-    return dataclasses.make_dataclass(
-        "PredictSettings",
-        fields,
-        bases=(merged(reader_settings(task_settings), PredictSettings),),
-        namespace={"check": check},
-        frozen=True,
-        kw_only=True,
-    )
+    }
+    return settings_type("PredictSettings", bases, fields, check=check)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedderSettings(Settings):
     """How a text becomes vectors."""
 
@@ -450,19 +461,19 @@ class EmbedderSettings(Settings):
         check_layers(self.layers)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextsSettings(TextFileSettings):
     """Which texts, and for which model."""
 
-    model: object = _model_setting("a model folder, the output of a run")
-    data: object = setting(
+    report: InitVar[Report] = None
+
+    model: object = required(help=_OF_ANY_RUN, unit="FOLDER", is_path=True)
+    data: object = required(
         help="one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         unit="FILE",
         is_path=True,
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextsOrFileSettings(TextsSettings):
     """Texts, either of a file or given themselves."""
 
@@ -472,25 +483,26 @@ class TextsOrFileSettings(TextsSettings):
         default_help="pass `text`",
         is_path=True,
     )
-    text: list[str] | None = setting(None, help="the texts", default_help="pass `data`")
+    text: Sequence[str] | None = setting(None, help="the texts", default_help="pass `data`")
 
     def check(self):
         super().check()
         if (self.data is None) == (self.text is None):
-            raise InputError("Pass either `data`, a file of texts, or `text`, not both.")
+            raise InputError.naming("Pass either {data}, a file of texts, or {text}, not both.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedSettings(EmbedderSettings, TextsOrFileSettings):
     """Settings of `keras_bert.embed`."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(TextsOrFileSettings):
     """Settings of `keras_bert.surprisal` and `keras_bert.pseudo_perplexity`."""
 
-    model: object = _model_setting(
-        "a model folder with a masked-LM head or a causal LM, the output of pretrain"
+    model: object = required(
+        help="a model folder with a masked-LM head or a causal LM, the output of pretrain, or "
+        "hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
     )
     mask_rest_of_word: bool = setting(
         False,
@@ -499,11 +511,10 @@ class SurprisalSettings(TextsOrFileSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SurprisalCommandSettings(SurprisalSettings):
     """Settings of the command `surprisal`."""
 
-    picture: str | None = setting(
+    picture: PathText | None = setting(
         None,
         help="draw the surprisal of each token of a text as a bar",
         unit="FILE.png",
@@ -517,21 +528,22 @@ class SurprisalCommandSettings(SurprisalSettings):
     def check(self):
         super().check()
         if self.picture is not None and self.perplexity:
-            raise InputError("Pass either `picture` or `perplexity`, not both.")
+            raise InputError.naming("Pass either {picture} or {perplexity}, not both.")
         if self.picture is not None and (self.text is None or len(self.text) > 1):
-            raise InputError("`picture` is for a single text. Pass one `text`.")
+            raise InputError.naming("{picture} is for a single text. Pass one {text}.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbedToFileSettings(EmbedderSettings, TextsSettings):
     """Settings of `keras_bert.embed_to_file`."""
 
+    progress: InitVar[bool] = False
+
     REMOVED = {
-        "text": "Use `data`: it takes a file, and in Python also a list of texts.",
-        "task": "To train a task's head alone, use `freeze_encoder` of `finetune`.",
+        "text": "Use {data}: it takes a file, and in Python also a list of texts.",
+        "task": "To train a task's head alone, use {freeze_encoder} of `finetune`.",
     }
 
-    output: object = setting(help="the file to write, NAME.parquet", unit="FILE", is_path=True)
+    output: object = required(help="the file to write, NAME.parquet", unit="FILE", is_path=True)
     force: bool = setting(
         False, help="replace an output that this command wrote before", recorded=False
     )

@@ -1,6 +1,6 @@
 """How surprising the tokens of a text are to a language model, and (pseudo-)perplexity."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -61,9 +61,7 @@ class TextSurprisal:
 
 
 @takes(SurprisalSettings)
-def surprisal(
-    *, report: Callable[[str], None] | None = None, **settings
-) -> Iterator[TextSurprisal]:
+def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
     """Yields one `TextSurprisal` per text, in order: -log p of each of its tokens.
 
     A masked language model predicts each token from all others: it is replaced by [MASK] in a copy
@@ -90,9 +88,9 @@ def surprisal(
     settings = SurprisalSettings.of(settings)
     task = language_model(settings.model)
     if settings.mask_rest_of_word and isinstance(task, CausalLM):
-        raise InputError(
-            "`mask_rest_of_word` is for masked language models. A causal one never sees the tokens "
-            "that follow: leave it out."
+        raise InputError.naming(
+            "{mask_rest_of_word} is for masked language models. A causal one never sees the "
+            "tokens that follow: leave it out."
         )
     data = settings.text if settings.data is None else settings.data
     texts = open_texts(data, settings, report=report)
@@ -100,7 +98,7 @@ def surprisal(
 
 
 @takes(SurprisalSettings)
-def pseudo_perplexity(*, report: Callable[[str], None] | None = None, **settings) -> float:
+def pseudo_perplexity(*, report=None, **settings) -> float:
     """Returns the pseudo-perplexity of texts: exp of the mean surprisal of all their tokens.
 
         kb.pseudo_perplexity(model="folder", data="texts.txt")
@@ -125,9 +123,9 @@ def pseudo_perplexity(*, report: Callable[[str], None] | None = None, **settings
 
 def _perplexity(texts):
     nats = tokens = 0
-    for each in texts:
-        nats -= each.log_probability
-        tokens += len(each.tokens)
+    for text in texts:
+        nats -= text.log_probability
+        tokens += len(text.tokens)
     return float(np.exp(nats / tokens)) if tokens else float("nan")
 
 
@@ -149,10 +147,10 @@ def _surprisals(task, texts, *, mask_rest_of_word, report):
             masked = _left_in_word(tokens.word_starts.values.numpy())
         nats = np.empty(len(ids), np.float32)
         for batch in sorted_batches(np.diff(splits), batch_size=_TEXTS_OF_A_BATCH):
-            own = _ranges(splits[:-1][batch], splits[1:][batch])
-            found = nats_of(ids[own], np.diff(splits)[batch], masked[own]).numpy()
-            check_finite({"surprisals": found})
-            nats[_ranges(firsts[batch], splits[1:][batch])] = found
+            numbers = _ranges(splits[:-1][batch], splits[1:][batch])
+            nats_of_batch = nats_of(ids[numbers], np.diff(splits)[batch], masked[numbers]).numpy()
+            check_finite({"surprisals": nats_of_batch})
+            nats[_ranges(firsts[batch], splits[1:][batch])] = nats_of_batch
         unknown, count = unknown + int(np.sum(ids == vocabulary.unk_id)), count + len(ids)
         starts, ends = tokens.starts.values.numpy(), tokens.ends.values.numpy()
         for example, first, last in zip(examples, firsts, splits[1:], strict=True):
@@ -171,7 +169,7 @@ def _surprisals(task, texts, *, mask_rest_of_word, report):
 
 def _ranges(starts, ends):
     """The integers from each start to before its end, one after another."""
-    return np.concatenate([np.arange(*each) for each in zip(starts, ends, strict=True)])
+    return np.concatenate([np.arange(*pair) for pair in zip(starts, ends, strict=True)])
 
 
 # Ids (T,) and lengths (B,) of texts, and the number of tokens to mask from each on (T,).

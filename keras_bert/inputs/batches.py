@@ -1,5 +1,8 @@
 """Which examples make which batch: by length, by a number of tokens, in parts for devices."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 import tensorflow as tf
 
@@ -11,6 +14,13 @@ PREFETCHED = 4
 _BATCHES_PER_SORT = 64
 # The most sequence lengths that a compiler meets.
 _LENGTHS = 8
+
+_Function = TypeVar("_Function", bound=Callable)
+
+
+def without_autograph(function: _Function) -> _Function:
+    """The function as it is, where AutoGraph would write Python files to a temporary folder."""
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def resolved(dataset):
@@ -25,7 +35,7 @@ def resolved(dataset):
     return dataset.with_options(options)
 
 
-@tf.autograph.experimental.do_not_convert  # AutoGraph writes Python files to a temporary folder
+@without_autograph
 def planned_batches(plan, batch):
     """The dataset of `batch(numbers)` for each array of example numbers in `plan`."""
     return _mapped(_slices(*_flat(plan)), batch)
@@ -95,8 +105,8 @@ def token_batches(lengths, *, max_length, tokens, rng):
     """
     batches, waiting, shorter = [], np.empty(0, np.int32), 0
     for padded in bucket_lengths(max_length):
-        own = np.flatnonzero((lengths > shorter) & (lengths <= padded)).astype(np.int32)
-        numbers, size, shorter = np.concatenate([waiting, own]), tokens // padded, padded
+        fitting = np.flatnonzero((lengths > shorter) & (lengths <= padded)).astype(np.int32)
+        numbers, size, shorter = np.concatenate([waiting, fitting]), tokens // padded, padded
         whole = len(numbers) // size * size
         batches += [(batch, padded) for batch in numbers[:whole].reshape(-1, size)]
         waiting = numbers[whole:]
@@ -146,7 +156,7 @@ class SequenceBatches:
         """(inputs, labels[, weights]) for `fit`, of the examples int32 (B,)."""
         raise NotImplementedError
 
-    @tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+    @without_autograph
     def training_batches(self, *, steps, seed, epochs=1, first_step=0):
         """A dataset of `epochs` times `steps` batches, without the first `first_step`.
 
@@ -189,10 +199,10 @@ def parts(dataset, numbers, *, of):
     """
 
     def split(*batch):
-        own = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
+        joined = tf.data.Dataset.from_tensors(_part(batch, numbers[0], of))
         for number in numbers[1:]:
-            own = own.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
-        return own
+            joined = joined.concatenate(tf.data.Dataset.from_tensors(_part(batch, number, of)))
+        return joined
 
     return resolved(dataset.flat_map(split)).prefetch(PREFETCHED)
 

@@ -54,14 +54,17 @@ def check_max_length(max_length, config, tokenizer):
     `tokenizer` has the special tokens; None is none.
     """
     if config.max_length is not None and max_length > config.max_length:
-        raise InputError(
-            f"`max_length` must be at most {config.max_length}, the positions of the model. "
-            f"Received: {max_length}."
+        raise InputError.naming(
+            "{max_length} must be at most {}, the positions of the model. Received: {}.",
+            config.max_length,
+            max_length,
         )
     least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
     if max_length < least:
-        raise InputError(
-            f"`max_length` must be at least {least} to leave room for text. Received: {max_length}."
+        raise InputError.naming(
+            "{max_length} must be at least {} to leave room for text. Received: {}.",
+            least,
+            max_length,
         )
 
 
@@ -133,11 +136,11 @@ def windows(lengths, room, *, stride, last="full", cores="middle"):
     sequence = tf.repeat(tf.range(tf.size(lengths)), counts)  # (R,)
     number = tf.cast(tf.ragged.range(counts).flat_values, lengths.dtype)
     length, room, stride, beyond, count = (
-        tf.gather(each, sequence) for each in (lengths, room, stride, beyond, counts)
+        tf.gather(column, sequence) for column in (lengths, room, stride, beyond, counts)
     )
     if last == "even":
         factors = (number, beyond, tf.maximum(count - 1, 1))  # their product may exceed int32
-        number_64, beyond_64, gaps = (tf.cast(each, tf.int64) for each in factors)
+        number_64, beyond_64, gaps = (tf.cast(factor, tf.int64) for factor in factors)
         starts = tf.cast(number_64 * beyond_64 // gaps, lengths.dtype)
     else:
         starts = number * stride

@@ -69,9 +69,11 @@ class TokenizedExamples(SequenceBatches):
         special = tokenizer.template.num_special(len(segments))
         least = special + len(segments)
         if max_length < least:
-            raise InputError(
-                f"`max_length` must be at least {least} to leave room for {len(segments)} texts. "
-                f"Received: {max_length}."
+            raise InputError.naming(
+                "{max_length} must be at least {} to leave room for {} texts. Received: {}.",
+                least,
+                len(segments),
+                max_length,
             )
         super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
         self.example_of_sequence = (
@@ -151,7 +153,7 @@ class TokenizedExamples(SequenceBatches):
         lengths = tf.gather(tf.constant(self.lengths, tf.int32), numbers)
         length = padded_length(lengths, self._max_length, PAD_TO)
         targets = [
-            {name: _padded(tf.gather(values, numbers), length) for name, values in table.items()}
+            {name: _padded(tf.gather(column, numbers), length) for name, column in table.items()}
             for table in (self.labels, self.weights)
         ]
         return tuple(targets) if self.weights else (targets[0],)
@@ -184,12 +186,12 @@ def _ragged(value):
     return isinstance(value, tf.RaggedTensor)
 
 
-def _padded(values, length):
-    """Ragged (B, None) -> (B, S); dense values are returned as they are."""
-    if not _ragged(values):
-        return values
-    shape = tf.stack([values.nrows(out_type=tf.int32), length])
-    return tf.ensure_shape(values.to_tensor(shape=shape), [None, None])
+def _padded(column, length):
+    """Ragged (B, None) -> (B, S); a dense column is returned as it is."""
+    if not _ragged(column):
+        return column
+    shape = tf.stack([column.nrows(out_type=tf.int32), length])
+    return tf.ensure_shape(column.to_tensor(shape=shape), [None, None])
 
 
 def tokenized(texts, tokenizer, max_length):

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.framing import windows
-from keras_bert.text.ragged import kept, of_values, row_ids
+from keras_bert.text.ragged import of_values, row_ids, select
 
 # Words per call of the tokenizer's graph, which share the cost of the call.
 _WORDS_PER_CALL = 4000
@@ -90,8 +90,8 @@ def words_of_texts(texts, tokenizer):
     tokens = tokenizer.tokenize_with_offsets(texts)
     positions = tf.ragged.range(tf.cast(tokens.ids.row_lengths(), tf.int32))
     begins = tokens.word_starts.values
-    firsts, starts = kept(positions, begins), kept(tokens.starts, begins)
-    return TokenizedWords(tokens.ids, firsts), starts, kept(tokens.ends, ends_word(begins))
+    firsts, starts = select(positions, begins), select(tokens.starts, begins)
+    return TokenizedWords(tokens.ids, firsts), starts, select(tokens.ends, ends_word(begins))
 
 
 def tokenized_words(examples, tokenizer):
@@ -108,8 +108,8 @@ def tokenized_words(examples, tokenizer):
         some = texts[first : first + _TEXTS_PER_CALL]
         part, starts, ends = words_of_texts([examples[n].text for n in some], tokenizer)
         parts.append(part)
-        for n, *each in zip(some, starts.to_list(), ends.to_list(), strict=True):
-            offsets[n] = each
+        for n, *of_text in zip(some, starts.to_list(), ends.to_list(), strict=True):
+            offsets[n] = of_text
     order = tf.constant(np.argsort([*given, *texts]), tf.int32)
     merged = (tf.gather(tf.concat(part, axis=0), order) for part in zip(*parts, strict=True))
     return TokenizedWords(*merged), offsets
@@ -252,10 +252,10 @@ def _with_short_words(tokenized, *, most):
     starts = tokenized.firsts.flat_values + tf.gather(splits, texts)
     lengths = tf.concat([starts[1:], splits[-1:]], axis=0) - starts  # (words,)
     position = tf.ragged.range(lengths).flat_values  # (tokens,), of each in its word
-    kept = tf.minimum(lengths, most)
-    words = tokenized.firsts.with_values(kept)
+    limited = tf.minimum(lengths, most)
+    words = tokenized.firsts.with_values(limited)
     ids = tf.boolean_mask(tokenized.ids.flat_values, position < most)
-    firsts = tf.cumsum(kept, exclusive=True)
+    firsts = tf.cumsum(limited, exclusive=True)
     counts = tf.reduce_sum(words, axis=1)  # (E,)
     before = tf.cumsum(counts, exclusive=True)
     return TokenizedWords(

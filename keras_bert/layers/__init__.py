@@ -23,8 +23,8 @@ class Layer(keras.layers.Layer):
     @classmethod
     def _setting_names(cls):
         parameters = inspect.signature(cls.__init__).parameters.values()
-        own = (p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
-        return [name for name in own if name != "dtype"]
+        arguments = (p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+        return [name for name in arguments if name != "dtype"]
 
     def get_config(self):
         settings = {

@@ -64,10 +64,10 @@ class CharacterCnn(Layer):
 
     def call(self, characters):
         x = embedded(self.embedding, characters, dtype=self.compute_dtype)  # (N, C, E)
-        found = [
+        pooled = [
             self.activation(ops.max(convolution(x), axis=1)) for convolution in self.convolutions
         ]
-        x = ops.concatenate(found, axis=-1)  # (N, F)
+        x = ops.concatenate(pooled, axis=-1)  # (N, F)
         for highway in self.highways:
             x = highway(x)
         return self.projection(x)

@@ -17,24 +17,31 @@ class LayerNorm(Layer):
 
     Args:
         epsilon: added to the variance.
+        use_bias: whether there is a beta.
     """
 
-    def __init__(self, *, epsilon, **kwargs):
+    def __init__(self, *, epsilon, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
+        self.use_bias = use_bias
         # Whatever the compute dtype, the statistics are computed in float32.
         self.autocast = False
 
     def build(self, input_shape):
         size = (input_shape[-1],)
         self.gamma = self.add_weight(shape=size, initializer="ones", autocast=False, name="gamma")
-        self.beta = self.add_weight(shape=size, initializer="zeros", autocast=False, name="beta")
+        self.beta = None
+        if self.use_bias:
+            self.beta = self.add_weight(
+                shape=size, initializer="zeros", autocast=False, name="beta"
+            )
         self.built = True
 
     def call(self, x):
         x = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
         # A cast reads the variables: the gradient needs tensors.
-        gamma, beta = ops.cast(self.gamma, x.dtype), ops.cast(self.beta, x.dtype)
+        gamma = ops.cast(self.gamma, x.dtype)
+        beta = ops.zeros_like(gamma) if self.beta is None else ops.cast(self.beta, x.dtype)
         return ops.cast(normalise(x, gamma, beta, epsilon=self.epsilon), self.compute_dtype)
 
     def compute_output_shape(self, input_shape):

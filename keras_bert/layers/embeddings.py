@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_bert.layers import Layer
-from keras_bert.layers.dense import initializer
-from keras_bert.layers.elementwise import Dropout, LayerNorm
+from keras_bert.layers.dense import dense, initializer
+from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.kernels.gathering import look_up
 
 
@@ -31,6 +31,9 @@ def embedded(embedding, ids, *, dtype):
 class Embeddings(Layer):
     """The sum of token, position and segment embeddings, with LayerNorm and dropout.
 
+    What a model lacks is left out: positions, segments, the LayerNorm. Where the embeddings are
+    smaller than the hidden size, a dense layer projects them (Lan et al. 2020, section 3.1).
+
     Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
     Without `segment_ids` every token is in segment 0. `positions` counts from 0 inside each
     sequence; None means one sequence per row.
@@ -38,11 +41,12 @@ class Embeddings(Layer):
     Args:
         vocab_size: V, rows of the token embedding.
         hidden_size: D.
-        max_position_embeddings: rows of the position embedding.
+        embedding_size: E, the size of the embeddings; None is D.
+        max_position_embeddings: rows of the position embedding; 0 for a model without one.
         position_offset: row of the first token's position (2 in RoBERTa, 0 in BERT).
-        type_vocab_size: number of segments.
+        type_vocab_size: number of segments; 0 for a model without segment embeddings.
         dropout: fraction of the sums set to zero in training.
-        layer_norm_eps: epsilon of the LayerNorm.
+        layer_norm: the norm of the sums, or None.
         initializer_range: standard deviation of new weights.
 
     Raises:
@@ -54,22 +58,26 @@ class Embeddings(Layer):
         *,
         vocab_size,
         hidden_size,
+        embedding_size=None,
         max_position_embeddings,
-        position_offset,
-        type_vocab_size,
+        position_offset=0,
+        type_vocab_size=0,
         dropout,
-        layer_norm_eps,
+        layer_norm,
         initializer_range,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.embedding_size = embedding_size or hidden_size
         self.max_length = max_position_embeddings - position_offset
         self.position_offset = position_offset
 
         def table(rows, name):
+            if not rows:
+                return None
             return keras.layers.Embedding(
                 rows,
-                hidden_size,
+                self.embedding_size,
                 embeddings_initializer=initializer(initializer_range),
                 name=name,
                 dtype=self.dtype_policy,
@@ -78,38 +86,52 @@ class Embeddings(Layer):
         self.token_embedding = table(vocab_size, "token_embedding")
         self.position_embedding = table(max_position_embeddings, "position_embedding")
         self.segment_embedding = table(type_vocab_size, "segment_embedding")
-        self.layer_norm = LayerNorm(
-            epsilon=layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
-        )
+        self.layer_norm = layer_norm
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
+        self.projection = None
+        if self.embedding_size != hidden_size:
+            self.projection = dense(
+                hidden_size,
+                initializer_range=initializer_range,
+                name="projection",
+                dtype=self.dtype_policy,
+            )
 
     def build(self, input_ids_shape=None, segment_ids_shape=None, positions_shape=None):
-        for embedding in (self.token_embedding, self.position_embedding, self.segment_embedding):
-            embedding.build()
-        self.layer_norm.build((None, None, self.settings["hidden_size"]))
+        tables = (self.token_embedding, self.position_embedding, self.segment_embedding)
+        for layer in (*tables, self.layer_norm, self.projection):
+            if layer is not None and not layer.built:  # Keras builds a norm that it loads
+                layer.build((None, None, self.embedding_size))
         self.built = True
 
     def call(self, input_ids, segment_ids=None, positions=None, training=None):
+        dtype = self.compute_dtype
+        x = embedded(self.token_embedding, input_ids, dtype=dtype)  # (B, S, E)
+        # Rows in order are sliced: the gradient of a slice is one sum, that of a lookup a scatter.
+        if self.segment_embedding is not None and segment_ids is None:
+            x = x + embedding_table(self.segment_embedding, dtype=dtype)[:1]  # (1, E) to each
+        elif self.segment_embedding is not None:
+            x = x + embedded(self.segment_embedding, segment_ids, dtype=dtype)
+        if self.position_embedding is not None:
+            x = x + self._positions(input_ids, positions)
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        x = self.dropout(x, training=training)
+        return x if self.projection is None else self.projection(x)  # (B, S, D)
+
+    def _positions(self, input_ids, positions):
+        """The embeddings of positions: (B, S, E), or (S, E) where they are in order."""
         length = input_ids.shape[1]
         if length is not None and length > self.max_length:
             raise ValueError(
                 "The sequence is longer than the model has positions. "
                 f"Received: length={length}, positions={self.max_length}."
             )
-        dtype = self.compute_dtype
-        x = embedded(self.token_embedding, input_ids, dtype=dtype)  # (B, S, D)
-        # Rows in order are sliced: the gradient of a slice is one sum, that of a lookup a scatter.
-        if segment_ids is None:
-            x = x + embedding_table(self.segment_embedding, dtype=dtype)[:1]  # (1, D) to each
-        else:
-            x = x + embedded(self.segment_embedding, segment_ids, dtype=dtype)
-        first = self.position_offset
-        if positions is None:
-            table = embedding_table(self.position_embedding, dtype=dtype)
-            x = x + table[first : first + ops.shape(input_ids)[1]]  # (S, D) to each
-        else:
-            x = x + embedded(self.position_embedding, positions + first, dtype=dtype)
-        return self.dropout(self.layer_norm(x), training=training)
+        dtype, first = self.compute_dtype, self.position_offset
+        if positions is not None:
+            return embedded(self.position_embedding, positions + first, dtype=dtype)
+        table = embedding_table(self.position_embedding, dtype=dtype)
+        return table[first : first + ops.shape(input_ids)[1]]
 
     def compute_output_shape(self, input_ids_shape, *_):
         return (*input_ids_shape, self.settings["hidden_size"])

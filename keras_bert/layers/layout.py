@@ -22,7 +22,9 @@ class Layout:
 
     Attributes:
         is_token: bool (B, S).
-        positions: int32 (B, S), each token's position in its sequence; None without packing.
+        positions: int32, each token's position in its sequence: (B, S) in packed rows, elsewhere
+            (1, S), which is 0, 1, … for all.
+        is_packed: whether `sequence_ids` were given.
         causal: the argument.
 
     Raises:
@@ -42,31 +44,50 @@ class Layout:
                 f"Received: shape={tuple(ids.shape)}, dtype={dtype}."
             )
         self.causal = causal
-        self.positions = self._same_sequence = None
+        self.is_packed = sequence_ids is not None
         self.is_token = ops.cast(ids, "bool")
         self._shape = ops.shape(ids)
-        if sequence_ids is not None:
+        self._computed = {}
+        self.positions = ops.arange(self._shape[1], dtype="int32")[None]  # (1, S)
+        if self.is_packed:
             self._same_sequence = ids[:, :, None] == ids[:, None, :]  # (B, S, S)
             # argmax returns the first True: where the token's sequence begins.
             begins = ops.argmax(ops.cast(self._same_sequence, "int32"), axis=-1)  # (B, S)
-            index = ops.arange(self._shape[1], dtype="int32")
-            self.positions = index[None, :] - ops.cast(begins, "int32")
-        self._mask = None
+            self.positions = self.positions - ops.cast(begins, "int32")
         # Packed rows have next to no padding.
-        self._unpadding = unpadding_of(self.is_token, worthwhile=sequence_ids is None)
+        self._unpadding = unpadding_of(self.is_token, worthwhile=not self.is_packed)
+
+    def mask(self, window=None):
+        """Bool (B, 1, S or 1, S): True where the query (third axis) may see the key (last axis).
+
+        Args:
+            window: each token sees those up to so many positions away; None is any number.
+        """
+        return self.once(("mask", window), lambda: self._new_mask(window))
+
+    def _new_mask(self, window):
+        mask = ops.expand_dims(self.is_token, axis=(1, 2))  # (B, 1, 1, S)
+        if self.is_packed:
+            mask = ops.logical_and(mask, self._same_sequence[:, None])
+        if self.causal or window is not None:
+            index = ops.arange(self._shape[1])
+            distances = (index[:, None] - index[None, :])[None, None]  # (1, 1, S, S)
+            if self.causal:
+                mask = ops.logical_and(mask, distances >= 0)
+            if window is not None:
+                mask = ops.logical_and(mask, ops.abs(distances) <= window)
+        return mask
+
+    def once(self, key, compute):
+        """`compute()`, called once per key: what the layers of a forward pass share."""
+        if key not in self._computed:
+            self._computed[key] = compute()
+        return self._computed[key]
 
     @property
-    def attention_mask(self):
-        """Bool (B, 1, S or 1, S): True where the query (third axis) may see the key (last axis)."""
-        if self._mask is None:
-            mask = ops.expand_dims(self.is_token, axis=(1, 2))  # (B, 1, 1, S)
-            if self._same_sequence is not None:
-                mask = ops.logical_and(mask, self._same_sequence[:, None])
-            if self.causal:
-                index = ops.arange(self._shape[1])
-                mask = ops.logical_and(mask, (index[:, None] >= index[None, :])[None, None])
-            self._mask = mask
-        return self._mask
+    def key_positions(self):
+        """`positions`: keys are at the same as queries."""
+        return self.positions
 
     def unpad(self, x):
         """(B, S, D) -> (R, D)."""
@@ -91,16 +112,30 @@ class StepLayout:
         cache: one of keys or values (B, N, M, H).
 
     Attributes:
-        attention_mask: bool (B, 1, 1, M), True at the new token and those before it.
-        places: int32 (B N, 3), the new token's places in a cache.
+        positions: int32 (B, 1), the new tokens'.
+        key_positions: int32 (1, M), those of the cache.
+        cache_indices: int32 (B N, 3), where a cache has the new tokens.
     """
 
     def __init__(self, index, cache):
         _, num_heads, max_length, _ = ops.shape(cache)
-        index = ops.cast(index, "int32")
-        seen = ops.arange(max_length, dtype="int32") <= index[:, None]  # (B, M)
-        self.attention_mask = seen[:, None, None]
+        self.positions = ops.cast(index, "int32")[:, None]
+        self.key_positions = ops.arange(max_length, dtype="int32")[None]
+        self._computed = {}
         batch = ops.shape(index)[0]
         rows = ops.arange(batch * num_heads, dtype="int32")
-        index = ops.reshape(ops.broadcast_to(index[:, None], (batch, num_heads)), (-1,))
-        self.places = ops.stack([rows // num_heads, rows % num_heads, index], axis=1)
+        index = ops.reshape(ops.broadcast_to(self.positions, (batch, num_heads)), (-1,))
+        self.cache_indices = ops.stack([rows // num_heads, rows % num_heads, index], axis=1)
+
+    def mask(self, window=None):
+        """Bool (B, 1, 1, M), True at the new token and those before it, or `window` of them."""
+        return self.once(("mask", window), lambda: self._new_mask(window))
+
+    def _new_mask(self, window):
+        is_seen = self.key_positions <= self.positions  # (B, M)
+        if window is not None:
+            is_near = self.key_positions >= self.positions - window
+            is_seen = ops.logical_and(is_seen, is_near)
+        return is_seen[:, None, None]
+
+    once = Layout.once

@@ -1,13 +1,12 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2)."""
 
-import functools
-
 import keras
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import dense, initializer
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.kernels.attention import attend, attend_step, keys_and_values
+from keras_bert.layers.positions import NO_POSITIONS
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -48,8 +47,10 @@ class SelfAttention(Layer):
         dropout: fraction of the attention probabilities set to zero in training.
         output_dropout: fraction of the output set to zero in training.
         initializer_range: standard deviation of new weights.
-        position_encoding: None, or a function from (query, key, layout), both (B, N, S, H), to a
-            pair of the same shapes, for encoders whose positions are part of attention.
+        use_bias: whether the dense layers have biases.
+        positions: None, or the `Positions` of encoders whose positions are part of attention. Its
+            weights are the encoder's, which builds it: layers may share it.
+        window: how many positions away a token sees; None is any number.
 
     Raises:
         ValueError: N does not divide D.
@@ -63,7 +64,9 @@ class SelfAttention(Layer):
         dropout,
         output_dropout,
         initializer_range,
-        position_encoding=None,
+        use_bias=True,
+        positions=None,
+        window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -75,9 +78,10 @@ class SelfAttention(Layer):
         self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
-        self.position_encoding = position_encoding
+        self.window = window
         self.query_key_value = keras.layers.Dense(
             3 * hidden_size,
+            use_bias=use_bias,
             kernel_initializer=SideBySide([initializer(initializer_range) for _ in range(3)]),
             name="query_key_value",
             dtype=self.dtype_policy,
@@ -87,6 +91,7 @@ class SelfAttention(Layer):
             initializer_range=initializer_range,
             name="projection",
             dtype=self.dtype_policy,
+            use_bias=use_bias,
         )
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
         self.output_dropout = Dropout(
@@ -100,15 +105,20 @@ class SelfAttention(Layer):
         self.projection.build((None, self.hidden_size))
         self.built = True
 
+    @property
+    def positions(self):
+        """The argument, which is not tracked as a part of this layer, or `NO_POSITIONS`."""
+        return self.settings["positions"] or NO_POSITIONS
+
     def call(self, x, layout, training=None, cls_only=False, return_probabilities=False):
-        encode = self.position_encoding
         context, probabilities = attend(
             layout.pad(self.query_key_value(x)),  # (B, S, 3 D)
-            layout.attention_mask,
+            layout,
             num_heads=self.num_heads,
+            positions=self.positions,
+            window=self.window,
             dropout=self.dropout,
             training=training,
-            encode_positions=encode and functools.partial(encode, layout=layout),
             cls_only=cls_only,
             return_probabilities=return_probabilities,
         )  # (B, S, D)
@@ -129,7 +139,11 @@ class SelfAttention(Layer):
         Shapes: x (B, S, D), is_token bool (B, S).
         """
         return keys_and_values(
-            self.query_key_value(x), is_token, num_heads=self.num_heads, max_length=max_length
+            self.query_key_value(x),
+            is_token,
+            num_heads=self.num_heads,
+            positions=self.positions,
+            max_length=max_length,
         )
 
     def step(self, x, cache, layout):
@@ -138,6 +152,11 @@ class SelfAttention(Layer):
         `layout` is a `StepLayout`.
         """
         context, cache = attend_step(
-            self.query_key_value(x), cache, layout, num_heads=self.num_heads
+            self.query_key_value(x),
+            cache,
+            layout,
+            num_heads=self.num_heads,
+            positions=self.positions,
+            window=self.window,
         )
         return self.projection(context), cache

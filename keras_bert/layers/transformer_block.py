@@ -1,6 +1,7 @@
 """A Transformer layer, and its feed-forward layer (Vaswani et al. 2017, sections 3.1 and 3.3)."""
 
 import keras
+from keras import ops
 
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense
@@ -11,23 +12,42 @@ from keras_bert.layers.elementwise import Dropout
 class FeedForward(Layer):
     """Two dense layers with an activation between them, and dropout, at each position.
 
+    With a gate (Shazeer 2020) the activation of one half of the first layer's outputs is multiplied
+    by the other half: (f(x W) ⊙ x V) U, where W and V are one dense layer (D, 2 I).
+
     Shapes: x (R, D) -> (R, D).
 
     Args:
         hidden_size: D.
-        intermediate_size: size of the inner layer.
+        intermediate_size: I, the size of the inner layer.
         hidden_act: its activation, by Hugging Face's name.
         dropout: fraction of the output set to zero in training.
         initializer_range: standard deviation of new weights.
+        use_bias: whether the dense layers have biases.
+        has_gate: whether there is a gate.
     """
 
     def __init__(
-        self, *, hidden_size, intermediate_size, hidden_act, dropout, initializer_range, **kwargs
+        self,
+        *,
+        hidden_size,
+        intermediate_size,
+        hidden_act,
+        dropout,
+        initializer_range,
+        use_bias=True,
+        has_gate=False,
+        **kwargs,
     ):
         super().__init__(**kwargs)
-        weights = {"initializer_range": initializer_range, "dtype": self.dtype_policy}
+        weights = {
+            "initializer_range": initializer_range,
+            "use_bias": use_bias,
+            "dtype": self.dtype_policy,
+        }
         self.activation = activation(hidden_act)
-        self.dense_in = dense(intermediate_size, name="dense_in", **weights)
+        self.has_gate = has_gate
+        self.dense_in = dense((1 + has_gate) * intermediate_size, name="dense_in", **weights)
         self.dense_out = dense(hidden_size, name="dense_out", **weights)
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
 
@@ -37,7 +57,10 @@ class FeedForward(Layer):
         self.built = True
 
     def call(self, x, training=None):
-        x = self.activation(self.dense_in(x), training=training)
+        x = self.dense_in(x)
+        x, gate = ops.split(x, 2, axis=-1) if self.has_gate else (x, None)  # (R, I)
+        x = self.activation(x, training=training)
+        x = x if gate is None else x * gate
         return self.dropout(self.dense_out(x), training=training)
 
 

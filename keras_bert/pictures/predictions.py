@@ -53,7 +53,7 @@ def show_predictions(
 
 def _colours(predictions):
     """A colour for each label, in the order of the alphabet."""
-    labels = sorted({mark["label"] for each in predictions for mark in _marks(each)})
+    labels = sorted({mark["label"] for prediction in predictions for mark in _marks(prediction)})
     return {label: _COLOURS[n % len(_COLOURS)] for n, label in enumerate(labels)}
 
 

@@ -47,7 +47,7 @@ _FORMATS = {
     "tokens_per_second": "{x:,.0f}",
     "input_wait": lambda fraction, _: percent(fraction),
 }
-_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.training.monitoring.health`)
+_LEAST_TOP = {"input_wait": 0.05}  # what is too much (see `keras_bert.training.health`)
 
 
 def draw_run(run: str | PathLike[str]) -> list[Path]:

@@ -44,7 +44,9 @@ def draw_attention(
             `save_picture`.
     """
     if (layer is None) != (head is None):
-        raise InputError("Give both `layer` and `head` for one head, or neither for all heads.")
+        raise InputError.naming(
+            "Give both `layer` and {head} for one head, or neither for all heads."
+        )
     encoder, tokenizer = open_model(model)
     tokens, probabilities = attention_of(encoder, tokenizer, text)
     layers, heads = probabilities.shape[:2]
@@ -171,7 +173,7 @@ def draw_surprisal(
             name does not end in .png, or matplotlib is not installed.
     """
     if (found is None) == (model is None) or (model is None) != (text is None):
-        raise InputError("Pass either `model` and `text`, or `found`.")
+        raise InputError.naming("Pass either {model} and {text}, or `found`.")
     if found is None:
         (found,) = surprisal(model=model, text=text)
     count = len(found.tokens)
@@ -182,11 +184,11 @@ def draw_surprisal(
     return save_picture(lambda figure: _bars(figure, found), output, size=(2 + 0.5 * count, 3.2))
 
 
-def _bars(figure, found):
+def _bars(figure, measured):
     axis = figure.subplots()
-    mean = found.surprisals.mean()
-    bars = axis.bar(range(len(found.tokens)), found.surprisals, width=0.7, color=COLOURS[0])
-    axis.bar_label(bars, [f"{nats:.2f}" for nats in found.surprisals], fontsize=7.5, padding=2)
+    mean = measured.surprisals.mean()
+    bars = axis.bar(range(len(measured.tokens)), measured.surprisals, width=0.7, color=COLOURS[0])
+    axis.bar_label(bars, [f"{nats:.2f}" for nats in measured.surprisals], fontsize=7.5, padding=2)
     axis.axhline(mean, color=GREY, linewidth=1, linestyle="--")
     axis.annotate(
         f"mean {mean:.2f}",
@@ -198,12 +200,12 @@ def _bars(figure, found):
         fontsize=8,
         va="center",
     )
-    axis.set_xticks(range(len(found.tokens)), found.tokens, rotation=45, ha="right")
-    axis.set_xlim(-0.6, len(found.tokens) - 0.4)
+    axis.set_xticks(range(len(measured.tokens)), measured.tokens, rotation=45, ha="right")
+    axis.set_xlim(-0.6, len(measured.tokens) - 0.4)
     axis.margins(y=0.15)
     axis.set_ylabel("-log p (nats)")
     axis.set_title(
-        f"Loss of each token (perplexity {found.perplexity:,.1f})",
+        f"Loss of each token (perplexity {measured.perplexity:,.1f})",
         loc="left",
         fontsize=11,
     )

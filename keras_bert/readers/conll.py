@@ -15,10 +15,8 @@ from dataclasses import dataclass
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, quoted
-from keras_bert.readers.columns import column_index
 
 _DOCUMENT = "-DOCSTART-"
-_BLANKS = re.compile(r"[ \t]+")  # not what Unicode calls white space: a word may hold it
 # B-PER, I-NP, S-LOC, … or O: what tags of chunks look like, in any of their schemes.
 _CHUNK_TAG = re.compile(r"O|[BIOESLUMW]-.+|[BIES]")
 
@@ -26,6 +24,51 @@ CONLLU_COLUMNS = (
     *("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC"),
 )
 _CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+
+
+# What a line is that has no words: the end of a sentence, or the beginning of a document.
+END, DOCUMENT = [], ["-DOCSTART-"]
+_ROWS_AT_ONCE = 4096
+
+
+def grouped(lines, cells_of):
+    """Yields (line of the first word, (number of the document, rows)) of every sentence.
+
+    Args:
+        lines: (line number, line).
+        cells_of: a function of a number, a line, and whether it begins a sentence, to the columns
+            of a word, END, DOCUMENT, or None of a line that is left out.
+
+    The rows are (line number, columns of the word).
+    """
+    document, rows, has_sentences = 0, [], False
+    for number, line in lines:
+        cells = cells_of(number, line, not rows)
+        if cells is None:
+            continue
+        if cells is not END and cells is not DOCUMENT:
+            rows.append((number, cells))
+            continue
+        if rows:
+            yield rows[0][0], (document, rows)
+            rows, has_sentences = [], True
+        if cells is DOCUMENT and has_sentences:
+            document, has_sentences = document + 1, False
+    if rows:
+        yield rows[0][0], (document, rows)
+
+
+def column_index(source, column, *, names=None, width):
+    """The index from 0 of a column that the user gave by its name or its number from 1.
+
+    Raises InputError where there is no such column among the `width`.
+    """
+    if names and str(column) in names:
+        return names.index(str(column))
+    if str(column).isdigit() and 1 <= int(column) <= width:
+        return int(column) - 1
+    available = quoted(names) if names else f"1 to {width}"
+    raise InputError(f'{source.name} has no column "{column}". Its columns are {available}.')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +129,7 @@ def has_conll_tags(lines, *, labels):
     return any(labels is not None or len(counts) > 1 for counts in columns)
 
 
-def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_tags):
+def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_labels):
     """The `ConllColumns` of a file, from all its lines where the user has not given them.
 
     Tags are in the column of the data that the model was trained on; else in the column with tags
@@ -107,11 +150,11 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_ta
     has_predictions = False
     if tag is None:
         tag, has_predictions = _tag_column(
-            columns, source, taken=word, labels=labels, need_tags=need_tags
+            columns, source, taken=word, labels=labels, need_labels=need_labels
         )
     if word is None:
         word = _word_column(columns, taken=tag)
-    if word is None or (need_tags and tag is None):
+    if word is None or (need_labels and tag is None):
         raise InputError(
             f"Could not read {source.name} as tagged words: line {first} has one column. Expected "
             'a word and its tag per line, separated by a tab or spaces, or JSON Lines with "words" '
@@ -128,19 +171,27 @@ def _columns(file, *, tabs):
 
     None where a tab is found in a file of spaces.
     """
-    first, columns = None, []
-    for number, line in file.lines():
+    first, columns, rows = None, [], []
+    for number, line in file.lines(keep=True):
         if not tabs and "\t" in line and "\t" in line.strip():
             return None
         cells = _cells(line, tabs=tabs)
-        if not cells or _is_comment(cells) or (_DOCUMENT in line and _begins_document(cells)):
+        if not cells or (_DOCUMENT in line and _begins_document(cells)):
             continue
-        if first is None:
+        if first is None and not _is_comment(cells):
             first, columns = number, [Counter() for _ in cells]
         if len(cells) == len(columns):  # another number is an error when it is reached
-            for counts, cell in zip(columns, cells, strict=True):
-                counts[cell] += 1
+            rows.append(cells)
+        if len(rows) == _ROWS_AT_ONCE:
+            _count(columns, rows)
+            rows = []
+    _count(columns, rows)
     return first, columns, tabs
+
+
+def _count(columns, rows):
+    for counts, cells in zip(columns, zip(*rows, strict=True), strict=False):
+        counts.update(cells)
 
 
 def _remembered(columns, remembered, labels):
@@ -160,7 +211,7 @@ def _reject_texts(words, file, source, *, word, tabs):
     """
     if 2 * sum(count for text, count in words.items() if " " in text) <= words.total():
         return
-    for number, line in file.lines():
+    for number, line in file.lines(keep=True):
         cells = _cells(line, tabs=tabs)
         if len(cells) > word and " " in cells[word] and not _is_comment(cells):
             raise source.error(
@@ -171,71 +222,37 @@ def _reject_texts(words, file, source, *, word, tabs):
             )
 
 
-class _Sentences:
-    """Collects the words of a sentence, and counts the documents.
-
-    `untagged` is the tag of every word in a sentence without tags.
-    """
-
-    def __init__(self, untagged):
-        self._untagged = untagged
-        self.document, self.words, self.tags, self.lines = 0, [], [], []
-        self._has_sentences = False
-
-    def add(self, word, tag, number):
-        self.words.append(word)
-        self.tags.append(tag)
-        self.lines.append(number)
-
-    def finish(self):
-        """Yields the sentence, as `conll_sentences` does, if it has words."""
-        if self.words:
-            tags = None if set(self.tags) == {self._untagged} else tuple(self.tags)
-            yield tuple(self.words), tags, tuple(self.lines), self.document
-            self.words, self.tags, self.lines, self._has_sentences = [], [], [], True
-
-    def begin_document(self):
-        if self._has_sentences:
-            self.document, self._has_sentences = self.document + 1, False
-
-
 def conll_sentences(lines, source, columns):
-    """Yields (words, tags or None, line of each word, number of the document) of every sentence.
+    """The sentences of CoNLL, as `grouped`; `source` makes the InputErrors for lines."""
+    width, tabs = columns.width, columns.tabs
 
-    `source` makes the InputErrors for lines, which are (line number, line).
-    """
-    sentences = _Sentences(untagged=None)
-    for number, line in lines:
-        cells = _cells(line, tabs=columns.tabs)
-        if not cells or (_DOCUMENT in line and _begins_document(cells)):
-            yield from sentences.finish()
-            if cells:
-                sentences.begin_document()
-            continue
-        if len(cells) != columns.width:
-            if not sentences.words and _is_comment(cells):
-                continue
-            split = "single tabs" if columns.tabs else "spaces"
+    def cells_of(number, line, is_first):
+        cells = _cells(line, tabs=tabs)
+        if not cells:
+            return END
+        if _DOCUMENT in line and _begins_document(cells):
+            return DOCUMENT
+        if len(cells) != width:
+            if is_first and _is_comment(cells):
+                return None
             raise source.error(
                 number,
-                f"{counted(len(cells), 'column')}, but the first word's line has {columns.width}; "
-                f"every line needs the same number of columns, separated by {split}.",
+                f"{counted(len(cells), 'column')}, but the first word's line has {width}; every "
+                f"line needs the same number of columns, separated by "
+                f"{'single tabs' if tabs else 'spaces'}.",
             )
-        for part, column in (("word", columns.word), ("tag", columns.tag)):
-            if column is not None and not cells[column]:
-                raise source.error(number, f"no {part} in column {column + 1}.")
-        tag = None if columns.tag is None else cells[columns.tag]
-        sentences.add(cells[columns.word], tag, number)
-    yield from sentences.finish()
+        return cells
+
+    return grouped(lines, cells_of)
 
 
 def _cells(line, *, tabs):
     """The columns of a line; [] where it is empty."""
-    if not line.strip(" \t"):
-        return []
     if tabs:
-        return [cell.strip(" ") for cell in line.split("\t")]
-    return _BLANKS.split(line.strip(" \t"))
+        return [cell.strip(" ") for cell in line.split("\t")] if line.strip(" \t") else []
+    # Not at what Unicode calls white space: a word may hold it.
+    cells = line.replace("\t", " ").split(" ")
+    return [cell for cell in cells if cell] if "" in cells else cells
 
 
 def _begins_document(cells):
@@ -247,7 +264,7 @@ def _is_comment(cells):
     return cells[0] == "#" or cells[0].startswith("# ")
 
 
-def _tag_column(columns, source, *, taken, labels, need_tags):
+def _tag_column(columns, source, *, taken, labels, need_labels):
     """-> (the number of the column with tags or None, whether the last one has predictions)."""
     others = [number for number in range(len(columns)) if number != taken]
     tags = [number for number in others if _is_tags(columns[number], labels)]
@@ -258,13 +275,16 @@ def _tag_column(columns, source, *, taken, labels, need_tags):
         if is_known or (labels is None and last in tags and kinds <= before):
             return last - 1, True
         if labels is None and {*columns[last]} == {"O"}:
-            raise InputError(
-                f"{source.name}: the tag could be in column {last}, or in column {last + 1}, which "
-                "has O for all words. Give the right one as `tag_column`."
+            raise InputError.naming(
+                "{}: the tag could be in column {}, or in column {}, which has O for all words. "
+                "Give the right one as {tag_column}.",
+                source.name,
+                last,
+                last + 1,
             )
     if tags:
         return tags[-1], False
-    if labels is not None and not need_tags:
+    if labels is not None and not need_labels:
         return None, False  # other columns than those that the model was trained on
     # A tag is repeated; the words are those with the most values.
     words = taken if taken is not None else _word_column(columns, taken=None)
@@ -313,32 +333,20 @@ def conllu_cells(line, number, source):
     return cells
 
 
-def conllu_sentences(lines, source, *, word, tag, need_tags=True):
-    """As `conll_sentences`; `word` and `tag` are indices of columns.
+def conllu_sentences(lines, source):
+    """The sentences of CoNLL-U, as `grouped`."""
 
-    Unless `need_tags`, a sentence that is yet to be tagged, with `_` at every word, has None.
-    """
-    sentences = _Sentences(untagged=None if need_tags else "_")
-    for number, line in lines:
+    def cells_of(number, line, is_first):
         if not line.strip():
-            yield from sentences.finish()
-            continue
-        if line.startswith("#") and not sentences.words:
-            if line[1:].split()[:1] == ["newdoc"]:
-                sentences.begin_document()
-            continue
+            return END
+        if is_first and line.startswith("#"):
+            return DOCUMENT if line[1:].split()[:1] == ["newdoc"] else None
         cells = conllu_cells(line, number, source)
         id = _CONLLU_ID.fullmatch(cells[0])
         if id is None:
             raise source.error(
                 number, f'the ID is "{cells[0]}". It should be a number such as 3, 3-4 or 3.1.'
             )
-        if id[1]:
-            continue
-        for column in (word, tag):
-            if not cells[column]:
-                raise source.error(
-                    number, f"{CONLLU_COLUMNS[column]} is empty; write _ for nothing."
-                )
-        sentences.add(cells[word], cells[tag], number)
-    yield from sentences.finish()
+        return None if id[1] else cells
+
+    return grouped(lines, cells_of)

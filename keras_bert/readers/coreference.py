@@ -10,13 +10,14 @@ which the line `# global.Entity` calls eid.
 
 import re
 from collections import Counter
+from itertools import islice
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import conllu_cells, looks_like_conllu
-from keras_bert.readers.sources import ExampleSource, TextFile
-from keras_bert.readers.spans import LabelledSpan, SpannedWords, joined, labelled_span, words_of
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.examples import ExampleSource
+from keras_bert.readers.objects import LabelledSpan, joined, labelled_span, words_of
+from keras_bert.readers.spans import SpannedWords
 
 _BEGIN, _END = "#begin document", "#end document"
 _NOTHING = ("-", "_", "*")
@@ -34,37 +35,29 @@ class CoreferenceSource(ExampleSource):
 
     A cluster of one mention refers to nothing else, and is left out, as are mentions without a
     word (of empty nodes), discontinuous ones, and the second of two with the same words.
-
-    Args:
-        data: see `ExampleSource`.
-        need_clusters: whether a document without them is an error.
     """
 
-    columns = None
+    ITEM = ROW = "document"
+    ITEMS = 'A document must be a string, or a dictionary with "words" or "text", and "clusters"'
+    STRINGS, COMMENT = True, "#"
 
-    def __init__(self, data, *, need_clusters=True):
-        records = open_objects(data, item="document", as_record=_as_record, comment="#")
-        super().__init__(records)
-        self._need_clusters = need_clusters
+    def __init__(self, data, **common):
         self._skipped = Counter()
-        read = self._of_file if isinstance(records, TextFile) else self._of_objects
-        self._set_examples(read(records))
+        super().__init__(data, **common)
 
-    def notes(self):
-        return [
-            f"{self.name}: {counted(count, 'mention')} left out, {reason}."
-            for reason, count in self._skipped.items()
-        ]
+    def _more_notes(self):
+        for reason, count in self._skipped.items():
+            yield f"{counted(count, 'mention')} left out, {reason}."
 
     def _of_file(self, file):
-        (number, line), lines = file.head[-1], file.lines()
-        if any(line.startswith(_BEGIN) for _, line in file.head):
+        number, line = file.first
+        if any(line.startswith(_BEGIN) for line in islice(file.raw_lines(keep=True), number)):
             self.kind, self.description = "conll", f"{self.name}: CoNLL-2012"
-            return self._of_2012(lines)
+            return self._of_2012(file.lines())
         if looks_like_conllu(line):
             self.kind, self.description = "conllu", f"{self.name}: CoNLL-U with Entity in MISC"
-            return self._of_corefud(lines)
-        if self._need_clusters:
+            return self._of_corefud(file.lines())
+        if self._need_labels:
             raise InputError(
                 f"Could not read {self.name} as documents with coreference: line {number} is not "
                 f'JSON or CoNLL-U, and no line "{_BEGIN}" is before it. Expected CoNLL-2012, '
@@ -72,7 +65,8 @@ class CoreferenceSource(ExampleSource):
             )
         self.kind, self.description = "lines", f"{self.name}: plain lines, one document per line"
         return (
-            SpannedWords(number, text, document=number - 1, source=self) for number, text in lines
+            SpannedWords(number, text, document=number - 1, source=self)
+            for number, text in file.lines()
         )
 
     def _of_2012(self, lines):
@@ -147,34 +141,23 @@ class CoreferenceSource(ExampleSource):
         if document is not None:
             yield from document.finish(number)
 
-    def _of_objects(self, records):
-        if self.kind != "given":
-            unit = f"one document per {records.location}"
-            self.description = f"{self.name}: {records.format}, {unit}"
-        return self._of_records(records)
-
-    def _of_records(self, records):
-        for line, record in records:
-            text, words, starts = words_of(record, line, self)
-            clusters = record.get("clusters")
-            if clusters is None and self._need_clusters:
-                raise self.error(
-                    line,
-                    f'no "clusters" among the keys ({listed(record)}). Expected a list of '
-                    "clusters, each a list of mentions [start, end].",
-                )
-            spans = None
-            if clusters is not None:
-                if not _is_list(clusters) or not all(map(_is_list, clusters)):
-                    raise self.error(line, '"clusters" should be a list of lists of mentions.')
-                given = {"text": text, "words": words, "what": "the mention"}
-                spans = [
-                    labelled_span(mention, line, self, **given)._replace(label=str(number))
-                    for number, cluster in enumerate(clusters)
-                    for mention in cluster
-                ]
-                spans = self.clustered(spans)
-            yield SpannedWords(line, text, words, starts, spans, line - 1, source=self)
+    def _example(self, line, record):
+        text, words, starts = words_of(record, line, self)
+        clusters, spans = record.get("clusters"), None
+        if self._need_labels:
+            more = ". Expected a list of clusters, each a list of mentions [start, end]."
+            clusters = self.value(line, record, "clusters", "clusters", more=more)
+        if clusters is not None:
+            if not _is_list(clusters) or not all(map(_is_list, clusters)):
+                raise self.error(line, '"clusters" should be a list of lists of mentions.')
+            given = {"text": text, "words": words, "noun": "the mention"}
+            spans = [
+                labelled_span(mention, line, self, **given)._replace(label=str(number))
+                for number, cluster in enumerate(clusters)
+                for mention in cluster
+            ]
+            spans = self.clustered(spans)
+        return SpannedWords(line, text, words, starts, spans, line - 1, source=self)
 
     def clustered(self, spans):
         """The mentions in order, without what is left out, each with the number of its cluster."""
@@ -248,14 +231,3 @@ class _Document:
 
 def _is_list(value):
     return isinstance(value, list | tuple)
-
-
-def _as_record(document):
-    if isinstance(document, str):
-        return {"text": document}
-    if isinstance(document, dict):
-        return document
-    raise ValueError(
-        'A document must be a string, or a dictionary with "words" or "text", and "clusters". '
-        f"Received: {document!r}."
-    )

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
-from keras_bert.readers.columns import Columns
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")
@@ -36,7 +35,7 @@ class GlueTask:
 
     Attributes:
         name: GLUE's name.
-        kind: our kind of task.
+        task_type: ours.
         texts: the columns of the one or two texts.
         label: the column of the label.
         labels: their names, in the files and in submissions; () where it is a score.
@@ -48,7 +47,7 @@ class GlueTask:
     """
 
     name: str
-    kind: str = "pair-classifier"
+    task_type: str = "pair-classifier"
     texts: tuple[str, ...] = _SENTENCES
     label: str = "label"
     labels: tuple[str, ...] = _ZERO_OR_ONE
@@ -74,6 +73,18 @@ class GlueTask:
     def metric(self):
         """What selects the best epoch of a run: the metric, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
+
+    def check_form(self, texts, *, is_score):
+        """Raises InputError where the task has other texts, or labels in place of scores."""
+        expected, read = (
+            f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
+            for count, scores in ((len(self.texts), not self.labels), (len(texts), is_score))
+        )
+        if expected != read:
+            raise InputError(
+                f"GLUE's {self.name} is a {self.task_type} task, with {expected} per record. "
+                f"This task reads {read}."
+            )
 
     def check_label(self, label, error):
         """Raises `error` of a message where a label of a training or dev file is another task's."""
@@ -126,13 +137,13 @@ def _mnli(name, part, **changes):
 _TASKS = (
     GlueTask(
         name="CoLA",
-        kind="classifier",
+        task_type="classifier",
         texts=("sentence",),
         metrics=("matthews",),
         folders=("CoLA",),
         without_header=(3, 1),
     ),
-    GlueTask(name="SST-2", kind="classifier", texts=("sentence",), folders=("SST-2",)),
+    GlueTask(name="SST-2", task_type="classifier", texts=("sentence",), folders=("SST-2",)),
     GlueTask(
         name="MRPC",
         texts=("#1 String", "#2 String"),
@@ -142,7 +153,7 @@ _TASKS = (
     ),
     GlueTask(
         name="STS-B",
-        kind="regression",
+        task_type="regression",
         label="score",
         labels=(),
         metrics=("pearson", "spearman"),
@@ -196,12 +207,13 @@ def glue_settings(name, folder):
     """
     task = glue_task(name)
     if task.train is None:
-        raise InputError(
-            f"GLUE's {task.name} has no training file. Train on MNLI, and give `glue` to "
-            "evaluate and predict."
+        raise InputError.naming(
+            "GLUE's {} has no training file. Train on MNLI, and give {glue} to evaluate and "
+            "predict.",
+            task.name,
         )
     return {
-        "task": task.kind,
+        "task": task.task_type,
         "glue": task.name,
         "metric": task.metric,
         "train": task.path(folder, "train"),
@@ -216,10 +228,10 @@ def glue_files(name, *, with_tests=True):
     """
     names = ("MNLI", "MNLI-mm", "AX") if name == "MNLI" else (name,)
     return [
-        (each, which)
-        for each in names
+        (task, which)
+        for task in names
         for which in ("train", "dev", "test")
-        if getattr(GLUE[each], which) is not None and (with_tests or which != "test")
+        if getattr(GLUE[task], which) is not None and (with_tests or which != "test")
     ]
 
 
@@ -235,35 +247,37 @@ def check_glue_folder(folder, names, *, with_tests=True):
         raise InputError(f"There is no folder {folder}. Expected GLUE's, with CoLA/ and so on.")
     missing = []
     for name in names:
-        files = glue_files(name, with_tests=with_tests)
-        tasks = [(GLUE[each].folders, getattr(GLUE[each], which)) for each, which in files]
-        own = (".",) if len(names) == 1 else ()
+        files = [
+            (GLUE[task].folders, getattr(GLUE[task], which))
+            for task, which in glue_files(name, with_tests=with_tests)
+        ]
+        task_folder = (".",) if len(names) == 1 else ()
         absent = [
             f"{under[0]}/{file}"
-            for under, file in tasks
-            if not any(Path(folder, each, file).is_file() for each in (*under, *own))
+            for under, file in files
+            if not any(Path(folder, part, file).is_file() for part in (*under, *task_folder))
         ]
-        missing += absent if len(absent) < len(tasks) else [f"the folder {tasks[0][0][0]}"]
+        missing += absent if len(absent) < len(files) else [f"the folder {files[0][0][0]}"]
     if missing:
-        tests = ", and the test files with `dev_only`" if with_tests else ""
-        raise InputError(
-            f"{folder} lacks files of GLUE: {listed(missing, most=40)}. Expected them as "
-            f"gluebenchmark.com gives them. Leave tasks out with `tasks`{tests}."
+        tests = Naming(", and the test files with {dev_only}") if with_tests else ""
+        raise InputError.naming(
+            "{} lacks files of GLUE: {}. Expected them as gluebenchmark.com gives them. Leave "
+            "tasks out with {tasks}{}.",
+            folder,
+            listed(missing, most=40),
+            tests,
         )
 
 
 def glue_columns(table, task, *, labelled):
-    """The `Columns` of a file of GLUE; None of JSON Lines and tfds, which have their own names.
+    """-> (the columns of each text, of the label) of a file of GLUE's cells, as tuples.
 
     Raises InputError where it is another file, without the columns of the task.
     """
-    if not table.are_cells:
-        return None
-    if task.without_header and not set(task.texts) & set(table.names):
+    if task.without_header and not {*task.texts} & {*table.names}:
         text, label = task.without_header
         if len(table.names) > max(text, label):
-            text, label = table.names[text], table.names[label]
-            return Columns(texts=((text,),), label=(label,))
+            return ((table.names[text],),), (table.names[label],)
     for name in (*task.texts, *((task.label,) if labelled else ())):
         if name not in table.names:
             names = table.names if table.has_names else next(iter(table.survey()))[1].values()
@@ -272,8 +286,8 @@ def glue_columns(table, task, *, labelled):
                 f'no column "{name}", which a file of GLUE\'s {task.name} has; its columns are '
                 f"{quoted(names)}.",
             )
-    label = (task.label,) if task.label in table.names else ()
-    return Columns(texts=tuple((name,) for name in task.texts), label=label)
+    texts = tuple((name,) for name in task.texts)
+    return texts, (task.label,) if task.label in table.names else ()
 
 
 def glue_metrics(name, measures):
@@ -382,13 +396,13 @@ def glue_average(metrics, *, with_wnli):
     averaged = [name for name in GLUE if name not in ("AX", "MNLI-mm")]
     if not with_wnli:
         averaged.remove("WNLI")
-    each = {
+    scores = {
         glue_task(name).name: [value] if isinstance(value, int | float) else list(value)
         for name, value in metrics.items()
     }
-    missing = [name for name in averaged if name not in each]
+    missing = [name for name in averaged if name not in scores]
     if missing:
         raise InputError(f"GLUE's average needs {listed(missing)}, too.")
-    if "MNLI-mm" in each:
-        each["MNLI"] = [each["MNLI"][0], *each["MNLI-mm"]]
-    return fmean(fmean(each[name]) for name in averaged)
+    if "MNLI-mm" in scores:
+        scores["MNLI"] = [scores["MNLI"][0], *scores["MNLI-mm"]]
+    return fmean(fmean(scores[name]) for name in averaged)

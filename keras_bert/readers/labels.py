@@ -22,6 +22,7 @@ NA = frozenset(
 )
 BETWEEN_LABELS = "|"
 QUOTES = "\"'"
+LISTS = (list, tuple, set, frozenset, dict)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _MOST_DIGITS = 300
@@ -37,7 +38,7 @@ _WITHOUT_COMMA = re.compile(r"""(['"])\s+['"]""")
 def is_missing(value, *, na):
     """Whether there is no text or label; `na` says that a cell such as NA has none."""
     if isinstance(value, str):
-        return not value.strip() or (na and value in NA)
+        return (na and value in NA) or not value or value.isspace()
     return value is None
 
 
@@ -47,6 +48,11 @@ def parsed_number(text):
     Python's own `float` also reads 1_000 and digits of other scripts.
     """
     return float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+
+
+def is_number(value):
+    """Whether a value is a number, or a cell with one."""
+    return _NUMBER.fullmatch(str(value).strip()) is not None
 
 
 def one_label(value):
@@ -59,7 +65,7 @@ def one_label(value):
         return _label_of_text(value)
     if value is None or isinstance(value, numbers.Real):
         return None if value is None else _label_of_text(str(value))
-    if isinstance(value, list | tuple | set | dict):
+    if isinstance(value, LISTS):
         raise ValueError(
             f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` reads "
             "several labels)."
@@ -83,57 +89,53 @@ def _label_of_text(text):
     return str(int(number)) if is_whole else repr(number)
 
 
-def several_labels(value, names=None):
+def label_or_none(value, form=one_label):
+    """The label of a value, of a type of label; None where it has none or is of another type."""
+    with contextlib.suppress(ValueError):  # raised again when its row is read
+        return form(value)
+
+
+def several_labels(value, names=None, *, separator=BETWEEN_LABELS):
     """The tuple of labels of a list, a tuple, a set, a dictionary of 0 and 1, or a cell of these.
 
-    A cell may also have `|` between its labels. An empty value has none.
+    A cell may also have the separator between its labels. An empty value has none.
 
     Args:
         value: one of these.
         names: the labels of a list of 0 and 1, one for each number, or None.
+        separator: what is between the labels of a cell.
     """
-    parts = _parts(value)
-    if isinstance(parts, dict):
+    parts = list_of(value)
+    if isinstance(parts, str):
+        parts = [part for part in parts.split(separator) if part.strip()]
+    elif isinstance(parts, dict):
         if None in (bits := [*map(bit, parts.values())]):
             raise ValueError(f"{value!r} should have 0 or 1 for each label.")
         parts = [name for name, is_on in zip(parts, bits, strict=True) if is_on]
+    elif not isinstance(parts, LISTS):
+        parts = [] if parts is None else [parts]
+    elif isinstance(parts, set | frozenset):
+        parts = sorted(parts, key=str)
     elif names is not None and is_vector(parts) and len(names) == len(parts):
         parts = [name for name, is_on in zip(names, parts, strict=True) if is_on]
-    labels = [*map(one_label, parts)] if not any(map(_is_list, parts)) else [None]
+    labels = [None if isinstance(part, LISTS) else one_label(part) for part in parts]
     if None in labels:
         raise ValueError(f"{value!r} should be a list of labels.")
     return tuple(dict.fromkeys(labels))
 
 
-def is_vector(value):
-    """Whether a value, or what is written in its cell, is a list of 0 and 1."""
-    with contextlib.suppress(ValueError):
-        value = list_of(value)
+def is_vector(parts):
+    """Whether several labels are given as a list of 0 and 1."""
     return (
-        isinstance(value, list | tuple)
-        and len(value) > 1
-        and all(isinstance(x, numbers.Real) and x in (0, 1) for x in value)
+        isinstance(parts, list | tuple)
+        and len(parts) > 1
+        and all(isinstance(x, numbers.Real) and x in (0, 1) for x in parts)
     )
 
 
 def bit(value):
     """0 or 1, of a number, a truth value or a cell; None for any other value."""
-    with contextlib.suppress(ValueError):
-        return _BITS.get(one_label(value))
-
-
-def _parts(value):
-    """The list of a value's labels, or a dictionary of them."""
-    if value is None:
-        return []
-    if not isinstance(value, str):
-        if isinstance(value, set | frozenset):
-            return sorted(value, key=str)
-        return value if isinstance(value, list | tuple | dict) else [value]
-    parts = list_of(value)
-    if isinstance(parts, str):
-        return [part for part in parts.split(BETWEEN_LABELS) if part.strip()]
-    return _parts(parts)
+    return _BITS.get(label_or_none(value))
 
 
 def list_of(value):
@@ -143,20 +145,15 @@ def list_of(value):
     """
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "(", "{"):
         return value
+    parts = None
     try:
         parts = parse_json(value)
     except NotJson:
-        try:
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             parts = None if _WITHOUT_COMMA.search(value) else ast.literal_eval(value.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-            parts = None
-    if not isinstance(parts, list | tuple | set | dict):
+    if not isinstance(parts, LISTS):
         raise ValueError(f"{value!r} should be a list, as JSON or Python writes it.")
     return parts
-
-
-def _is_list(value):
-    return isinstance(value, list | tuple | set | dict)
 
 
 def score(value):

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import score
-from keras_bert.readers.sources import TextFile, is_file, report_notes, report_source
+from keras_bert.readers.sources import TextFile, is_file
 from keras_bert.readers.tables import open_table
 from keras_bert.readers.texts import PAIR, TextSource
 
@@ -199,7 +200,7 @@ def _rating(value, line, table):
     try:
         return score(value)
     except ValueError as error:
-        raise table.error(line, str(error)) from None
+        raise table.error(line, error) from None
 
 
 def _of_superglue(line, record, table):

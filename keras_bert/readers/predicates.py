@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted
+from keras_bert.readers.conll import DOCUMENT, END, grouped
+from keras_bert.readers.examples import ExampleSource
+from keras_bert.readers.objects import LabelledSpan, labelled_span, words_of
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
-from keras_bert.readers.sources import ExampleSource, TextFile
-from keras_bert.readers.spans import LabelledSpan, labelled_span, words_of
-from keras_bert.readers.tables import open_objects
 
 # The role of the predicate itself.
 VERB = "V"
@@ -27,7 +27,7 @@ _CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<end>[^()*\s]*\))?")
 _SHORTEST_2012 = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PredicateWords(TaggedWords):
     """A sentence with one of its predicates; the `tags` are those of the predicate's arguments.
 
@@ -45,25 +45,20 @@ class PredicateSource(ExampleSource):
     word, after the last word] from 0, and "tags", one per word in BIO; without tags to predict,
     "text" will do, in which "predicate" counts characters.
 
-    Args:
-        data: see `ExampleSource`.
-        need_tags: whether a predicate without arguments' columns, or tags, is an error.
+    Where tags are needed, a predicate in CoNLL without a column of arguments is an error.
 
     Attributes: `labelled` (whether there are tags) and those of `ExampleSource`.
     """
 
-    columns = None
+    ITEM = ROW = "sentence"
+    ITEMS = 'A sentence must be a dictionary with "words", "predicate" and "tags"'
+    COMMENT = "#begin"
 
-    def __init__(self, data, *, need_tags=True):
-        records = open_objects(data, item="sentence", as_record=_as_record, comment="#begin")
-        super().__init__(records)
-        self._need_tags = need_tags
-        read = self._of_conll if isinstance(records, TextFile) else self._of_objects
-        self._set_examples(read(records))
+    _width = 0
 
-    def _of_conll(self, file):
-        self.kind = "conll"
-        number, line = file.head[-1]
+    def _of_file(self, file):
+        self.kind, self.labelled = "conll", True
+        number, line = file.first
         cells = line.split()
         is_2012 = len(cells) >= _SHORTEST_2012 and cells[1].isdecimal() and cells[2].isdecimal()
         if len(cells) < 2:
@@ -72,57 +67,45 @@ class PredicateSource(ExampleSource):
                 "one column. Expected the columns of CoNLL-2005 or CoNLL-2012, or JSON Lines with "
                 '"words", "predicate" and "tags".'
             )
-        self.labelled = True
-        year = 2012 if is_2012 else 2005
+        year, read = (2012, self._of_2012) if is_2012 else (2005, self._of_2005)
         self.description = f"{self.name}: CoNLL-{year}, one example per predicate"
-        read = self._of_2012 if is_2012 else self._of_2005
-        return (
-            example
-            for document, number, rows in self._sentences(file.lines())
-            for example in read(rows, number, document)
+        return chain.from_iterable(
+            read(list(zip(*(cells for _, cells in rows), strict=True)), begin, document)
+            for begin, (document, rows) in grouped(file.lines(), self._cells_of)
         )
 
-    def _sentences(self, lines):
-        """Yields (number of the document, line of the first word, list of the rows' cells)."""
-        document, begin, rows = 0, None, []
-        for number, line in chain(lines, [(None, "")]):
-            cells = line.split()
-            if cells[:1] == ["#begin"]:
-                document += begin is not None
-            if not cells or line.startswith(("#begin document", "#end document")):
-                if rows:
-                    yield document, begin, rows
-                rows = []
-                continue
-            if not rows:
-                begin = number
-            elif len(cells) != len(rows[0]):
-                raise self.error(
-                    number,
-                    f"{counted(len(cells), 'column')}, but the sentence's first word has "
-                    f"{len(rows[0])}; every word needs the same number of columns.",
-                )
-            rows.append(cells)
+    def _cells_of(self, number, line, is_first):
+        cells = line.split()
+        if cells[:1] == ["#begin"]:
+            return DOCUMENT
+        if not cells or line.startswith("#end document"):
+            return END
+        self._width = len(cells) if is_first else self._width
+        if len(cells) != self._width:
+            raise self.error(
+                number,
+                f"{counted(len(cells), 'column')}, but the sentence's first word has "
+                f"{self._width}; every word needs the same number of columns.",
+            )
+        return cells
 
-    def _of_2005(self, rows, begin, document):
-        columns = list(zip(*rows, strict=True))
+    def _of_2005(self, columns, begin, document):
         # The arguments are the last columns; the one before them has the predicates.
         first = len(columns)
         while first > 2 and all(map(_CELL.fullmatch, columns[first - 1])):
             first -= 1
         predicates = [word for word, base in enumerate(columns[first - 1]) if base != _NONE]
         arguments = columns[first:]
-        if len(arguments) != len(predicates) and (arguments or self._need_tags):
+        if len(arguments) != len(predicates) and (arguments or self._need_labels):
             raise self.error(
                 begin,
                 f"the sentence has {counted(len(predicates), 'predicate')} in column {first} and "
                 f"{counted(len(arguments), 'column')} of arguments after it; every predicate needs "
                 "one, and other words have - in place of a base form.",
             )
-        yield from self._examples_of(columns[0], predicates, arguments, begin, document)
+        yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
-    def _of_2012(self, rows, begin, document):
-        columns = list(zip(*rows, strict=True))
+    def _of_2012(self, columns, begin, document):
         arguments = columns[11:-1]
         predicates = [word for word, frame in enumerate(columns[7]) if frame != _NONE]
         if arguments:  # words without arguments have a frame, too
@@ -131,11 +114,11 @@ class PredicateSource(ExampleSource):
         if None in predicates:
             number = 12 + predicates.index(None)
             raise self.error(begin, f"column {number}, of arguments, does not have the verb, (V*).")
-        if self._need_tags and not arguments:
+        if self._need_labels and not arguments:
             predicates = []
-        yield from self._examples_of(columns[3], predicates, arguments, begin, document)
+        yield from self._of_predicates(columns[3], predicates, arguments, begin, document)
 
-    def _examples_of(self, words, predicates, arguments, begin, document):
+    def _of_predicates(self, words, predicates, arguments, begin, document):
         lines = tuple(range(begin, begin + len(words)))
         for number, predicate in enumerate(predicates):
             tags = self._tags(arguments[number], begin) if arguments else None
@@ -168,33 +151,24 @@ class PredicateSource(ExampleSource):
         return tuple(tags_of(spans, len(cells), BIO))
 
     def _of_objects(self, records):
-        first = (records.peek() or (0, {}))[1]
-        self.labelled = "tags" in first
-        if self.kind != "given":
-            tags = 'tags in "tags"' if self.labelled else "no tags"
-            words = "words" if "words" in first else "text"
-            self.description = f'{self.name}: {records.format}, words in "{words}", {tags}'
-        return self._of_records(records)
+        keys = (records.peek() or (0, {}))[1]
+        self.labelled = "tags" in keys
+        tags = 'tags in "tags"' if self.labelled else "no tags"
+        self.UNIT = f'words in "{"words" if "words" in keys else "text"}", {tags}'
+        return super()._of_objects(records)
 
-    def _of_records(self, records):
-        for line, record in records:
-            for name in ("predicate", *(("tags",) if self._need_tags else ())):
-                if record.get(name) is None:
-                    raise self.error(
-                        line,
-                        f'no "{name}" among the keys ({listed(record)}). Expected "words", '
-                        '"predicate" ([first word, after the last word]) and "tags".',
-                    )
-            text, words, starts = words_of(record, line, self)
-            predicate = labelled_span(
-                record["predicate"], line, self, text=text, words=words, what="predicate"
-            )
-            tags = record.get("tags")
-            if tags is not None:
-                tags = self._checked_tags(tags, words, line)
-            where = {"starts": starts, "document": line - 1, "source": self}
-            where |= {"text": text, "predicate": predicate}
-            yield PredicateWords(line, words, tags, **where)
+    def _example(self, line, record):
+        more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags".'
+        predicate = self.value(line, record, "predicate", "a predicate", more=more)
+        tags = record.get("tags")
+        if self._need_labels:
+            tags = self.value(line, record, "tags", "tags", more=more)
+        text, words, starts = words_of(record, line, self)
+        predicate = labelled_span(predicate, line, self, text=text, words=words, noun="predicate")
+        if tags is not None:
+            tags = self._checked_tags(tags, words, line)
+        where = {"starts": starts, "document": line - 1, "source": self}
+        return PredicateWords(line, words, tags, text=text, predicate=predicate, **where)
 
     def _checked_tags(self, tags, words, line):
         if words is None:
@@ -208,12 +182,3 @@ class PredicateSource(ExampleSource):
                 "one tag.",
             )
         return tuple(tags)
-
-
-def _as_record(sentence):
-    if not isinstance(sentence, dict):
-        raise ValueError(
-            'A sentence must be a dictionary with "words", "predicate" and "tags". '
-            f"Received: {sentence!r}."
-        )
-    return sentence

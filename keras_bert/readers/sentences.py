@@ -5,46 +5,41 @@ from dataclasses import dataclass
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.columns import column_index
+from keras_bert.readers.columns import given_or_remembered
 from keras_bert.readers.conll import (
     CONLLU_COLUMNS,
     choose_conll_columns,
+    column_index,
     conll_sentences,
     conllu_sentences,
     has_conll_tags,
     looks_like_conll,
     looks_like_conllu,
 )
+from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
-from keras_bert.readers.sources import (
-    CSV,
-    TSV,
-    TXT,
-    Example,
-    ExampleSource,
-    TextFile,
-    form_of,
-    is_text,
-)
+from keras_bert.readers.sources import CSV, TSV, TXT, TextFile, form_of, is_text
 from keras_bert.readers.tables import open_objects, open_table
 
 WORD_KEYS = ("words", "tokens")
 TAG_KEYS = ("tags", "ner_tags", "pos_tags", "labels", "ner", "upos")
 TEXT_KEY, DOCUMENT_KEY = "text", "document"
 # The columns, in lower case, of a table with one word per row; names of an earlier group win.
-_SENTENCES = (
-    ("sentence_id", "sentence", "sentence #", "sentence_number", "sentence number", "sentence id")
-    + ("sentence_idx", "sent_id", "sent"),
-)
-_WORDS_OF_ROWS = (("word", "words", "token", "tokens", "form"),)
-_TAGS_OF_ROWS = (
-    ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
-    ("pos", "pos_tag", "upos"),
-)
+_OF_ROWS = {
+    "word": (("word", "words", "token", "tokens", "form"),),
+    "tag": (
+        ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
+        ("pos", "pos_tag", "upos"),
+    ),
+    "sentence": (
+        ("sentence_id", "sentence", "sentence #", "sentence_number", "sentence number")
+        + ("sentence id", "sentence_idx", "sent_id", "sent"),
+    ),
+}
 _WORDS = re.compile(r"\S+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaggedWords(Example):
     """The words of a sentence, and a tag for each or None where nobody gave them.
 
@@ -89,21 +84,18 @@ class TaggedSource(ExampleSource):
     keys of JSON Lines, such as the rows of a table in memory.
 
     Args:
-        data: see `ExampleSource`.
+        data, common: see `ExampleSource`.
         word_column, tag_column: a number from 1, a key of JSON objects, the name of a feature, or
             a name of CoNLL-U's columns (FORM and UPOS there, where they are None); None is by the
             content of the whole file.
         sentence_column: of a table with one word per row, the column of the sentence's number.
-        labels: the tags that a model knows, by which their column is recognised.
-        schema: the columns of the data that a model was trained on, as another source has them.
-        need_tags: whether a sentence without tags is an error.
         pretokenized: plain texts are words separated by white space.
 
     Attributes: `labelled` (whether there are tags), and those of `ExampleSource`; of a file, `kind`
     may also be "conll" and "conllu".
     """
 
-    ITEM = "sentence"  # what messages call one of a sequence
+    ITEM = ROW = "sentence"
 
     def __init__(
         self,
@@ -112,50 +104,43 @@ class TaggedSource(ExampleSource):
         word_column=None,
         tag_column=None,
         sentence_column=None,
-        labels=None,
-        schema=None,
-        need_tags=True,
         pretokenized=False,
+        **common,
     ):
-        self._sentence_column = sentence_column
-        records = open_objects(
-            data,
-            item=self.ITEM,
-            as_record=self._as_record,
-            comment="#",
-            is_row=self._has_word_per_row,
-        )
+        self._given = {"word": word_column, "tag": tag_column, "sentence": sentence_column}
+        self._pretokenized, self._documents = pretokenized, {}
+        columns = {"word_column": word_column, "tag_column": tag_column}
+        super().__init__(data, of_files=columns, **common)
+
+    def _open(self, data):
+        of_items = {"item": self.ITEM, "as_record": self._as_record}
+        records = open_objects(data, comment="#", is_row=self._has_word_per_row, **of_items)
         self._form = form_of(data) if isinstance(records, TextFile) else None
         if isinstance(records, TextFile) and self._is_table(records):
-            names = {
-                name for group in _SENTENCES + _WORDS_OF_ROWS + _TAGS_OF_ROWS for name in group
-            }
-            records = open_table(
-                data, item=self.ITEM, as_record=None, noun="tagged words", header_names=names
-            )
-        super().__init__(records, word_column=word_column, tag_column=tag_column)
-        self._need_tags = need_tags
-        self._pretokenized = pretokenized
-        columns, schema = {"word": word_column, "tag": tag_column}, schema or {}
-        if isinstance(records, TextFile):
-            examples = self._of_file(records, columns, labels=labels, schema=schema)
-            self._set_examples(examples)
-            return
-        columns = _with_remembered(columns, schema, names=records.names)
-        if self._has_rows_of_words(records):
-            examples = self._of_rows(records, **columns)
-        else:
-            examples = self._of_objects(records, **columns)
-        self._set_examples(examples)
+            names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
+            records = open_table(data, noun="tagged words", header_names=names, **of_items)
+        return records
+
+    def _examples_of(self, records):
+        if not isinstance(records, TextFile) and self._has_rows_of_words(records):
+            return self._of_rows(records)
+        return super()._examples_of(records)
+
+    def _columns(self, names):
+        """{"word", "tag" or "sentence": its column}, as given or, among some names, in training."""
+        chosen = given_or_remembered(self._given, self._schema, names)
+        return {role: chosen.get(role, [None])[0] for role in self._given}
+
+    # What it is.
 
     def _has_word_per_row(self, row):
         """Whether a row of a table has one word, and the number of its sentence."""
         lower = {str(name).strip().casefold(): value for name, value in row.items()}
-        word = next((lower[name] for name in _WORDS_OF_ROWS[0] if name in lower), None)
-        has_sentence = self._sentence_column is not None or not lower.keys().isdisjoint(
-            _SENTENCES[0]
+        word = next((lower[name] for name in _OF_ROWS["word"][0] if name in lower), None)
+        is_numbered = self._given["sentence"] is not None
+        return isinstance(word, str) and (
+            is_numbered or bool({*_OF_ROWS["sentence"][0]} & {*lower})
         )
-        return isinstance(word, str) and has_sentence
 
     def _has_rows_of_words(self, table):
         if table.kind == "given" or not self._has_word_per_row(dict.fromkeys(table.names, "")):
@@ -163,100 +148,115 @@ class TaggedSource(ExampleSource):
         return self._has_word_per_row((table.peek() or (0, {}))[1])
 
     def _is_table(self, file):
-        if self._form == CSV or self._sentence_column is not None:
+        if self._form == CSV or self._given["sentence"] is not None:
             return True
-        line = file.head[-1][1]
-        is_row = any(
-            self._has_word_per_row(dict.fromkeys(line.split(delimiter), "")) for delimiter in "\t,;"
-        )
-        return self._form in (TSV, None) and is_row
+        rows = (dict.fromkeys(file.first[1].split(delimiter), "") for delimiter in "\t,;")
+        return self._form in (TSV, None) and any(map(self._has_word_per_row, rows))
 
-    def _of_file(self, file, columns, *, labels, schema):
-        is_given = any(column is not None for column in columns.values())
-        self.kind = self._kind_of(file, labels=labels, is_table=self._need_tags or is_given)
-        if self.kind == "conll":
-            return self._of_conll(file, **columns, labels=labels, schema=schema)
-        if self.kind == "conllu":
-            columns = _with_remembered(columns, schema, names=CONLLU_COLUMNS)
-            return self._of_conllu(file.lines(), **columns)
-        self.labelled = False
-        how = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
-        self.description = f"{self.name}: plain lines, one sentence per line, {how}"
-        return (
-            self._of_text(line, number, document)
-            for document, (number, line) in enumerate(file.lines())
-        )
-
-    def _kind_of(self, file, *, labels, is_table):
-        line = file.head[-1][1]
+    def _kind_of(self, file):
+        (_, line), labels = file.first, self._labels
+        is_table = self._need_labels or any(column is not None for column in self._given.values())
         if looks_like_conllu(line) and (is_table or self._form != TXT):
             return "conllu"
         if self._form == TXT and not is_table:
-            if has_conll_tags(file.lines(), labels=labels):
-                raise InputError(
-                    f"{self.name} could be CoNLL or plain text: its lines have words and tags, and "
-                    "a .txt file has one sentence per line. Name it .conll, or give `word_column`."
+            if has_conll_tags(file.lines(keep=True), labels=labels):
+                raise InputError.naming(
+                    "{} could be CoNLL or plain text: its lines have words and tags, and a .txt "
+                    "file has one sentence per line. Name it .conll, or give {word_column}.",
+                    self.name,
                 )
             return "lines"
         if is_table or self._form is not None or "\t" in line.strip():
             return "conll"
-        if self.name != "standard input":  # a pipe is answered line by line
-            file.hold()
-            if looks_like_conll(file.lines(), labels=labels):
-                return "conll"
-        return "lines"
+        # A pipe is answered line by line.
+        is_conll = self.name != "standard input" and looks_like_conll(
+            file.lines(keep=True), labels=labels
+        )
+        return "conll" if is_conll else "lines"
 
-    def _of_conll(self, file, *, word, tag, labels, schema):
-        file.hold()
+    # Files with one word per line.
+
+    def _of_file(self, file):
+        self.kind = self._kind_of(file)
+        if self.kind == "lines":
+            self.labelled = False
+            how = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
+            self.description = f"{self.name}: plain lines, one sentence per line, {how}"
+            return (self._of_text(line, number, number - 1) for number, line in file.lines())
+        if self.kind == "conllu":
+            names, columns = CONLLU_COLUMNS, self._columns(CONLLU_COLUMNS)
+            given = (str(columns["word"] or "FORM"), str(columns["tag"] or "UPOS"))
+            given = [name.upper() if name.upper() in names else name for name in given]
+            word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
+            self.schema = {"word": [names[word]], "tag": [names[tag]]}
+            self.description = f"{self.name}: CoNLL-U, word in {names[word]}, tag in {names[tag]}"
+            self._set_columns(word, tag, (names[word], names[tag]), empty={"", "_"})
+            return self._each(conllu_sentences(file.lines(), self), self._of_words)
         columns = choose_conll_columns(
             file,
             self,
-            word=word,
-            tag=tag,
-            labels=labels,
-            remembered=schema,
-            need_tags=self._need_tags,
+            word=self._given["word"],
+            tag=self._given["tag"],
+            labels=self._labels,
+            remembered=self._schema,
+            need_labels=self._need_labels,
         )
-        self.labelled = columns.tag is not None
-        self.schema = columns.schema
-        self.description = f"{self.name}: {columns.describe()}"
-        return self._of_sentences(conll_sentences(file.lines(), self, columns))
+        self.schema, self.description = columns.schema, f"{self.name}: {columns.describe()}"
+        numbers = (f"column {n + 1}" for n in (columns.word, columns.tag) if n is not None)
+        self._set_columns(columns.word, columns.tag, tuple(numbers))
+        return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
 
-    def _of_conllu(self, lines, *, word, tag):
-        names = CONLLU_COLUMNS
-        given = (word or "FORM", tag or "UPOS")
-        given = [str(name).upper() if str(name).upper() in names else name for name in given]
-        word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
-        self.labelled = True
-        self.schema = {"word": [names[word]], "tag": [names[tag]]}
-        self.description = f"{self.name}: CoNLL-U, word in {names[word]}, tag in {names[tag]}"
-        return self._of_sentences(
-            conllu_sentences(lines, self, word=word, tag=tag, need_tags=self._need_tags)
-        )
+    def _set_columns(self, word, tag, names, *, empty=frozenset([""])):
+        """Where words and tags are in the cells of a row, and what they are called."""
+        self._word, self._tag, self._names, self._empty = word, tag, names, empty
+        self.labelled = tag is not None
 
-    def _of_sentences(self, sentences):
-        for words, tags, lines, document in sentences:
-            yield TaggedWords(lines[0], words, tags, lines, document, source=self)
+    def _of_words(self, line, sentence):
+        """The `TaggedWords` of the number of a document and rows, (line, cells) of each word."""
+        document, rows = sentence
+        lines, cells = zip(*rows, strict=True)
+        words, tags = tuple([row[self._word] for row in cells]), None
+        self._check_filled("word", words, lines)
+        if self._tag is not None:
+            tags = tuple([row[self._tag] for row in cells])
+            if {*tags} <= self._empty:
+                tags = self._no_tags(self._names[1])
+            else:
+                self._check_filled("tag", tags, lines)
+        return TaggedWords(line, words, tags, lines, document, source=self)
 
-    def _of_rows(self, table, *, word, tag):
+    def _no_tags(self, place):
+        """None, the tags of a sentence that has none; Missing where they are needed."""
+        if self._need_labels:
+            raise Missing("tags", place=place)
+
+    def _check_filled(self, role, cells, lines):
+        if "" in cells:
+            name = self._names[role == "tag"]
+            message = f"no {role} in {name}."
+            if self.kind == "conllu":
+                message = f"{name} is empty; write _ for nothing."
+            raise self.error(lines[cells.index("")], message)
+
+    def _of_rows(self, table):
         """The sentences of a table with one word per row."""
-        names = {"word": word, "tag": tag, "sentence": self._sentence_column}
-        groups = {"word": _WORDS_OF_ROWS, "tag": _TAGS_OF_ROWS, "sentence": _SENTENCES}
-        for role, given in names.items():
-            names[role] = self._column(table, role, given, groups[role])
-        self.labelled = names["tag"] is not None
-        tags = f'tag in "{names["tag"]}"' if self.labelled else "no tags"
+        names = self._columns(table.names)
+        for role, groups in _OF_ROWS.items():
+            names[role] = self._column(table, role, names[role], groups)
+        tags = f'tag in "{names["tag"]}"' if names["tag"] else "no tags"
         self.description = (
             f'{self.name}: {table.format}, one word per row in "{names["word"]}", {tags}, number '
             f'of the sentence in "{names["sentence"]}"'
         )
         self.schema = {role: [name] for role, name in names.items() if name is not None}
-        return self._of_sentences(self._sentences_of_rows(table, **names))
+        self._set_columns(
+            0, 1 if names["tag"] else None, (f'"{names["word"]}"', f'"{names["tag"]}"')
+        )
+        return self._each(self._sentences_of_rows(table, **names), self._of_words)
 
     def _column(self, table, role, given, groups):
         if given is not None:
-            column_index(table, given, names=table.names, width=len(table.names))
-            return table.column(given)
+            return table.existing(given)
         for group in groups:
             names = [name for name in table.names if name.strip().casefold() in group]
             if len(names) > 1:
@@ -266,7 +266,7 @@ class TaggedSource(ExampleSource):
                 )
             if names:
                 return names[0]
-        if role == "tag" and not self._need_tags:
+        if role == "tag" and not self._need_labels:
             return None
         raise self.error(
             1,
@@ -274,14 +274,14 @@ class TaggedSource(ExampleSource):
         )
 
     def _sentences_of_rows(self, table, *, word, tag, sentence):
-        """Yields (words, tags or None, line of each word, number of the document)."""
-        number, begun, words, tags, lines = None, set(), [], [], []
+        """The sentences of a table with one word per row, as `grouped` yields them."""
+        number, begun, rows = None, set(), []
         for line, row in table:
             of_row = row.get(sentence)
             if not is_missing(of_row, na=table.are_cells) and of_row != number:
-                if words:
-                    yield tuple(words), tuple(tags) if tag else None, tuple(lines), 0
-                number, words, tags, lines = of_row, [], [], []
+                if rows:
+                    yield rows[0][0], (0, rows)
+                number, rows = of_row, []
                 if number in begun:
                     raise self.error(
                         line,
@@ -289,69 +289,67 @@ class TaggedSource(ExampleSource):
                         f'"{sentence}".',
                     )
                 begun.add(number)
-            for role, column in (("word", word), ("tag", tag)):
-                value = row.get(column) if column else ""
-                # A word may be the text NA; a tag that is NA is missing.
-                if column and (value is None or not str(value).strip()):
-                    raise self.error(line, f'no {role} in "{column}".')
-            words.append(str(row[word]).strip())
-            tags.append(str(row[tag]).strip() if tag else None)
-            lines.append(line)
-        if words:
-            yield tuple(words), tuple(tags) if tag else None, tuple(lines), 0
+            cells = (row.get(name) for name in (word, tag))
+            rows.append((line, ["" if cell is None else str(cell).strip() for cell in cells]))
+        if rows:
+            yield rows[0][0], (0, rows)
 
-    def _of_objects(self, records, *, word, tag):
+    # Objects with lists of words and tags.
+
+    def _of_objects(self, records):
         """The examples of dictionaries, whose keys are chosen by the first of them."""
+        keys = records.names
         if self.kind == "given":
-            self.labelled = any("tags" in record for _, record in records)
-            return self._of_keys(records, WORD_KEYS[0], TAG_KEYS[0])
-        number, keys = 1, records.names
-        word = word or next((key for key in WORD_KEYS if key in keys), WORD_KEYS[0])
-        tag = tag or next((key for key in TAG_KEYS if key in keys), TAG_KEYS[0])
+            self._word, self._tag = WORD_KEYS[0], TAG_KEYS[0]
+            self.labelled = any(self._tag in record for _, record in records)
+            return self._each(records, self._of_keys)
+        columns = self._columns(keys)
+        word, tag = (
+            columns[role] or next((key for key in usual if key in keys), usual[0])
+            for role, usual in (("word", WORD_KEYS), ("tag", TAG_KEYS))
+        )
         for role, key in (("word", word), ("tag", tag)):
-            if self._need_tags and key not in keys:
+            if self._need_labels and key not in keys:
                 raise self.error(
-                    number,
+                    1,
                     f'no "{key}" among the keys ({listed(keys)}); give the key of the {role}s as '
                     f"`{role}_column`.",
                 )
         if word not in keys and TEXT_KEY not in keys:
             raise self.error(
-                number,
+                1,
                 f'no "{word}" and no "{TEXT_KEY}" among the keys ({listed(keys)}); give either.',
             )
-        self.labelled = tag in keys
+        self._word, self._tag, self.labelled = word, tag, tag in keys
         words = f'words in "{word}"' if word in keys else f'text in "{TEXT_KEY}"'
         tags = f'tags in "{tag}"' if self.labelled else "no tags"
         self.description = f"{self.name}: {records.format}, {words}, {tags}"
         self.schema = {"word": [word], "tag": [tag]} if self.labelled else None
-        return self._of_keys(records, word, tag)
+        return self._each(records, self._of_keys)
 
-    def _of_keys(self, records, word, tag):
-        documents = {}
-        for number, record in records:
-            name = record.get(DOCUMENT_KEY)
-            key = (number,) if name is None else str(name)
-            document = documents.setdefault(key, len(documents))
-            if self.kind == "given" and self._need_tags and tag not in record:
-                raise self.error(number, "no tags. Give a pair of the words and their tags.")
-            if word not in record and not self._need_tags:
-                is_given = self.kind == "given"
-                text = record[TEXT_KEY] if is_given else self._text(number, record, TEXT_KEY)
-                yield self._of_text(text, number, document)
-                continue
-            words, tags = self._strings(number, record, word), None
-            if tag in record or self._need_tags:
-                tags = self._strings(number, record, tag)
-                if len(tags) != len(words):
-                    raise self.error(
-                        number,
-                        f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every "
-                        "word needs one tag.",
-                    )
-            if self._need_tags and not words:
-                raise self.error(number, "a sentence without a word.")
-            yield TaggedWords(number, words, tags, document=document, source=self)
+    def _of_keys(self, number, record):
+        name = record.get(DOCUMENT_KEY)
+        key = (number,) if name is None else str(name)
+        document = self._documents.setdefault(key, len(self._documents))
+        if self.kind == "given" and self._need_labels and self._tag not in record:
+            raise self.error(number, "no tags. Give a pair of the words and their tags.")
+        if self._word not in record and not self._need_labels:
+            text = record.get(TEXT_KEY)
+            text = text if self.kind == "given" else self._text(number, record, TEXT_KEY)
+            return self._of_text(text, number, document)
+        words = self._strings(number, record, self._word)
+        if not words and self._need_labels:
+            raise Missing("a word", place=f'"{self._word}"')
+        tags = self._strings(number, record, self._tag)
+        if tags is None:
+            tags = self._no_tags(f'"{self._tag}"')
+        elif len(tags) != len(words):
+            raise self.error(
+                number,
+                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
+                "one tag.",
+            )
+        return TaggedWords(number, words or (), tags, document=document, source=self)
 
     def _of_text(self, text, number, document):
         """The `TaggedWords` of a string: split at white space now, or by a tokenizer later."""
@@ -363,8 +361,10 @@ class TaggedSource(ExampleSource):
         return TaggedWords(number, words, document=document, text=text, starts=starts, source=self)
 
     def _strings(self, number, record, key):
-        """A list of words or tags as a tuple; numbers are taken as they are written."""
+        """A list of words or tags as a tuple, None for none; numbers are as they are written."""
         strings = record.get(key)
+        if strings is None:
+            return None
         if isinstance(strings, str) and self.kind in (CSV, TSV):
             strings = list_of(strings)
         if isinstance(strings, list) and all(type(value) in (str, int) for value in strings):
@@ -397,14 +397,6 @@ class TaggedSource(ExampleSource):
                 f'dictionary with "words". Received: {sentence!r}.'
             )
         return dict(zip(("words", "tags"), map(list, parts), strict=False))
-
-
-def _with_remembered(columns, schema, *, names):
-    """The given columns, with those of training in place of None where a source has them."""
-    remembered = {role: name for role, (name, *_) in schema.items() if name in names}
-    return {
-        role: remembered.get(role) if column is None else column for role, column in columns.items()
-    }
 
 
 def _is_strings(items):

@@ -1,7 +1,5 @@
 """Settings of how labelled files and tables are read."""
 
-from dataclasses import dataclass
-
 from keras_bert.base.settings import Settings, setting
 
 # What is done with tags that break their scheme, with labels that the model does not have, and with
@@ -32,35 +30,23 @@ def fields_setting(example):
     )
 
 
+def _treatment_setting(default, help):
+    """The setting for what is done with something unusual, where the other choice is an error."""
+    help = f"what to do with {help}, or raise an error"
+    return setting(default, help=help, choices=(default, ERROR), reads=True)
+
+
 def invalid_tags_setting():
     """The setting for tags that break their scheme."""
-    return setting(
-        REPAIR,
-        help="what to do with tags that break their scheme: read the chunks as conlleval does, or "
-        "raise an error",
-        choices=(REPAIR, ERROR),
-        reads=True,
+    return _treatment_setting(
+        REPAIR, "tags that break their scheme: read the chunks as conlleval does"
     )
 
 
 def unknown_labels_setting():
     """The setting for labels that the model does not have."""
-    return setting(
-        COUNT,
-        help="what to do with a label or tag that the model does not have: count it as an error of "
-        "the model, or raise an error",
-        choices=(COUNT, ERROR),
-        reads=True,
-    )
-
-
-def header_setting():
-    """The setting for whether a table begins with the names of its columns."""
-    return setting(
-        None,
-        help="whether the first line of a CSV or TSV names its columns",
-        default_help="yes for .csv; for .tsv where the first line holds a known name",
-        reads=True,
+    return _treatment_setting(
+        COUNT, "a label or tag that the model does not have: count it as an error of the model"
     )
 
 
@@ -76,16 +62,21 @@ def glue_setting():
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableSettings(Settings):
+class RowSettings(Settings):
+    """Settings of a file or table of examples."""
+
+    missing: str = _treatment_setting(
+        SKIP, "a row that lacks a text or its label: leave it out and say its line"
+    )
+
+
+class TableSettings(RowSettings):
     """Settings of a file or table with texts, and with labels or without."""
 
-    header: bool | None = header_setting()
-    missing: str = setting(
-        SKIP,
-        help="what to do with a row that lacks a text or its label: leave it out and say its line, "
-        "or raise an error",
-        choices=(SKIP, ERROR),
+    header: bool | None = setting(
+        None,
+        help="whether the first line of a CSV or TSV names its columns",
+        default_help="yes for .csv; for .tsv where the first line holds a known name",
         reads=True,
     )
     keep_na: bool = setting(
@@ -96,7 +87,6 @@ class TableSettings(Settings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextFileSettings(TableSettings):
     """Settings of a file or table with one text per row."""
 

@@ -2,43 +2,32 @@
 
 JSON objects are `{"words": […], "spans": [[0, 2, "label"], …]}`, and of pairs `{"words": […],
 "head": [0, 2], "tail": [4, 5], "label": …}`. With "words", spans count words; with "text" alone,
-characters. A span may also be an object with "start", "end" and "label". An end is the first word,
-or character, after the span.
+characters; see `keras_bert.readers.objects`.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import parse_fields
-from keras_bert.readers.labels import check_known
+from keras_bert.base.errors import InputError, Naming
+from keras_bert.base.formatting import listed
+from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing
+from keras_bert.readers.labels import one_label
+from keras_bert.readers.memory import records_of_columns
+from keras_bert.readers.objects import (
+    LabelledSpan,
+    joined,
+    labelled_span,
+    words_of,
+)
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
-from keras_bert.readers.sources import (
-    JSON,
-    Example,
-    ExampleSource,
-    TextFile,
-    is_text,
-    records_of_columns,
-)
-from keras_bert.readers.tables import open_objects
+from keras_bert.readers.settings import ERROR, REPAIR
+from keras_bert.readers.sources import JSON
 
-_BETWEEN_COLUMNS = "|"
+_PARTS = ("words", "text", "head", "tail", "label")
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")
-
-
-class LabelledSpan(NamedTuple):
-    """A span from `start` to before `end`, in words or characters, and its label or None."""
-
-    start: int
-    end: int
-    label: str | None = None
 
 
 class _Spanned(Example):
@@ -52,7 +41,7 @@ class _Spanned(Example):
         return tuple(start + len(word) for start, word in zip(self.starts, self.words, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SpannedWords(_Spanned):
     """A text, its words, and the spans that a person labelled in it.
 
@@ -73,7 +62,7 @@ class SpannedWords(_Spanned):
     document: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SpanPair(_Spanned):
     """A text with two marked spans, and how they are related or None.
 
@@ -96,115 +85,84 @@ class SpanSource(TaggedSource):
     (`spans_of_tags`); plain lines have no spans and are split by a tokenizer later. The items of a
     sequence are strings, lists of words, or dictionaries like the objects of JSON Lines.
 
-    Args:
-        data: see `ExampleSource`.
-        need_spans: whether a text without spans is an error.
-        word_column, tag_column, schema: see `TaggedSource`.
-        invalid_tags: "repair" or "error", what to do with tags that break their scheme. They are
-            looked for in the whole file before its first example where they are an error or spans
-            are needed.
-        labels: those of a model, or None.
-        unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where spans are needed.
+    Tags that break their scheme are looked for in the whole file before its first example where
+    they are an error (`invalid_tags`) or spans are needed.
 
     Attributes are those of `TaggedSource`.
     """
 
-    ITEM = "text"
+    ITEM, ROW = "text", "row"
+    ITEMS = (
+        "A text must be a string, a list of words, or a dictionary with one of these and its spans"
+    )
+    STRINGS = WORDS = True
+    _as_record = classmethod(ExampleSource._as_record.__func__)
 
-    def __init__(
-        self,
-        data,
-        *,
-        need_spans=True,
-        invalid_tags=REPAIR,
-        labels=None,
-        unknown_labels=COUNT,
-        **columns,
-    ):
+    def __init__(self, data, *, invalid_tags=REPAIR, **common):
         self._invalid_tags = InvalidTags(reject=invalid_tags == ERROR)
-        self._checks_tags = need_spans or invalid_tags == ERROR
-        self._has_tags = True
-        self._known = labels if need_spans and unknown_labels == ERROR else None
-        super().__init__(data, need_tags=need_spans, **columns)
+        self._rejects_tags, self._has_tags = invalid_tags == ERROR, True
+        super().__init__(data, **common)
 
     def notes(self):
-        return self._invalid_tags.notes()
+        return [*super().notes(), *self._invalid_tags.notes()]
 
-    def _of_objects(self, records, *, word, tag):
-        keys = dict.fromkeys(records.names)
-        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys.keys()
+    def _of_objects(self, records):
+        keys = {*records.names}
+        self.labelled = "spans" in keys or {"spans/start", "spans/end"} <= keys
         if self.kind == "given":
             self.labelled = any(record.get("spans") is not None for _, record in records)
-        elif not self.labelled and (self.kind != JSON or (tag or TAG_KEYS[0]) in keys):
-            return super()._of_objects(records, word=word, tag=tag)
         else:
-            for name, column in (("word_column", word), ("tag_column", tag)):
-                if column is not None:
+            tag = self._given["tag"] or TAG_KEYS[0]
+            if not self.labelled and (self.kind != JSON or tag in keys):
+                return super()._of_objects(records)
+            for name in ("word", "tag"):
+                if self._given[name] is not None:
                     raise InputError(
-                        f'`{name}` is for files with tags. Spans have "words" or "text", and '
-                        '"spans".'
+                        f'`{name}_column` is for files with tags. Spans have "words" or "text", '
+                        'and "spans".'
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
             spans = "spans" if self.labelled else "no spans"
             self.description = f"{self.name}: {records.format}, {words}, {spans}"
         self._has_tags = False
-        return self._of_spans(records)
+        return self._each(records, self._spanned)
 
-    def _of_spans(self, records):
-        for number, record in records:
-            if "spans/start" in record:  # of tfds
-                columns = {
-                    part: record[f"spans/{part}"]
-                    for part in ("start", "end", "label")
-                    if f"spans/{part}" in record
-                }
-                spans = records_of_columns(columns)
-                if spans is None:
-                    raise self.error(number, "its spans do not have as many starts as ends.")
-                record = {**record, "spans": spans}
-            yield spanned_words(record, number, source=self, need_spans=self._need_tags)
+    def _spanned(self, number, record):
+        if "spans/start" in record:  # of tfds
+            parts = (part for part in ("start", "end", "label") if f"spans/{part}" in record)
+            spans = records_of_columns({part: record[f"spans/{part}"] for part in parts})
+            if spans is None:
+                raise self.error(number, "its spans do not have as many starts as ends.")
+            record = {**record, "spans": spans}
+        if self._need_labels and record.get("spans") is None and self.may_lack("spans"):
+            raise Missing("spans", place='"spans"')
+        return spanned_words(record, number, source=self, need_labels=self._need_labels)
 
-    def _set_examples(self, examples):
-        examples = self._of_tagged(examples) if self._has_tags else examples
-        super()._set_examples(self._checked(examples))
+    def _examples_of(self, records):
+        return self._checked(super()._examples_of(records))
 
     def _checked(self, examples):
-        for example in examples:
+        for example in self._of_tagged(examples) if self._has_tags else examples:
             labels = [span.label for span in example.spans or () if span.label is not None]
-            check_known(labels, self._known, example.error)
+            self._check_labels(labels, example.error)
             yield example
 
     def _of_tagged(self, examples):
-        if self._checks_tags:
+        if self._need_labels or self._rejects_tags:
             examples = list(examples)  # all tags of a file together tell its scheme
             scheme = scheme_of(example.tags or () for example in examples)
             for example in examples if scheme is not None else ():
                 self._invalid_tags.count(example, scheme)
         for example in examples:
-            spans = None
+            spans, text, starts = None, example.text, example.starts
             if example.tags is not None:
                 spans = spans_of_tags(
                     example.tags, error=lambda message, word, e=example: e.error(message, word=word)
                 )
-            text, starts = example.text, example.starts
             if text is None:
                 text, starts = joined(example.words)
             place = {"document": example.document, "source": self}
             yield SpannedWords(example.line, text, example.words, starts, spans, **place)
-
-    @staticmethod
-    def _as_record(text):
-        if isinstance(text, dict):
-            return text
-        if isinstance(text, str):
-            return {"text": text}
-        if isinstance(text, list | tuple) and all(isinstance(word, str) for word in text):
-            return {"words": text}
-        raise ValueError(
-            "A text must be a string, a list of words, or a dictionary with one of these and its "
-            f"spans. Received: {text!r}."
-        )
 
 
 def spans_of_tags(tags, *, error):
@@ -218,11 +176,11 @@ def spans_of_tags(tags, *, error):
     return tuple(LabelledSpan(start, end, label or None) for start, end, label in spans_of(tags))
 
 
-def spanned_words(record, line, *, source, need_spans):
+def spanned_words(record, line, *, source, need_labels):
     """The `SpannedWords` of a dictionary; InputError of `source` where it is invalid."""
     text, words, starts = words_of(record, line, source)
     spans = record.get("spans")
-    if spans is None and need_spans:
+    if spans is None and need_labels:
         raise source.error(
             line,
             f'no "spans" among the keys ({listed(record)}); a text without any has an empty list.',
@@ -234,163 +192,69 @@ def spanned_words(record, line, *, source, need_spans):
     return SpannedWords(line, text, words, starts, spans, document=line - 1, source=source)
 
 
-def words_of(record, line, source):
-    """(text, words or None, where each begins in the text or None) of a dictionary."""
-    words, text = record.get("words"), record.get("text")
-    if text is not None and not is_text(text):
-        raise source.error(line, '"text" should be a string, without NUL or half a surrogate pair.')
-    if words is None:
-        if text is None:
-            raise source.error(
-                line, f'no "words" and no "text" among the keys ({listed(record)}); give either.'
-            )
-        return text, None, None
-    if not isinstance(words, list | tuple) or not all(is_text(word) and word for word in words):
-        raise source.error(line, '"words" should be a list of strings, none of them empty.')
-    words = tuple(words)
-    if text is None:
-        text, starts = joined(words)
-        return text, words, starts
-    starts, end = [], 0
-    for word in words:
-        start = text.find(word, end)
-        if start < 0:
-            raise source.error(line, 'the "words" are not in the "text" in this order.')
-        starts.append(start)
-        end = start + len(word)
-    return text, words, tuple(starts)
-
-
-def joined(words):
-    """Words -> the text that joins them by spaces, and where each begins in it."""
-    starts, end = [], 0
-    for word in words:
-        starts.append(end)
-        end += len(word) + 1
-    return " ".join(words), tuple(starts)
-
-
-def labelled_span(span, line, source, *, text, words, what="the span"):
-    """The `LabelledSpan` of [start, end], [start, end, label], or an object of these, in a text.
-
-    One with "words", [start, end], counts words by these, as our own predictions do.
-    """
-    shown = f"{what} {json.dumps(span, ensure_ascii=False, default=str)}"
-    label = None
-    if isinstance(span, dict):
-        label = span.get("label")
-        within_words = words is not None and span.get("words")
-        span = within_words or [span.get("start"), span.get("end")]
-    if isinstance(span, list | tuple) and len(span) == 3:
-        *span, label = span
-    is_pair = isinstance(span, list | tuple) and len(span) == 2
-    if not is_pair or not all(type(number) is int for number in span):
-        raise source.error(
-            line, f'{shown} should be [start, end, "label"], with start and end whole numbers.'
-        )
-    if not (label is None or is_text(label) and label.strip()):
-        raise source.error(line, f"{shown} has a label that is not a text.")
-    start, end = span
-    unit, count = ("character", len(text)) if words is None else ("word", len(words))
-    if end <= start:
-        raise source.error(
-            line,
-            f"{shown} ends before it begins or is empty; its end is the first {unit} after it, and "
-            "counts from 0 as its start does.",
-        )
-    if start < 0 or end > count:
-        raise source.error(
-            line,
-            f"{shown} is beyond the text, which has {counted(count, unit)}, counted from 0.",
-        )
-    return LabelledSpan(start, end, label.strip() if label else None)
-
-
 class SpanPairSource(ExampleSource):
-    """The `SpanPair`s of JSON Lines, a tfds split or a sequence of dictionaries.
+    """The `SpanPair`s of a source, which is not a text file.
 
     Args:
-        data: see `ExampleSource`.
-        need_labels: whether a pair without a label is an error.
-        labels, unknown_labels: see `SpanSource`.
+        data, common: see `ExampleSource`.
         fields: `words=tokens,head=subject,tail=object,label=relation`, the key or feature of each;
             a span whose start and end have a key each is `head=START|END`.
-        schema: those of the data that a model was trained on, as another source has them; `fields`
-            override it.
     """
 
-    def __init__(
-        self,
-        data,
-        *,
-        need_labels=True,
-        labels=None,
-        unknown_labels=COUNT,
-        fields=None,
-        schema=None,
-    ):
-        records = open_objects(data, item="pair", as_record=_pair_record)
-        if isinstance(records, TextFile):
-            raise InputError(
-                f"Could not read {records.name} as pairs of spans: line {records.head[-1][0]} is "
-                'not a JSON object. Expected JSON Lines with {"words": […], "head": [start, end], '
-                '"tail": [start, end], "label": "…"}.'
-            )
-        super().__init__(records, fields=fields)
-        self._need_labels = need_labels
-        self._known = labels if need_labels and unknown_labels == ERROR else None
-        given = parse_fields(fields, parts=("words", "text", "head", "tail", "label"))
-        remembered = {
-            name: _BETWEEN_COLUMNS.join(columns)
-            for name, columns in (schema or {}).items()
-            if {*columns} <= {*records.names}
-        }
-        self._fields = {**remembered, **given}
-        if self._fields:
-            self.schema = {
-                name: [column.strip() for column in columns.split(_BETWEEN_COLUMNS)]
-                for name, columns in self._fields.items()
-            }
-        if self.kind != "given":
-            self.description = f"{self.name}: {records.format}, pairs of spans"
-        self._set_examples(self._read())
+    ITEM = "pair"
+    ITEMS = "Pairs of spans must be dictionaries"
+    UNIT = "pairs of spans"
 
-    def _read(self):
-        for line, record in self._records:
-            named = {name: self._value(record, line, name) for name in self._fields}
-            yield self._pair({**record, **named}, line)
+    def __init__(self, data, *, fields=None, **common):
+        self._given = parse_fields(fields, parts=_PARTS)
+        super().__init__(data, of_files={"fields": fields}, **common)
 
-    def _value(self, record, line, name):
-        """The value under the key, or the values under the keys, that `fields` gives."""
-        columns = [column.strip() for column in self._fields[name].split(_BETWEEN_COLUMNS)]
-        for column in columns:
-            if column not in record and (name != "label" or self._need_labels):
-                raise self.error(
-                    line,
-                    f'no "{column}" (from `fields`) among the {self._records.calls_columns} '
-                    f"({listed(record)}).",
-                )
-        parts = [record.get(column) for column in columns]
-        return parts if len(parts) > 1 else parts[0]
+    def _of_file(self, file):
+        raise InputError(
+            f"Could not read {file.name} as pairs of spans: line {file.first[0]} is not a JSON "
+            'object. Expected JSON Lines with {"words": […], "head": [start, end], "tail": [start, '
+            'end], "label": "…"}.'
+        )
 
-    def _pair(self, record, line):
+    def _of_objects(self, records):
+        self._columns = given_or_remembered(self._given, self._schema, records.names)
+        self.schema = self._columns or None
+        return super()._of_objects(records)
+
+    def may_lack(self, key):
+        return key in self._columns or super().may_lack(key)
+
+    def _named(self, record, line):
+        """A record with its parts under their usual names."""
+        names, parts = self._records.names, {}
+        for name, columns in self._columns.items():
+            for column in columns:
+                if column not in names and (name != "label" or self._need_labels):
+                    raise self.error(
+                        line,
+                        Naming(
+                            'no "{}" (from {fields}) among the {} ({}).',
+                            column,
+                            self._records.calls_columns,
+                            listed(record),
+                        ),
+                    )
+            cells = [record.get(column) for column in columns]
+            parts[name] = cells if len(cells) > 1 and None not in cells else cells[0]
+        return {**record, **parts}
+
+    def _example(self, line, record):
+        record = self._named(record, line)
         text, words, starts = words_of(record, line, self)
         spans = []
         for name in ("head", "tail"):
-            if name not in record:
-                raise self.error(
-                    line, f'no "{name}" among the keys ({listed(record)}); it is [start, end].'
-                )
-            spans.append(labelled_span(record[name], line, self, text=text, words=words, what=name))
-        label = record.get("label")
-        if not isinstance(label, str | None) or (self._need_labels and not (label or "").strip()):
-            raise self.error(line, 'no text under "label"; every labelled pair needs one.')
-        label = label.strip() or None if label else None
-        check_known((label,), self._known, partial(self.error, line))
+            span = self.value(line, record, name, f"a {name}", more="; it is [start, end].")
+            spans.append(labelled_span(span, line, self, text=text, words=words, noun=name))
+        try:
+            label = one_label(record.get("label"))
+        except ValueError as error:
+            raise self.error(line, error) from None
+        if label is None and self._need_labels:
+            self.value(line, {**record, "label": None}, "label", "a label", more=".")
+        self._check_labels([label], partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)
-
-
-def _pair_record(pair):
-    if not isinstance(pair, dict):
-        raise ValueError(f"Pairs of spans must be dictionaries. Received: {pair!r}.")
-    return pair

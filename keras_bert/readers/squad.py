@@ -10,19 +10,11 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
-from keras_bert.readers.columns import parse_fields
-from keras_bert.readers.sources import (
-    Example,
-    ExampleSource,
-    TextFile,
-    first_location,
-    is_file,
-    is_json_object,
-    is_stored_table,
-    is_text,
-    records_of_columns,
-)
-from keras_bert.readers.tables import json_table, open_table
+from keras_bert.readers.columns import given_or_remembered, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
+from keras_bert.readers.memory import records_of_columns
+from keras_bert.readers.sources import TextFile, is_file, is_stored_table, is_text
+from keras_bert.readers.tables import is_json_object, json_table
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.
@@ -41,7 +33,7 @@ class GoldAnswer(NamedTuple):
     given_start: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Question(Example):
     """A question and its context.
 
@@ -69,44 +61,36 @@ class QuestionSource(ExampleSource):
     dictionaries like the objects of JSON Lines.
 
     Args:
-        data: see `ExampleSource`.
-        need_answers: whether each must have its answers.
+        data, common: see `ExampleSource`.
         wrong_offsets: an answer whose text is not at its `answer_start` is moved to the nearest
             offset where it is ("move") or to none ("drop"), as is one that is nowhere: nothing is
             learned from that one, but predictions are compared with it.
         fields: the names of the parts that do not have SQuAD's: "context=passage,question=query".
-        schema: those of the data that a model was trained on, as another source has them; `fields`
-            override it.
     """
 
-    def __init__(self, data, *, need_answers=True, wrong_offsets="move", fields=None, schema=None):
-        self._need_answers = need_answers
-        self._moves = wrong_offsets == "move"
-        self._given, self._remembered = parse_fields(fields, parts=_PARTS), schema or {}
-        self._key = dict(zip(_PARTS, _PARTS, strict=True)) | self._given
-        if is_file(data) and not is_stored_table(data):
-            file = TextFile(data)
-            super().__init__(file)
-            examples = self._of_file(file, fields)
-        else:
-            records = open_table(
-                data, item="question", as_record=_as_record, is_row=lambda item: False
-            )
-            super().__init__(records, fields=fields)
-            examples = self._of_objects(records)
-        self._set_examples(examples)
+    ITEM = ROW = "question"
 
-    def _of_file(self, file, fields):
-        (begin, first) = file.first_lines()[-1]
+    def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
+        self._moves, self._fields = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
+        self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
+        super().__init__(data, of_files={"fields": fields}, **common)
+
+    def _open(self, data):
+        if is_file(data) and not is_stored_table(data):
+            return TextFile(data)
+        return super()._open(data)
+
+    def _of_file(self, file):
+        begin, first = file.first_line()
         record = _object(first)
         is_array = first.lstrip().startswith("[") and is_json_object(first)
         if is_array or (record is not None and "data" not in record):
             self._records = json_table(file)
             self.kind = self._records.kind
             return self._of_objects(self._records)
-        if fields is not None:
-            raise InputError(
-                f"{self.name} is SQuAD's JSON, whose names are known; `fields` is for other files."
+        if self._fields:
+            raise InputError.naming(
+                "{} is SQuAD's JSON, whose names are known; {fields} is for other files.", self.name
             )
         lines = [line for number, line in file.lines() if number >= begin]
         is_all = record is not None and not any(line.strip() for line in lines[1:])
@@ -115,7 +99,7 @@ class QuestionSource(ExampleSource):
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
         self.description = f"{self.name}: SQuAD JSON{version}"
-        return self._of_squad(whole)
+        return self._each(self._of_squad(whole), self._example)
 
     def _whole(self, lines, begin):
         try:
@@ -129,33 +113,34 @@ class QuestionSource(ExampleSource):
         return whole if isinstance(whole, dict) else {}
 
     def _of_objects(self, objects):
-        for part, (name, *_) in self._remembered.items():
-            if part not in self._given and name in objects.names:
-                self._key[part] = name
+        given = given_or_remembered(self._fields, self._schema, objects.names)
+        self._key |= {part: name for part, (name, *_) in given.items() if part in _PARTS}
         if any(part != name for part, name in self._key.items()):
             self.schema = {part: [name] for part, name in self._key.items()}
         if self.kind != "given":
-            unit = f"a question and its context per {self._records.location}"
-            self.description = f"{self.name}: {self._records.format}, {unit}"
-        return self._of_records(objects)
+            unit = f"a question and its context per {objects.location}"
+            self.description = f"{self.name}: {objects.format}, {unit}"
+        return self._each(self._located(objects), self._example)
 
-    def _of_records(self, records):
+    def _located(self, records):
+        """Yields (where a record is, in words, the record)."""
         key = self._key["answers"]
         location = "question" if self.kind == "given" else self._records.location
         for number, record in records:
             if f"{key}/text" in record:  # of tfds
                 parts = {part: record.get(f"{key}/{part}") for part in ("text", "answer_start")}
                 record = {**record, key: parts}
-            yield self._question(record, f"{location} {number}")
+            yield f"{location} {number}", record
 
     def _of_squad(self, whole):
+        """As `_located`, with the context of the paragraph in each record."""
         for article, paragraphs in self._parts(whole, "data", "the file"):
             place = f"article {article}"
             for paragraph, about in self._parts(paragraphs, "paragraphs", place):
                 inner = f"{place}, paragraph {paragraph}"
                 context = self._text(inner, about, "context")
                 for number, record in self._parts(about, "qas", inner):
-                    yield self._question(record, f"{inner}, question {number}", context=context)
+                    yield f"{inner}, question {number}", {**record, "context": context}
 
     def _parts(self, holder, key, place):
         parts = holder.get(key)
@@ -167,8 +152,22 @@ class QuestionSource(ExampleSource):
             )
         return enumerate(parts, start=1)
 
-    def _question(self, record, place, *, context=None):
-        """A dictionary -> `Question`; `context` where the paragraph has it."""
+    @staticmethod
+    def _as_record(item):
+        if isinstance(item, dict):
+            return item
+        is_pair = isinstance(item, list | tuple) and len(item) == 2
+        if not is_pair or not all(isinstance(text, str) for text in item):
+            raise ValueError(
+                "Questions must be pairs of a question and its context, or dictionaries. "
+                f"Received: {item!r}."
+            )
+        return dict(zip(("question", "context"), item, strict=True))
+
+    def may_lack(self, key):
+        return key in self._keys_of_first
+
+    def _example(self, place, record):
         id = record.get(self._key["id"])
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
@@ -176,17 +175,23 @@ class QuestionSource(ExampleSource):
             raise self.error(place, f'"{self._key["id"]}" should be a string or a number.')
         if id is not None:
             place = f"{place}, id {id}"
-        question = self._text(place, record, self._key["question"])
-        if context is None:
-            context = self._text(place, record, self._key["context"])
-        answers = self._answers(record, context, place)
-        return Question(place, question, context, answers, id=id, source=self)
+        if self._keys_of_first is None:
+            self._keys_of_first = {*record}
+        texts = []
+        for part in ("question", "context"):
+            if record.get(self._key[part]) is None and self.may_lack(self._key[part]):
+                raise Missing(f"a {part}", place=f'"{self._key[part]}"')
+            texts.append(self._text(place, record, self._key[part]))
+        answers = self._answers(record, texts[1], place)
+        return Question(place, *texts, answers, id=id, source=self)
 
     def _answers(self, record, context, place):
         key = self._key["answers"]
         answers, impossible = record.get(key), record.get("is_impossible")
         if answers is None and not impossible:
-            if self._need_answers:
+            if self._need_labels and self.may_lack(key):
+                raise Missing("answers", place=f'"{key}"')
+            if self._need_labels:
                 raise self.error(
                     place,
                     f'no "{key}"; for training and evaluation every question has a list of them, '
@@ -202,7 +207,7 @@ class QuestionSource(ExampleSource):
                 place, f'"{key}" should be a list of {{"text": …, "answer_start": …}}.'
             )
         answers = tuple(self._answer(answer, context, place) for answer in answers or ())
-        if impossible is not None and bool(impossible) == bool(answers) and self._need_answers:
+        if impossible is not None and bool(impossible) == bool(answers) and self._need_labels:
             raise self.error(
                 place,
                 f'"is_impossible" is {str(bool(impossible)).lower()}, but there are '
@@ -240,7 +245,8 @@ def question_warnings(examples):
             f"{first_location(empty)}: {counted(len(empty), 'question')} without a word, or about "
             "a context without one."
         )
-    return [*lines, *_wrong_offsets(examples), *_repeated(examples)]
+    lines += [*_wrong_offsets(examples), *_repeated(examples)]
+    return [*lines, *examples[0].source.notes()] if examples else lines
 
 
 def _wrong_offsets(examples):
@@ -268,19 +274,6 @@ def _repeated(examples):
             f"{first_location([first])}: {counted(len(again), 'id')} of several questions "
             f"({quoted(again, most=3)})."
         )
-
-
-def _as_record(item):
-    if isinstance(item, dict):
-        return item
-    is_pair = isinstance(item, list | tuple) and len(item) == 2
-    if not is_pair or not all(isinstance(text, str) for text in item):
-        raise ValueError(
-            "Questions must be pairs of a question and its context, or dictionaries. "
-            f"Received: {item!r}."
-        )
-    question, context = item
-    return {"question": question, "context": context}
 
 
 def _object(line):

@@ -8,14 +8,15 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.columns import Columns, Wanted, choose_columns, parse_fields
+from keras_bert.readers.columns import LABEL, Columns, parse_fields
+from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import (
+    BETWEEN_LABELS,
     QUOTES,
     bit,
-    check_known,
     is_missing,
     is_vector,
     list_of,
@@ -24,27 +25,19 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.settings import COUNT, ERROR, SKIP
-from keras_bert.readers.sources import (
-    Example,
-    ExampleSource,
-    first_location,
-    is_file,
-    is_text,
-    located,
-)
+from keras_bert.readers.sources import is_file, is_text
 from keras_bert.readers.tables import open_table
 
 TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
-_NEEDS_NAMES = (
-    "Give their names as `labels`, in this order, or a column for each label as `label_columns`."
+_NEEDS_NAMES = Naming(
+    "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LabelledText(Example):
     """A text, or two with `text_b`, and the label or None where nobody gave one.
 
@@ -69,26 +62,14 @@ class TextSource(ExampleSource):
     text, label).
 
     Args:
-        data: see `ExampleSource`.
+        data, common: see `ExampleSource`.
         texts: the names of an example's texts: `TEXT` or `PAIR`.
         form: the type of label: `one_label`, `several_labels` or `score`.
-        text_column, label_column: names, or numbers from 1; None is by the rule of
-            `keras_bert.readers.columns`. A text of several columns is `subject+body`.
-        label_columns: with `several_labels`, a column of 0 and 1 for each label: a list, or names
-            with commas between them.
-        label_names: with `several_labels`, the label of each number in lists of 0 and 1, likewise.
-        header: whether the first line of a CSV or TSV names the columns; None is by the rule of
-            `keras_bert.readers.tables`.
-        fields: all of that in one: `text=sentence,label=label`.
-        missing: "skip" or "error", what is done with a row without a text or its label.
-        keep_na: cells such as NA and None are texts and labels; otherwise they are missing, as in
-            pandas.
-        glue: the name of the task of GLUE to which the file belongs.
-        labels: those of a model, by which its column is recognised.
-        unknown_labels: "count" or "error", whether another label than those is an error here; only
-            where labels are needed.
-        schema: the columns of the data that a model was trained on, as another source has them.
-        need_labels: whether an example without a label is left out.
+        label_names: what the settings call `labels`: those of lists of 0 and 1.
+
+    The others are settings, whose help says what they are (`LabelSettings`). Columns are names, or
+    numbers from 1, and a text of several is `subject+body`; lists of names may also be strings with
+    commas between them.
 
     Attributes: `columns` (a `Columns`), `unlabelled` (how many rows without a label were left out
     so far) and those of `ExampleSource`.
@@ -104,241 +85,257 @@ class TextSource(ExampleSource):
         label_column=None,
         label_columns=None,
         label_names=None,
+        label_separator=None,
         header=None,
         fields=None,
-        missing=SKIP,
         keep_na=False,
         glue=None,
         labels=None,
-        unknown_labels=COUNT,
         schema=None,
         need_labels=True,
+        **common,
     ):
-        schema = schema or {}
-        _check_lists(form, label_columns=label_columns, labels=label_names)
-        given, arguments = _given_columns(texts, text_column, label_column, label_columns, fields)
-        task = glue_task(glue) if glue is not None and is_file(data) else None
-        if task is not None:
-            _check_task(task, texts, form)
-            data = task.file(data, labelled=need_labels)
-        wanted = Wanted(
-            texts=texts,
-            given=given,
-            arguments=arguments,
+        schema = dict(schema or {})
+        names = {"label_columns": label_columns, "labels": label_names}
+        _check_several(form, names, label_separator)
+        self._label_names = _listed_names(label_names) or schema.pop("label_names", None)
+        (separator,) = schema.pop("label_separator", [None])
+        self._separator, self._header = label_separator or separator, header
+        given = {"text_column": text_column, "label_column": label_column}
+        given["label_columns"] = _listed_names(label_columns)
+        self.columns = Columns(
+            roles=texts,
+            form=form,
+            given=_given_columns(texts, fields, given),
             remembered=schema,
-            labels=None if form is score else labels,
+            of_model=tuple(labels or ()) if form is not score else (),
             need_labels=need_labels,
-            scores=form is score,
-            several=form is several_labels,
             na=not keep_na,
         )
-        table = open_table(
+        self._task = glue_task(glue) if glue is not None and is_file(data) else None
+        self._name_of = names_of_model(labels)
+        self._label_of = {}  # of cells with one label
+        self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        of_files = {**given, "header": header, "fields": fields, "glue": glue}
+        common |= {"labels": labels, "need_labels": need_labels}
+        super().__init__(data, of_files=of_files, **common)
+
+    def _open(self, data):
+        texts, task = self.columns.roles, self._task
+        if task is not None:
+            task.check_form(texts, is_score=self.columns.is_score)
+            data = task.file(data, labelled=self._need_labels)
+        return open_table(
             data,
             item="text",
             as_record=lambda item: _as_record(item, texts),
-            labelled=need_labels or len(texts) > 1,
+            least=len(texts) + self._need_labels,
             noun="pairs of texts" if len(texts) > 1 else "labelled text",
-            header=header,
-            header_names=task.column_names if task is not None else wanted.header_names,
+            parts=f"{'two texts' if len(texts) > 1 else 'a text'} and a label",
+            header=self._header,
+            header_names=self.columns.header_names if task is None else task.column_names,
             has_literal_quotes=task is not None,
-            skip_invalid=task is not None and need_labels,
+            skip_invalid=task is not None and self._need_labels,
         )
-        super().__init__(
-            table,
-            text_column=text_column,
-            label_column=label_column,
-            label_columns=label_columns,
-            header=header,
-            fields=fields,
-            glue=glue,
-            stops=missing == ERROR,
-        )
-        self._form = form
-        self._need_labels = need_labels
-        self._known = labels if need_labels and unknown_labels == ERROR else None
-        self._name_of = names_of_model(labels)
-        self._na = table.are_cells and not keep_na
-        # Items of a sequence, and plain lines, are texts, whatever is in them.
+
+    def _examples_of(self, table):
+        columns, self._na = self.columns, table.are_cells and self.columns.na
         self._keeps_empty = self.kind in ("given", "lines")
-        self._label_names = _listed_names(label_names) or schema.get("label_names")
-        self.unlabelled = 0
-        self._na_labels, self._vectors = Counter(), 0
-        self._glue = None
-        if self.kind in ("given", "lines"):
-            names = texts if self.kind == "given" else ("1",)
-            label = ("label",) if self.kind == "given" else ()
-            self.columns = Columns(texts=tuple((name,) for name in names), label=label)
+        self._may_be_no_text = not (table.are_cells or self._keeps_empty)
+        if self._keeps_empty:
+            names = columns.roles if self.kind == "given" else ("1",)
+            columns.texts = tuple((name,) for name in names)
+            columns.label = (LABEL,) if self.kind == "given" else ()
+        elif self._task is not None and table.are_cells:
+            chosen = glue_columns(table, self._task, labelled=self._need_labels)
+            columns.texts, columns.label = chosen
         else:
-            _check_width(table, wanted)
-            of_glue = glue_columns(table, task, labelled=need_labels) if task else None
-            self.columns = of_glue or choose_columns(table, wanted)
-            self._glue = task if of_glue and need_labels else None
-            self.schema = dict(zip(texts, map(list, self.columns.texts), strict=True))
-            if self.columns.label:
-                self.schema["label"] = list(self.columns.label)
-            if self._label_names:
-                self.schema["label_names"] = self._label_names
-        self.is_chosen_by_content = bool(self.columns.by_content)
-        self._is_gold = _GOLD in [name.casefold() for name in self.columns.label]
+            columns.choose(table)
+        if not (table.are_cells and self._need_labels):
+            self._task = None  # whose labels are not checked
+        if not self._keeps_empty:
+            self.schema = dict(zip(columns.roles, map(list, columns.texts), strict=True))
+            more = {LABEL: [*columns.label], "label_names": self._label_names}
+            more["label_separator"] = [self._separator] if self._separator else []
+            self.schema |= {part: names for part, names in more.items() if names}
+        self._checks_label = self._task is not None or self._accepted is not None
+        self.is_chosen_by_content = bool(columns.by_content)
+        self._is_gold = _GOLD in [name.casefold() for name in columns.label]
         if self.kind != "given":
             self.description = self._describe()
-        self._set_examples(self._read())
+        return self._read()
 
-    def notes(self):
-        lines = super().notes()
+    @property
+    def unlabelled(self):
+        return sum(len(lines) for key, lines in self._left_out.items() if key[0] != "a text")
+
+    def _more_notes(self):
         for label, count in self._na_labels.most_common():
-            lines.append(
-                f'{self.name}: {counted(count, "row")} with "{label}" in '
-                f"{self._described(self.columns.label)}, which is read as no label, as in pandas. "
-                "If it is the name of a class, set `keep_na=True`."
+            yield (
+                f'{counted(count, "row")} with "{label}" in {self._described(self.columns.label)}, '
+                "which is read as no label, as in pandas. If it is the name of a class, set "
+                "`keep_na=True`."
             )
         if self._records.skipped:
-            lines.append(
-                f"{self.name}: {counted(self._records.skipped, 'invalid line')} (another number of "
-                "columns), left out as GLUE's own readers do."
+            yield (
+                f"{counted(self._records.skipped, 'invalid line')} (another number of columns), "
+                "left out as GLUE's own readers do."
             )
-        return lines
 
     def _read(self):
-        labelled = 0
-        for line, record in self._records:
-            texts = [self._joined(line, record, columns) for columns in self.columns.texts]
-            if None in texts:
-                self.leave_out(line, "without a text, left out")
-                continue
-            label = self._label(line, record) if self.columns.label else None
-            if label is None and self._need_labels:
-                self.leave_out(line, self._why_unlabelled(record))
-                self.unlabelled += 1
-                continue
-            labelled += label is not None
-            if self._glue is not None:
-                self._glue.check_label(label, partial(self.error, line))
-            labels = label if isinstance(label, tuple) else (label,)
-            check_known(labels, self._known, partial(self.error, line))
-            yield LabelledText(line, texts[0], label, *texts[1:], source=self)
-        if self._need_labels and labelled and self._vectors == labelled:
-            advice = _NEEDS_NAMES
+        yield from self._each(self._records, self._example)
+        if self._need_labels and self._count and self._vectors == self._count:
             raise InputError(
                 f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
-                f"of labels. {advice}"
+                f"of labels. {_NEEDS_NAMES}"
             )
-        if self._need_labels and self._left_out and not labelled:
-            noun = "score" if self._form is score else "label"
-            noun = f"gold {noun}" if self._records.class_labels or self._is_gold else noun
-            column = self._described(
-                self.columns.label if self.unlabelled else self.columns.texts[0]
-            )
-            where = located([line for lines in self._left_out.values() for line in lines], self)
-            raise InputError(
-                f"{self.name} has no {noun if self.unlabelled else 'text'} in {column} of any "
-                f"record ({where}), so there is nothing to train on or to evaluate."
-            )
-
-    def _why_unlabelled(self, record):
-        if self._form is score:
-            return "without a score, left out (no score is not a score of zero)"
-        value = record.get(self.columns.label[0])
-        if value == _NO_GOLD or (
-            value is None and self.columns.label[0] in self._records.class_labels
-        ):
-            return "without a gold label, left out (the annotators did not agree on one)"
-        return "without a label, left out"
-
-    def _joined(self, line, record, columns):
-        """The text of one column, or of several joined by spaces; None if it is missing."""
-        parts = [record.get(column) for column in columns]
-        if not (self._keeps_empty and isinstance(parts[0], str)):
-            parts = [part for part in parts if not is_missing(part, na=self._na)]
-        if not parts:
-            return None
-        try:
-            parts = [part if isinstance(part, str) else one_label(part) for part in parts]
-        except ValueError:
+        if self._unclear and not self._has_bars:
+            line, value = self._unclear
             raise self.error(
-                line, f'no text under "{columns[0]}"; a string is needed there.'
-            ) from None
-        text = " ".join(parts)
-        if self.kind != "given" and not is_text(text):
-            raise self.error(line, f'"{columns[0]}" contains a NUL or half a surrogate pair.')
+                line,
+                Naming(
+                    '"{}" could be one label or several, and no cell has | between labels. Set '
+                    '{label_separator=","} (or what is between them) for several, or '
+                    '{label_separator="|"} for one.',
+                    value,
+                ),
+            )
+
+    def _example(self, line, record):
+        texts = self.columns.texts
+        text = self._text_of(line, record, texts[0])
+        text_b = self._text_of(line, record, texts[1]) if len(texts) > 1 else None
+        label = self._label(line, record) if self.columns.label else None
+        if label is None and self._need_labels:
+            raise self._without_label(record)
+        if self._checks_label:
+            self._check_label(label, partial(self.error, line))
+        return LabelledText(line, text, label, text_b, source=self)
+
+    def _check_label(self, label, error):
+        """Raises `error` of a message for a label that GLUE's task, or the model, does not have."""
+        if self._task is not None:
+            self._task.check_label(label, error)
+        self._check_labels(label if isinstance(label, tuple) else (label,), error)
+
+    def _without_label(self, record):
+        """The Missing of a row without a label."""
+        label = self.columns.label
+        gold, part, why = record.get(label[0]) if label else "", "a label", ""
+        if self.columns.is_score:
+            part, why = "a score", " (no score is not a score of zero)"
+        elif gold == _NO_GOLD or (gold is None and label[0] in self._records.class_labels):
+            part, why = "a gold label", " (the annotators did not agree on one)"
+        return Missing(part, place=self._described(label), why=why)
+
+    def _text_of(self, line, record, names):
+        """The text of one column, or of several joined by spaces; Missing where there is none."""
+        text = record.get(names[0])
+        if len(names) > 1 or not isinstance(text, str):
+            parts = (record.get(name) for name in names)
+            parts = [part for part in parts if not is_missing(part, na=self._na)]
+            text = " ".join(self._as_text(line, part, names) for part in parts)
+        # Items of a sequence, and plain lines, are texts, whatever is in them.
+        is_kept = self._keeps_empty and record[names[0]] is not None
+        if not is_kept and is_missing(text, na=self._na):
+            raise Missing("a text", place=self._described(names))
+        if self._may_be_no_text and not is_text(text):
+            raise self.error(line, f'"{names[0]}" contains a NUL or half a surrogate pair.')
         return text
 
+    def _as_text(self, line, value, names):
+        try:
+            return value if isinstance(value, str) else one_label(value)
+        except ValueError:
+            message = f'no text under "{names[0]}"; a string is needed there.'
+            raise self.error(line, message) from None
+
     def _label(self, line, record):
-        columns, several = self.columns.label, self._form is several_labels
-        if len(columns) > 1:
+        """The label of a row, None where it has none."""
+        if len(self.columns.label) > 1:
             return self._label_of_columns(line, record)
-        value = record.get(columns[0])
-        if self.kind == "given" and self._need_labels and columns[0] not in record:
+        (name,), form = self.columns.label, self.columns.form
+        value = record.get(name)
+        if isinstance(value, str) and value in self._label_of:
+            return self._label_of[value]
+        if self.kind == "given" and self._need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):
             if isinstance(value, str) and value.strip():
                 self._na_labels[value] += 1
-            if not several or (self.kind == "given" and value is None):
-                return None
-            value = None
+            is_none = form is not several_labels or (self.kind == "given" and value is None)
+            return None if is_none else ()
         try:
-            if not several:
-                label = self._form(value)
-                if self._form is score:
-                    return label
-                return None if label == _NO_GOLD and self._is_gold else self._name_of(label)
-            labels = several_labels(value, self._label_names)
+            if form is several_labels:
+                return self._several(line, value)
+            label = form(value)
         except ValueError as error:
-            raise self.error(line, str(error)) from None
-        self._check_vector(line, value)
+            raise self.error(line, error) from None
+        if form is not score:
+            label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
+        if isinstance(value, str) and label is not None:
+            self._label_of[value] = label
+        return label
+
+    def _several(self, line, value):
+        """Several labels; InputError for a list of 0 and 1 that has no names of labels.
+
+        One with a number twice is no list of labels. One of 0 and 1 could be: the whole file says,
+        as it does of a cell with a comma.
+        """
+        separator, names = self._separator or BETWEEN_LABELS, self._label_names
+        labels, parts = several_labels(value, names, separator=separator), list_of(value)
+        if is_vector(parts):
+            self._vectors += names is None
+            if len(parts) != len(names or {*parts}):
+                advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
+                raise InputError.naming(
+                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
+                    value,
+                    advice,
+                )
+        elif isinstance(parts, str) and self._separator is None:
+            self._has_bars |= BETWEEN_LABELS in parts
+            # Commas or semicolons, and labels on both sides of each.
+            may_be_several = any(x in parts and all(map(str.strip, parts.split(x))) for x in ",;")
+            if may_be_several and not self.columns.is_label(parts):
+                self._unclear = self._unclear or (line, parts)
         return tuple(map(self._name_of, labels))
 
-    def _check_vector(self, line, value):
-        """Raises InputError for a list of 0 and 1 that has no names of labels, or not as many.
-
-        One with a number twice is no list of labels. One of 0 and 1 could be: the whole file says.
-        """
-        numbers, names = list_of(value), self._label_names
-        is_list = is_vector(value)
-        self._vectors += is_list and names is None
-        if is_list and len(numbers) != len(names or {*numbers}):
-            advice = _NEEDS_NAMES if names is None else f"`labels` has {len(names)} names."
-            raise self.error(
-                line,
-                f"{value!r} looks like a 0 or 1 for each label, and not like a list of labels. "
-                f"{advice}",
-            )
-
     def _label_of_columns(self, line, record):
-        """The labels whose columns have a 1."""
-        labels = []
-        for column in self.columns.label:
-            value = record.get(column)
-            if is_missing(value, na=self._na):
-                return None
-            is_on = bit(value)
-            if is_on is None:
-                raise self.error(line, f'{value!r} in "{column}" should be 0 or 1, for a label.')
-            labels += [self._name_of(column)] if is_on else []
-        return tuple(labels)
+        """The labels whose columns have a 1; None where one has nothing."""
+        cells = {name: record.get(name) for name in self.columns.label}
+        if any(is_missing(value, na=self._na) for value in cells.values()):
+            return None
+        for name, value in cells.items():
+            if bit(value) is None:
+                raise self.error(line, f'{value!r} in "{name}" should be 0 or 1, for a label.')
+        return tuple(self._name_of(name) for name, value in cells.items() if bit(value))
 
-    def _described(self, columns):
-        return " and ".join(map(self._records.describe, columns))
-
-    def _shown(self, column):
-        by_content = " (by its content)" if column in self.columns.by_content else ""
-        return self._records.describe(column) + by_content
+    def _described(self, names):
+        return " and ".join(map(self._records.describe, names))
 
     def _describe(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
             return f"{self.name}: plain lines, one text per line"
-        is_cells = table.are_cells
-        header = f" with{'' if table.has_names else 'out'} a header line" if is_cells else ""
-        texts = f"{'texts' if len(columns.texts) > 1 else 'text'} in "
-        texts += " and ".join(" + ".join(map(self._shown, of_text)) for of_text in columns.texts)
-        noun = "score" if self._form is score else "label"
-        label = f"no {noun}s"
-        if columns.label:
-            label = f"{noun}{'s' if len(columns.label) > 1 else ''} in "
-            label += " and ".join(map(self._shown, columns.label))
-        return f"{self.name}: {table.format}{header}, {texts}, {label}"
+
+        def shown(name):
+            by_content = " (by its content)" if name in columns.by_content else ""
+            return table.describe(name) + by_content
+
+        header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
+        texts = " and ".join(" + ".join(map(shown, names)) for names in columns.texts)
+        text = "texts in" if len(columns.texts) > 1 else "text in"
+        noun, label = (
+            "score" if columns.is_score else "label",
+            " and ".join(map(shown, columns.label)),
+        )
+        labels = (
+            f"{noun}{'s' if len(columns.label) > 1 else ''} in {label}" if label else f"no {noun}s"
+        )
+        return f"{self.name}: {table.format}{header}, {text} {texts}, {labels}"
 
 
 def _listed_names(names):
@@ -348,32 +345,21 @@ def _listed_names(names):
     return None if names is None else list(names)
 
 
-def _check_lists(form, **lists):
-    """Raises InputError for a list of labels or columns where a text has one label, or for one."""
-    for argument, names in lists.items():
-        if names is not None and form is not several_labels:
-            raise InputError(f"`{argument}` is for several labels per text (`multi_label=True`).")
-        if names is not None and len(_listed_names(names)) < 2:
-            raise InputError(f"`{argument}` has one name. Give the names of two or more labels.")
-
-
-def _check_width(table, wanted):
-    several = len(wanted.texts) > 1
-    if table.are_cells and len(table.names) < len(wanted.texts) + wanted.need_labels:
-        if not (wanted.need_labels or several):
-            return
-        noun, texts = ("pairs of texts", "two texts") if several else ("labelled text", "a text")
-        raise InputError(
-            f"Could not read {table.name} as {noun}: line 1 has "
-            f"{counted(len(table.names), 'column')}. Expected CSV, TSV or JSON Lines with "
-            f"{texts} and a label."
-        )
+def _check_several(form, lists, separator):
+    """Raises InputError for arguments of several labels where a text has one, or for one name."""
+    for setting, value in {**lists, "label_separator": separator}.items():
+        if value is not None and form is not several_labels:
+            raise InputError.naming(
+                "{} is for several labels per text ({multi_label=True}).", argument(setting)
+            )
+        if value is not None and setting in lists and len(_listed_names(value)) < 2:
+            raise InputError.naming(
+                "{} has one name. Give the names of two or more labels.", argument(setting)
+            )
 
 
 def _as_record(item, names):
-    if item is None and len(names) == 1:
-        item = (None,)
-    parts = (item,) if isinstance(item, str) else item
+    parts = (item,) if item is None or isinstance(item, str) else item
     parts = tuple(parts) if isinstance(parts, list | tuple) else ()
     texts, label = parts[: len(names)], parts[len(names) :]
     is_texts = all(text is None or isinstance(text, str) for text in texts)
@@ -382,43 +368,23 @@ def _as_record(item, names):
         if len(names) > 1:
             noun = "pairs of strings, or two strings and their label"
         raise ValueError(f"Texts must be {noun}. Received: {item!r}.")
-    return dict(zip(names, texts, strict=True)) | ({"label": label[0]} if label else {})
+    return dict(zip((*names, LABEL), parts, strict=False))
 
 
-def _check_task(task, texts, form):
-    """Raises InputError where a task of GLUE has other texts, or labels in place of scores."""
-    expected, read = (
-        f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
-        for count, scores in (
-            (len(task.texts), not task.labels),
-            (len(texts), form is score),
-        )
-    )
-    if expected != read:
-        raise InputError(
-            f"GLUE's {task.name} is a {task.kind} task, with {expected} per record. This task "
-            f"reads {read}."
-        )
-
-
-def _given_columns(texts, text_column, label_column, label_columns, fields):
-    """-> ({name of a text, or "label": its column}, {that name: the argument that gives it})."""
-    names = (*texts, "label")
-    in_fields = parse_fields(fields, parts=names)
-    given = dict(in_fields)
-    arguments = dict.fromkeys(names, "fields")
-    columns = [("text", "text_column", text_column), ("label", "label_column", label_column)]
-    columns.append(("label", "label_columns", _listed_names(label_columns)))
-    for name, argument, column in columns:
-        if len(texts) == 1 and argument != "label_columns":
-            arguments[name] = argument
-        if column is None:
-            continue
-        if name in given:
-            other = f"`fields` with {name}=…" if name in in_fields else "`label_column`"
-            raise InputError(f"Give either `{argument}`, or {other}, not both.")
-        given[name] = column
-    return given, arguments
+def _given_columns(texts, fields, columns):
+    """{a text, or "label": its column}, of `fields` and of the arguments for single columns."""
+    given = in_fields = parse_fields(fields, parts=(*texts, LABEL))
+    for setting, column in columns.items():
+        name = setting.partition("_")[0]
+        if column is not None:
+            if name in given:
+                other = "{fields} with {}=…" if name in in_fields else "{label_column}"
+                other = Naming(other, name)
+                raise InputError.naming(
+                    "Give either {}, or {}, not both.", argument(setting), other
+                )
+            given = {**given, name: column}
+    return given
 
 
 def text_warnings(examples):

@@ -136,14 +136,14 @@ class DatasetCard:
         Raises `InputError` for a text that is not a complete card of this format version.
         """
         try:
-            values = parse_json(text)
+            card = parse_json(text)
         except NotJson as error:
             raise InputError(f"Could not read the dataset card {path}: {error}.") from None
-        if not isinstance(values, dict) or "format_version" not in values:
+        if not isinstance(card, dict) or "format_version" not in card:
             raise InputError(f"{path} is not a dataset card: it has no format_version.")
-        if values["format_version"] != FORMAT_VERSION:
+        if card["format_version"] != FORMAT_VERSION:
             raise InputError(
-                f"{path} has format version {values['format_version']}, but this version of "
+                f"{path} has format version {card['format_version']}, but this version of "
                 f"keras-bert reads {FORMAT_VERSION}. Make the data again, or use the version of "
                 "keras-bert that made it."
             )
@@ -151,12 +151,12 @@ class DatasetCard:
             field.name
             for field in dataclasses.fields(cls)
             if dataclasses.MISSING is field.default is field.default_factory
-            and field.name not in values
+            and field.name not in card
         ]
         if missing:
             raise InputError(f"{path} is an incomplete dataset card: it has no {listed(missing)}.")
         try:
-            return cls(**_known(cls, values) | _typed(values))
+            return cls(**_entries_of(cls, card) | _typed(card))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = str(error).rstrip(".")
             raise InputError(f"{path} is an incomplete dataset card: {reason}.") from None
@@ -260,23 +260,23 @@ class DatasetCard:
         return next((name for name in names if mine.get(name) != others.get(name)), None)
 
 
-def _known(cls, values):
-    """The values for fields of a dataclass: cards of later versions may have more."""
+def _entries_of(cls, entries):
+    """The entries for fields of a dataclass: cards of later versions may have more."""
     names = {field.name for field in dataclasses.fields(cls)}
-    return {name: value for name, value in values.items() if name in names}
+    return {name: value for name, value in entries.items() if name in names}
 
 
-def _typed(values):
-    special, template = values.get("special_tokens"), values.get("template")
+def _typed(card):
+    special, template = card.get("special_tokens"), card.get("template")
     return {
-        "input": tuple(values.get("input", ())),
-        "vocabulary": CardVocabulary(**_known(CardVocabulary, values["vocabulary"])),
+        "input": tuple(card.get("input", ())),
+        "vocabulary": CardVocabulary(**_entries_of(CardVocabulary, card["vocabulary"])),
         "special_tokens": BERT_TOKENS if special is None else SpecialTokens.from_dict(special),
         "template": BERT_TEMPLATE if template is None else Template.from_dict(template),
-        "settings": CardSettings(**_known(CardSettings, values["settings"])),
-        "splits": {split: CardSplit.from_counts(values["splits"][split]) for split in SPLITS},
-        "length_histogram": tuple(values.get("length_histogram", ())),
-        "unigram_counts": tuple(values.get("unigram_counts", ())),
+        "settings": CardSettings(**_entries_of(CardSettings, card["settings"])),
+        "splits": {split: CardSplit.from_counts(card["splits"][split]) for split in SPLITS},
+        "length_histogram": tuple(card.get("length_histogram", ())),
+        "unigram_counts": tuple(card.get("unigram_counts", ())),
     }
 
 

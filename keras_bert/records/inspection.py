@@ -66,7 +66,7 @@ def _instance(examples, index, number, vocabulary, special):
     ids = examples.input_ids[index, : examples.lengths[index]].tolist()
     chosen = examples.prediction_counts[index]
     predictions = {
-        name: values[index, :chosen].tolist() for name, values in examples.predictions.items()
+        name: column[index, :chosen].tolist() for name, column in examples.predictions.items()
     }
     positions = predictions.get("masked_lm_positions", [])
     originals = dict(zip(positions, predictions.get("masked_lm_ids", []), strict=True))
@@ -147,7 +147,7 @@ def inspect(path: str | PathLike[str], *, split: str = "train", count: int = 5) 
         InputError: there is no such folder, or it is not finished.
     """
     if split not in SPLITS:
-        raise InputError(f"Invalid `split` {split!r}. Choose from: {', '.join(SPLITS)}.")
+        raise InputError.naming("Invalid {split} {!r}. Choose from: {}.", split, ", ".join(SPLITS))
     path = Path(path)
     folder = DataFolder.open(path.parent if path.is_file() else path)
     shards = [str(path)] if path.is_file() else folder.shards(split)
@@ -258,14 +258,14 @@ class _Checks:
         template, texts = self._card.template, segments.shape[1]
         sizes = segments - template.belonging(texts)  # of the texts alone
         text, row, position = np.array(self._inside), np.arange(len(ids)), np.zeros(len(ids), int)
-        for number, (what, _) in enumerate(template.parts(texts)):
-            if isinstance(what, str):
+        for number, (part, _) in enumerate(template.parts(texts)):
+            if isinstance(part, str):
                 where = "a segment does not end with" if number else "it does not begin with"
-                reject(ids[row, position] != vocabulary.id(what), f"{where} {what}")
+                reject(ids[row, position] != vocabulary.id(part), f"{where} {part}")
                 text[row, position] = False
                 position += 1
             else:
-                position += sizes[:, what]
+                position += sizes[:, part]
         framing = [vocabulary.id(token) for token in template.special_tokens]
         framing.append(vocabulary.pad_id)
         reject(text & np.isin(ids, framing), "a special token is inside its text")
@@ -340,11 +340,11 @@ def _count_outcomes(counts, examples, vocabulary):
     held = np.arange(originals.shape[1]) < examples.prediction_counts[:, None]
     row, originals = np.nonzero(held)[0], originals[held]
     seen = examples.input_ids[row, predictions["masked_lm_positions"][held]]
-    masked, kept = seen == vocabulary.mask_id, seen == originals
+    masked, unchanged = seen == vocabulary.mask_id, seen == originals
     counts["predictions"] += len(row)
     counts["masked"] += int(masked.sum())
-    counts["kept"] += int(kept.sum())
-    counts["replaced"] += int((~masked & ~kept).sum())
+    counts["kept"] += int(unchanged.sum())
+    counts["replaced"] += int((~masked & ~unchanged).sum())
     # A token, or a whole span, has one random outcome.
     spans = predictions.get("span_offset")
     counts["draws"] += len(row) if spans is None else int((spans[held] == 1).sum())

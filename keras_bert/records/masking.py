@@ -267,7 +267,7 @@ def _choose_spans(words, budgets, keys):
     left = np.array(budgets)
     steps, columns = np.arange(SPAN_WORDS), np.arange(most)
     active = np.flatnonzero(words.counts)
-    found = [np.zeros((3, 0), np.int64)]  # examples, first positions and ends of spans
+    drawn = [np.zeros((3, 0), np.int64)]  # examples, first positions and ends of spans
     # 20 predictions need about 5 spans; an example whose rest fits no word ends here.
     for attempt in range(4 * int(budgets.max(initial=0)) + 8):
         if not len(active):
@@ -290,9 +290,9 @@ def _choose_spans(words, budgets, keys):
         near = (columns >= first[:, None] - 1) & (columns <= (first + size)[:, None])
         closed[example, :most] |= near
         left[example] -= end - begin
-        found.append(np.stack([example, begin, end]))
+        drawn.append(np.stack([example, begin, end]))
         active = active[left[active] > 0]
-    spans = np.concatenate(found, axis=1)
+    spans = np.concatenate(drawn, axis=1)
     example, begin, end = spans[:, np.lexsort((spans[1], spans[0]))]
     sizes = end - begin
     token = np.repeat(np.arange(len(sizes)), sizes)

@@ -28,12 +28,12 @@ def frame_sequences(tokens, segments, template):
     special = template.special_tokens
     # A sequence is a few ranges of one vector: three or five with BERT's template.
     starts, sizes, positions = [], [], []
-    for what, _ in template.parts(len(segments)):
-        is_special = isinstance(what, str)
-        start, size = (zero, one) if is_special else segments[what]
+    for part, _ in template.parts(len(segments)):
+        is_special = isinstance(part, str)
+        start, size = (zero, one) if is_special else segments[part]
         starts.append(start)
         sizes.append(size)
-        positions.append(special.index(what) if is_special else len(special))
+        positions.append(special.index(part) if is_special else len(special))
     starts = tf.reshape(tf.stack(starts, axis=1) + positions, [-1])
     sizes = tf.stack(sizes, axis=1)  # (B, 3 or 5)
     chosen = tf.ragged.range(starts, starts + tf.reshape(sizes, [-1])).values

@@ -50,9 +50,9 @@ class FeatureSpec:
             )
         features = []
         for name, length in self.lengths.items():
-            values, sizes = self._flat(name, length, columns[name])
+            items, sizes = self._flat(name, length, columns[name])
             encode = _encode_floats if name in self.floats else _encode_integers
-            features.append(encode(name, values, sizes))
+            features.append(encode(name, items, sizes))
         examples = []
         for parts in zip(*features, strict=True):
             body = b"".join(parts)
@@ -146,28 +146,28 @@ COMPACT = compact(objective="mlm-nsp", masking="static")
 _FIRST, _SECOND, _THIRD = b"\x0a", b"\x12", b"\x1a"
 
 
-def _encode_integers(name, values, sizes):
+def _encode_integers(name, numbers, sizes):
     """One feature of a batch as a list of B byte strings; `sizes` is (B,) or an int for all."""
-    data, value_bytes = _varints(values)
-    ends = _ends(values, sizes)
+    data, value_bytes = _varints(numbers)
+    ends = _ends(numbers, sizes)
     if value_bytes is not None:
         ends = np.concatenate([[0], np.cumsum(value_bytes, dtype=np.int64)])[ends]
     return _cut(name, _THIRD, data.tobytes(), ends)
 
 
-def _encode_floats(name, values, sizes):
-    data = np.ascontiguousarray(values, dtype="<f4")
+def _encode_floats(name, numbers, sizes):
+    data = np.ascontiguousarray(numbers, dtype="<f4")
     return _cut(name, _SECOND, data.tobytes(), _ends(data, sizes) * 4)
 
 
-def _ends(values, sizes):
-    """Where in `values` each example ends, (B,)."""
+def _ends(numbers, sizes):
+    """Where in `numbers` each example ends, (B,)."""
     if isinstance(sizes, int):
-        return np.arange(sizes, len(values) + 1, sizes)
+        return np.arange(sizes, len(numbers) + 1, sizes)
     ends = np.cumsum(sizes, dtype=np.int64)
     total = ends[-1] if len(ends) else 0
-    if total != len(values):
-        raise ValueError(f"The lengths must sum to {len(values)}. Received: {total}.")
+    if total != len(numbers):
+        raise ValueError(f"The lengths must sum to {len(numbers)}. Received: {total}.")
     return ends
 
 
@@ -180,21 +180,21 @@ def _cut(name, list_field, data, ends):
     return features
 
 
-def _varints(values):
+def _varints(numbers):
     """Every value as a base-128 varint: the bytes, and bytes per value (None: one each)."""
-    if len(values) and values.min() < 0:
-        raise ValueError(f"Values must not be negative. Received: {values.min()}.")
-    highest = int(values.max(initial=0))
+    if len(numbers) and numbers.min() < 0:
+        raise ValueError(f"Values must not be negative. Received: {numbers.min()}.")
+    highest = int(numbers.max(initial=0))
     if highest < 1 << 7:
-        return values.astype(np.uint8), None
+        return numbers.astype(np.uint8), None
     groups = -(-highest.bit_length() // 7)
-    values = values.astype(np.uint32 if highest < 1 << 32 else np.uint64, copy=False)
-    groups_of = np.ones(len(values), np.uint8)
-    table = np.empty((len(values), groups), np.uint8)
+    numbers = numbers.astype(np.uint32 if highest < 1 << 32 else np.uint64, copy=False)
+    groups_of = np.ones(len(numbers), np.uint8)
+    table = np.empty((len(numbers), groups), np.uint8)
     for group in range(groups):
-        table[:, group] = (values >> (7 * group)) & 0x7F
+        table[:, group] = (numbers >> (7 * group)) & 0x7F
         if group:
-            more = values >= 1 << (7 * group)
+            more = numbers >= 1 << (7 * group)
             table[:, group - 1] |= more.view(np.uint8) << 7
             groups_of += more
     return table[np.arange(groups, dtype=np.uint8) < groups_of[:, None]], groups_of
@@ -214,7 +214,7 @@ def _feature_prefix(name, list_field, size):
     Cached: it depends on name and size alone, and examples have few different sizes.
     """
     key = _prefix(_FIRST, len(name)) + name.encode()
-    values = _prefix(_FIRST, size) if size else b""
-    feature = _prefix(list_field, len(values) + size) + values
+    count_field = _prefix(_FIRST, size) if size else b""
+    feature = _prefix(list_field, len(count_field) + size) + count_field
     value = _prefix(_SECOND, len(feature) + size) + feature
     return _prefix(_FIRST, len(key) + len(value) + size) + key + value

@@ -42,7 +42,7 @@ def with_names(row, class_names):
 def _named(value, names):
     """The name of a label that is given as a number, or the names of a list of them."""
     if isinstance(value, list):
-        return [_named(each, names) for each in value]
+        return [_named(label, names) for label in value]
     return names[value] if value not in (None, UNKNOWN_LABEL) else None
 
 
@@ -57,24 +57,25 @@ class ArrowTable:
         InputError: the folder has several splits, or a file is missing or damaged.
     """
 
+    kind, location, calls_columns = "arrow", "row", "columns"
+
     def __init__(self, path):
-        self._path = Path(path)
-        self._is_folder = self._path.is_dir()
+        path = Path(path)
+        self._is_folder = path.is_dir()
         self.format = "a saved dataset" if self._is_folder else "Parquet"
-        files = _files_of(self._path) if self._is_folder else [self._path]
-        self._batches = (batch for file in files for batch in self._batches_of(file))
-        self._first = next(self._batches, None)
-        metadata = {} if self._first is None else self._first.schema.metadata
-        self.class_labels = _class_names(metadata)
+        self._files = _files_of(path) if self._is_folder else [path]
+        first = next(self._batches(), None)
+        self.class_labels = _class_names({} if first is None else first.schema.metadata)
 
     def rows(self):
         """Yields a dictionary per row."""
-        batch = self._first
-        while batch is not None:
+        for batch in self._batches():
             for begin in range(0, batch.num_rows, ROWS_PER_BATCH):
                 for row in batch.slice(begin, ROWS_PER_BATCH).to_pylist():
                     yield with_names(row, self.class_labels)
-            batch = next(self._batches, None)
+
+    def _batches(self):
+        return (batch for file in self._files for batch in self._batches_of(file))
 
     def _batches_of(self, path):
         if not self._is_folder:

@@ -62,7 +62,7 @@ def split_info(info, split, *, folder):
             f"{folder} is stored as {info['fileFormat']}. Prepare the dataset with "
             "file_format=tfrecord."
         )
-    splits = {each["name"]: each for each in info.get("splits", [])}
+    splits = {part["name"]: part for part in info.get("splits", [])}
     if split not in splits:
         raise InputError(
             f"{folder} has no split {split}. Choose from: {', '.join(splits) or 'none'}."
@@ -101,9 +101,13 @@ def shard_texts(path, feature):
                 yield text.decode("utf-8", errors="replace")
                 number += 1
     except tf.errors.OpError as error:
-        raise InputError(
-            f"Could not read a text after record {number} of {path} from the feature {feature}. "
-            f"Set `text_field` to the feature of the text ({reason_of(error)})."
+        raise InputError.naming(
+            "Could not read a text after record {} of {} from the feature {}. Set {text_field} to "
+            "the feature of the text ({}).",
+            number,
+            path,
+            feature,
+            reason_of(error),
         ) from None
 
 
@@ -122,6 +126,7 @@ class TfdsSplit:
         InputError: it is not prepared, or a shard is missing or damaged.
     """
 
+    kind, location, calls_columns = "tfds", "record", "features"
     format = "a prepared tfds split"
 
     def __init__(self, name):
@@ -195,7 +200,7 @@ def _feature_reader(labels, *, is_list):
 
     def read(feature):
         kind = feature.WhichOneof("kind")
-        values = [plain(value) for value in getattr(feature, kind).value] if kind else []
-        return values if is_list else (values[0] if values else None)
+        content = [plain(value) for value in getattr(feature, kind).value] if kind else []
+        return content if is_list else (content[0] if content else None)
 
     return read

@@ -11,9 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from os import PathLike
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from keras_bert.base.files import (
 )
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.base.ownership import held_names, lock_folder
-from keras_bert.base.settings import Settings, setting, takes
+from keras_bert.base.settings import PathText, Report, Settings, required, setting, takes
 from keras_bert.base.signals import interruption_message
 from keras_bert.samples.texts import PACKAGES, write_docstrings, write_manual
 
@@ -75,17 +74,6 @@ SENTENCES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuickstartSettings(Settings):
-    """Settings of `keras_bert.quickstart`."""
-
-    output: str = setting(help="a new or empty folder for all results", unit="FOLDER", is_path=True)
-    seed: int = setting(0, help="same seed, same input, same result", at_least=0, at_most=2**32 - 1)
-    force: bool = setting(
-        False, help="start over: delete what this command left in the output before"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class QuickstartSizes:
     """How large the quickstart is. The defaults take under five minutes on two cores.
 
@@ -127,14 +115,22 @@ class QuickstartSizes:
     finetune_batch_size: int = 16
 
 
+class QuickstartSettings(Settings):
+    """Settings of `keras_bert.quickstart`."""
+
+    sizes: InitVar[QuickstartSizes | None] = None
+    report: InitVar[Report] = None
+    output: PathText = required(
+        kw_only=False, help="a new or empty folder for all results", unit="FOLDER", is_path=True
+    )
+    seed: int = setting(0, help="same seed, same input, same result", at_least=0, at_most=2**32 - 1)
+    force: bool = setting(
+        False, help="start over: delete what this command left in the output before"
+    )
+
+
 @takes(QuickstartSettings)
-def quickstart(
-    output: str | PathLike[str],
-    *,
-    sizes: QuickstartSizes | None = None,
-    report: Callable[[str], None] | None = None,
-    **settings,
-) -> dict[str, Any]:
+def quickstart(output, *, sizes=None, report=None, **settings) -> dict[str, Any]:
     """Runs the full pipeline in `output` and returns the results, as `results.json` holds them.
 
     An interrupted quickstart resumes: each step finds what it has written. A finished one is not
@@ -186,9 +182,10 @@ def _begin(output, settings, *, force):
             "or an empty folder."
         )
     if earlier is not None and earlier != settings and not force:
-        raise InputError(
-            f"The output folder {output} holds a quickstart already, with other settings. Give "
-            "another folder, or `force=True` to start over."
+        raise InputError.naming(
+            "The output folder {} holds a quickstart already, with other settings. Give another "
+            "folder, or {force=True} to start over.",
+            output,
         )
     clear_leftovers_in(output)
     if held and force:

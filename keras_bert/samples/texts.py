@@ -60,7 +60,7 @@ def documents(topics: Mapping[str, str]) -> dict[str, list[str]]:
     longest topic that has it, so that no held-out text is training text; empty topics are left out.
     """
     seen = set()
-    kept = {}
+    distinct = {}
     for name in sorted(topics, key=lambda name: (-len(topics[name]), name)):
         paragraphs = []
         for paragraph in prose(topics[name]):
@@ -68,8 +68,8 @@ def documents(topics: Mapping[str, str]) -> dict[str, list[str]]:
                 seen.add(paragraph)
                 paragraphs.append(paragraph)
         if paragraphs:
-            kept[name] = paragraphs
-    return kept
+            distinct[name] = paragraphs
+    return distinct
 
 
 def prose(text: str) -> list[str]:
@@ -148,8 +148,8 @@ def write_docstrings(folder, packages=PACKAGES) -> list[Path]:
             module = source.relative_to(root).with_suffix("").parts
             if not _NOT_READ.isdisjoint(module) or module[-1].endswith("_test"):
                 continue
-            found = [text for docstring in _docstrings(source) for text in prose(docstring)]
-            paragraphs = [text for text in dict.fromkeys(found) if text not in seen]
+            texts = [text for docstring in _docstrings(source) for text in prose(docstring)]
+            paragraphs = [text for text in dict.fromkeys(texts) if text not in seen]
             seen.update(paragraphs)
             if paragraphs:
                 path = folder / f"{'.'.join((package, *module))}.txt"

@@ -32,7 +32,7 @@ def host_names(host, more=()):
     return sorted(f"[{name}]" if ":" in name else name for name in names)
 
 
-class RejectOtherSites:
+def reject_other_sites(app, host_names):
     """ASGI middleware that rejects what a page of another site can send to this machine:
 
     * 403 for an Origin header with a host that is not among the `host_names`,
@@ -41,37 +41,34 @@ class RejectOtherSites:
     Starlette's `CORSMiddleware` tells browsers who may read a response. It rejects no request.
     """
 
-    def __init__(self, app, host_names):
-        self._app = app
-        self._host_names = host_names
+    async def answer(scope, receive, send):
+        rejection = _rejection(scope, host_names) if scope["type"] == "http" else None
+        await (rejection or app)(scope, receive, send)
 
-    async def __call__(self, scope, receive, send):
-        rejection = self._rejection(scope) if scope["type"] == "http" else None
-        if rejection is None:
-            await self._app(scope, receive, send)
-        else:
-            status, message = rejection
-            await JSONResponse({"error": message}, status)(scope, receive, send)
+    return answer
 
-    def _rejection(self, scope):
-        """(HTTP status, message), or None for a request that the application may answer."""
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
-        if origin is not None and not self._is_allowed(_host(origin)):
-            return 403, f"Requests from pages of {origin!r} are not allowed."
-        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        # Without an origin it is not a web page: curl's default, as in TensorFlow Serving's docs.
-        allowed = ("application/json",) if origin is not None else ("application/json", "", _FORM)
-        if scope["method"] == "POST" and content_type not in allowed:
-            received = content_type or "none"
-            return 415, f"The Content-Type must be application/json. Received: {received}."
-        return None
 
-    def _is_allowed(self, host):
-        return any(
-            name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:]))
-            for name in self._host_names
-        )
+def _rejection(scope, host_names):
+    """The response to a request that is rejected, or None."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    if origin is not None and not _is_allowed(_host(origin), host_names):
+        message = f"Requests from pages of {origin!r} are not allowed."
+        return JSONResponse({"error": message}, 403)
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Without an origin it is not a web page: curl's default, as in TensorFlow Serving's docs.
+    allowed = ("application/json",) if origin is not None else ("application/json", "", _FORM)
+    if scope["method"] == "POST" and content_type not in allowed:
+        received = content_type or "none"
+        message = f"The Content-Type must be application/json. Received: {received}."
+        return JSONResponse({"error": message}, 415)
+    return None
+
+
+def _is_allowed(host, names):
+    return any(
+        name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:])) for name in names
+    )
 
 
 def _host(origin):

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import socket
-import threading
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +13,6 @@ from keras_bert.base.formatting import counted
 from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
 from keras_bert.serving.model_version import ServedModel, model_folders
 from keras_bert.serving.rest import http_application
-from keras_bert.serving.settings import ServeSettings
 
 # Seconds for running requests to be answered when the server stops; less than the ten seconds that
 # `docker stop` waits.
@@ -28,48 +26,46 @@ _HEADERS = [
 
 
 class DevelopmentServer:
-    """The server, in the caller's event loop; see `serve`.
+    """The server: it listens from the start, and answers in the event loop of `run`; see `serve`.
 
     Attributes:
-        started: a `threading.Event`, after which the others are set.
         rest_port: the port.
         rest: the address, as `ask` takes it.
     """
 
-    def __init__(self, *, report=print, **settings):
-        self._settings = ServeSettings.of(settings)
+    def __init__(self, settings, *, report):
         self._report = report
-        folders = model_folders(self._settings.models)
+        self._settings = settings
+        folders = model_folders(settings.models)
         self._models = {name: ServedModel(name, folder) for name, folder in folders.items()}
         for model in self._models.values():
             _load(model, report)
-        self._host_names = host_names(self._settings.host, self._settings.allowed_hosts or ())
-        self._application = http_application(self._models, self._settings, self._host_names)
-        self._uvicorn = None
-        self.rest_port = self.rest = None
-        self.started = threading.Event()
+        host = settings.host
+        self._host_names = host_names(host, settings.allowed_hosts or ())
+        self._application = http_application(self._models, settings, self._host_names)
+        self._uvicorn = uvicorn.Server(_uvicorn_config(self._application, settings))
+        self._listening = _listen(host, settings.rest_port)
+        self.rest_port = self._listening.getsockname()[1]
+        self.rest = f"http://{f'[{host}]' if ':' in host else host}:{self.rest_port}"
+
+    def report_addresses(self):
+        self._report("This server is for development. For production, use TensorFlow Serving.")
+        self._report(f"REST   {self.rest}/v1/models/{next(iter(self._models))}")
+        self._report(f"Page   {self.rest}/")
+        if self._settings.host in ANY_ADDRESS:
+            names = ", ".join(self._host_names)
+            self._report(f"Hosts  {names}. Name others with --allowed-hosts.")
 
     async def run(self):
         """Serves until `stop`, or a signal in the main thread."""
-        host = self._settings.host
-        with contextlib.closing(_listen(host, self._settings.rest_port)) as listening:
-            self.rest_port = listening.getsockname()[1]
-            self.rest = f"http://{f'[{host}]' if ':' in host else host}:{self.rest_port}"
-            self._uvicorn = uvicorn.Server(self._uvicorn_config())
-            polling = asyncio.create_task(self._poll_versions())
-            self._report("This server is for development. For production, use TensorFlow Serving.")
-            self._report(f"REST   {self.rest}/v1/models/{next(iter(self._models))}")
-            self._report(f"Page   {self.rest}/")
-            if host in ANY_ADDRESS:
-                names = ", ".join(self._host_names)
-                self._report(f"Hosts  {names}. Name others with --allowed-hosts.")
-            self.started.set()
-            try:
-                await self._uvicorn.serve(sockets=[listening])
-            finally:
-                polling.cancel()
-                for model in self._models.values():
-                    model.close()
+        polling = asyncio.create_task(self._poll_versions())
+        try:
+            await self._uvicorn.serve(sockets=[self._listening])
+        finally:
+            polling.cancel()
+            self._listening.close()
+            for model in self._models.values():
+                model.close()
 
     def stop(self):
         """Stops the server; may be called from any thread."""
@@ -82,20 +78,6 @@ class DevelopmentServer:
             return "Stopped. All running requests were answered."
         return f"Stopped. {counted(unanswered, 'request')} could not be answered."
 
-    def _uvicorn_config(self):
-        return uvicorn.Config(
-            self._application,
-            http=functools.partial(TimedProtocol, timeout=self._settings.timeout),
-            limit_concurrency=self._settings.max_requests + 1,  # uvicorn rejects at its limit
-            ws="none",
-            lifespan="off",
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            headers=_HEADERS,
-            timeout_graceful_shutdown=_LAST_ANSWERS,
-        )
-
     async def _poll_versions(self):
         while True:
             await asyncio.sleep(self._settings.poll)
@@ -105,6 +87,21 @@ class DevelopmentServer:
                     # The output may be closed, or in an encoding without these characters.
                     with contextlib.suppress(OSError, ValueError):
                         self._report(line)
+
+
+def _uvicorn_config(application, settings):
+    return uvicorn.Config(
+        application,
+        http=functools.partial(TimedProtocol, timeout=settings.timeout),
+        limit_concurrency=settings.max_requests + 1,  # uvicorn rejects at its limit
+        ws="none",
+        lifespan="off",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        headers=_HEADERS,
+        timeout_graceful_shutdown=_LAST_ANSWERS,
+    )
 
 
 def _load(model, report):

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import gc
 import os
-import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the operations of exported tokenizers)
-from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
+from tensorflow.core.protobuf import error_codes_pb2
+from tensorflow.python.saved_model.loader_impl import parse_saved_model
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_bert.base.errors import InputError
@@ -81,13 +81,8 @@ def check_files(folder):
     Reading from a pipe would wait for a writer, and cannot be interrupted.
     """
     for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # a broken link
-            mode = path.stat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                break
-    else:
-        return
-    raise OSError(f"{path.relative_to(folder)} is not a regular file.")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError(f"{path.relative_to(folder)} is not a regular file.")
 
 
 class ModelVersion:
@@ -104,9 +99,7 @@ class ModelVersion:
     def __init__(self, folder):
         self.number = int(folder.name)
         check_files(folder)
-        file = saved_model_pb2.SavedModel()
-        file.ParseFromString((folder / "saved_model.pb").read_bytes())
-        self.signature_defs = dict(file.meta_graphs[0].signature_def)
+        self.signature_defs = dict(parse_saved_model(str(folder)).meta_graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder))
         if (folder / _WARMUP_FILE).is_file():
             for record in tf.data.TFRecordDataset(str(folder / _WARMUP_FILE)):
@@ -128,14 +121,6 @@ class ModelVersion:
                 f"Expected: {expected}."
             )
         return self.signature_defs[name]
-
-    def reject_method(self, signature, method):
-        """Raises `RequestError`: exports have no signatures for Classify or Regress."""
-        method_name = self.signature_def(signature).method_name
-        raise RequestError(
-            f"Expected {method} signature method_name to be tensorflow/serving/{method}. Was: "
-            f"{method_name}. Use Predict."
-        )
 
     def compute(self, signature, inputs):
         """Returns the outputs; inputs and outputs are NumPy arrays by name, strings are bytes.

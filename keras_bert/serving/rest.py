@@ -5,7 +5,6 @@ The page uses the REST interface as other clients do; only what that lacks is un
 
 import asyncio
 import contextlib
-import functools
 import json
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
 from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
-from keras_bert.serving.bounds import RejectOtherSites
+from keras_bert.serving.bounds import reject_other_sites
 from keras_bert.serving.errors import HTTP_STATUS, RequestError
 from keras_bert.serving.model_version import model_named
 
@@ -59,8 +58,8 @@ def http_application(models, settings, host_names):
     """
     routes = [
         *_routes(":predict", _predict, "POST"),
-        *_routes(":classify", functools.partial(_reject_method, "classify"), "POST"),
-        *_routes(":regress", functools.partial(_reject_method, "regress"), "POST"),
+        *_routes(":classify", _no_method, "POST"),
+        *_routes(":regress", _no_method, "POST"),
         *_routes("/metadata", _metadata, "GET"),
         *_routes("", _status, "GET"),
         Route(_METRICS, _no_metrics, methods=["GET"]),
@@ -73,7 +72,7 @@ def http_application(models, settings, host_names):
         routes=routes,
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=host_names, www_redirect=False),
-            Middleware(RejectOtherSites, host_names=host_names),
+            Middleware(reject_other_sites, host_names=host_names),
         ],
         exception_handlers={RequestError: _rejected, HTTPException: _http_error, 500: _failed},
         max_body_size=settings.max_body,
@@ -93,17 +92,15 @@ def _routes(ending, endpoint, method):
 
 async def _predict(request):
     asked = await _read_object(request)
-    name, number = request.path_params["name"], request.path_params.get("version")
+    model, number = _model_of(request)
     async with _time_limit(request):
-        form, outputs = await _compute(request, name, number, asked)
+        form, outputs = await _compute(request, model, number, asked)
         body = await run_in_threadpool(tensors.write_outputs, outputs, form)
     return Response(body, media_type="application/json")
 
 
-async def _reject_method(method, request):
-    signature = tensors.read_signature(await _read_object(request))
-    model, number = _model_of(request)
-    model.version(number).reject_method(signature, method)
+async def _no_method(request):
+    raise RequestError("Exports have no signature with this method_name. Use :predict.")
 
 
 async def _metadata(request):
@@ -141,8 +138,9 @@ async def _page_vectors(request):
     name, texts = asked.get("model"), asked.get("texts")
     if not (isinstance(name, str) and isinstance(texts, list)):
         raise RequestError("Pass 'model', a name, and 'texts', a list of strings.")
+    model = model_named(request.app.state.models, name)
     async with _time_limit(request):
-        _, outputs = await _compute(request, name, None, {tensors.ROWS: texts})
+        _, outputs = await _compute(request, model, None, {tensors.ROWS: texts})
     if _VECTOR not in outputs:
         raise RequestError(f"The model {name} has no output {_VECTOR!r}, the vector of a text.")
     vectors = outputs[_VECTOR].astype(np.float64)
@@ -178,10 +176,9 @@ async def _read_object(request):
     return await run_in_threadpool(tensors.read_object, body)
 
 
-async def _compute(request, name, number, asked):
+async def _compute(request, model, number, asked):
     """Parses the object of a request and computes its outputs: (form, arrays by name)."""
     signature = tensors.read_signature(asked)
-    model = model_named(request.app.state.models, name)
     version = model.version(number)
     infos = version.signature_def(signature).inputs
     max_batch = request.app.state.max_batch

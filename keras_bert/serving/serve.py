@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable
 from typing import Any, Self
 
 from keras_bert.base.errors import InputError
@@ -49,7 +48,7 @@ def _is_in_bfloat16(version):
 
 
 @takes(ServeSettings)
-def serve(*, report: Callable[[str], None] = print, **settings) -> None:
+def serve(*, report=print, **settings) -> None:
     """Serves exported models over REST, with a page to try them, until it is interrupted.
 
     It is for development: one process, without encryption or authentication. TensorFlow Serving
@@ -66,9 +65,14 @@ def serve(*, report: Callable[[str], None] = print, **settings) -> None:
         from keras_bert.serving.development_server import DevelopmentServer
 
     with interruption_message(lambda: "Interrupted while the models were loaded."):
-        server = DevelopmentServer(**settings, report=report)
+        server = DevelopmentServer(ServeSettings.of(settings), report=report)
+
+    async def run():  # it can be interrupted by all who have read the addresses
+        server.report_addresses()
+        await server.run()
+
     with interruption_message(server.last_words):
-        asyncio.run(server.run())
+        asyncio.run(run())
 
 
 class BackgroundServer:
@@ -95,26 +99,16 @@ class BackgroundServer:
 
         self.logs = []
         settings = ServeSettings.of({"models": models, **settings})
-        self._server = DevelopmentServer(**settings.part(ServeSettings), report=self.logs.append)
-        self._error = None
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        self._server.started.wait()
-        if self._error is not None:
-            raise self._error
+        self._server = DevelopmentServer(settings, report=self.logs.append)
+        self._server.report_addresses()
         self.rest = self._server.rest
+        self._thread = threading.Thread(target=asyncio.run, args=[self._server.run()], daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Stops the server after the running requests; a second call does nothing."""
         self._server.stop()
         self._thread.join()
-
-    def _serve(self):
-        try:
-            asyncio.run(self._server.run())
-        except BaseException as error:
-            self._error = error
-            self._server.started.set()
 
     def __enter__(self) -> Self:
         return self

@@ -1,21 +1,23 @@
 """The settings of the development server and of the client."""
 
-import dataclasses
 import functools
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
-from keras_bert.tasks import finetuned_kinds, settings_class
+from keras_bert.base.errors import InputError, arguments
+from keras_bert.base.settings import Paths, PathText, Settings, required, setting, settings_type
+from keras_bert.tasks import finetuned_task_types, settings_class
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ServeSettings(Settings):
     """Settings of `keras_bert.serve`."""
 
-    REMOVED = {"grpc_port": "Use `rest_port`, or TensorFlow Serving, which also speaks gRPC."}
+    report: InitVar[Callable[[str], None]] = print
 
-    models: list[str] = setting(
+    REMOVED = {"grpc_port": "Use {rest_port}, or TensorFlow Serving, which also speaks gRPC."}
+
+    models: Paths = required(
         help="an exported model, or a folder of several; each has the name of its folder",
         unit="FOLDER",
         is_path=True,
@@ -25,7 +27,7 @@ class ServeSettings(Settings):
         help="the address to listen on; 0.0.0.0 is all addresses of this machine",
         unit="ADDRESS",
     )
-    allowed_hosts: list[str] | None = setting(
+    allowed_hosts: Sequence[str] | None = setting(
         None,
         help="more host names of this server, such as a proxy's; requests with any other host name "
         "are rejected; *.NAME means all names under NAME, * means any",
@@ -38,7 +40,7 @@ class ServeSettings(Settings):
         at_least=0,
         at_most=65535,
     )
-    attention: str | None = setting(
+    attention: PathText | None = setting(
         None,
         help="a model folder, not exported, whose attention the page shows",
         unit="FOLDER",
@@ -63,21 +65,21 @@ class ServeSettings(Settings):
     def check(self):
         for name in self.allowed_hosts or ():
             if not re.fullmatch(r"\*|(\*\.)?[^*]+", name):
-                raise InputError(
-                    f"Invalid `allowed_hosts` {name!r}. Expected a host name, *.NAME for all names "
-                    "under NAME, or * for any."
+                raise InputError.naming(
+                    "Invalid {allowed_hosts} {!r}. Expected a host name, *.NAME for all names "
+                    "under NAME, or * for any.",
+                    name,
                 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class AskSettings(Settings):
     """Settings of `keras_bert.ask`, without the texts of an example (`ask_settings`)."""
 
-    url: str = setting(
+    url: str = required(
         help="http://HOST:PORT for REST, grpc://HOST:PORT for gRPC", unit="URL", positional=True
     )
-    model: str = setting(help="the name of the model on the server", unit="NAME")
-    data: str | None = setting(
+    model: str = required(help="the name of the model on the server", unit="NAME")
+    data: PathText | None = setting(
         None,
         help="the examples as JSON Lines: one object of the model's inputs per line; - is standard "
         "input",
@@ -104,8 +106,10 @@ class AskSettings(Settings):
 @functools.cache
 def given_names():
     """The texts of an example, over all task types: text, text_a, …"""
-    kinds = map(settings_class, finetuned_kinds())
-    return tuple(dict.fromkeys(name for kind in kinds for name in kind.EXAMPLE_FIELDS))
+    task_settings = map(settings_class, finetuned_task_types())
+    return tuple(
+        dict.fromkeys(name for settings in task_settings for name in settings.EXAMPLE_FIELDS)
+    )
 
 
 @functools.cache
@@ -116,18 +120,18 @@ def ask_settings():
         texts = {name: getattr(self, name) for name in given_names()}
         counts = {name: len(given) for name, given in texts.items() if given is not None}
         if bool(counts) + (self.data is not None) + self.metadata != 1:
-            names = ", ".join(f"`{name}`" for name in given_names())
-            raise InputError(f"Pass exactly one of `data`, `metadata` and texts ({names}).")
+            names = arguments(given_names())
+            raise InputError.naming("Pass exactly one of {data}, {metadata} and texts ({}).", names)
         if len(set(counts.values())) > 1:
-            raise InputError(
-                f"{' and '.join(f'`{name}`' for name in counts)} must have the same length. "
-                f"Received: {' and '.join(map(str, counts.values()))}."
+            raise InputError.naming(
+                "{} must have the same length. Received: {}.",
+                arguments(counts, " and "),
+                " and ".join(map(str, counts.values())),
             )
 
-    fields = [
-        (
-            name,
-            list[str] | None,
+    fields = {
+        name: (
+            Sequence[str] | None,
             setting(
                 None,
                 help=f"{name.replace('_', ' ')} of an example; may be repeated",
@@ -136,12 +140,5 @@ def ask_settings():
             ),
         )
         for name in given_names()
-    ]
-    return dataclasses.make_dataclass(
-        "AskSettings",
-        fields,
-        bases=(AskSettings,),
-        namespace={"check": check},
-        frozen=True,
-        kw_only=True,
-    )
+    }
+    return settings_type("AskSettings", (AskSettings,), fields, check=check)

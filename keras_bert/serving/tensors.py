@@ -8,7 +8,6 @@ single input or output is left out. Bytes are {"b64": "…"}
 
 import base64
 import json
-import math
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +18,8 @@ from keras_bert.serving.errors import RequestError
 ROWS, COLUMNS = "instances", "inputs"
 _RESPONSES = {ROWS: "predictions", COLUMNS: "outputs"}
 _KEYS = {ROWS, COLUMNS, "signature_name"}
-_MOST_AXES = 64  # of NumPy's arrays
+# What JSON gives for the kinds of NumPy's numbers; true and false are not numbers.
+_JSON_TYPES = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 
 
 def read_object(body):
@@ -63,7 +63,7 @@ def read_inputs(request, infos, *, max_batch):
     columns = (_columns_of_rows if form == ROWS else _columns)(request[form], infos)
     arrays = {name: _array(name, column, infos[name]) for name, column in columns.items()}
     for name, array in arrays.items():
-        _check_shape(name, array.shape, infos[name].tensor_shape)
+        _check_shape(name, array.shape, tf.TensorShape(infos[name].tensor_shape))
     counts = sorted({len(array) for array in arrays.values() if array.ndim})
     if len(counts) > 1:
         raise RequestError(
@@ -79,15 +79,12 @@ def read_inputs(request, infos, *, max_batch):
 
 
 def _check_shape(name, shape, expected):
-    """Raises `RequestError` unless a shape is one of a `TensorShapeProto`."""
-    sizes = [dim.size for dim in expected.dim]
-    if expected.unknown_rank or (
-        len(shape) == len(sizes)
-        and all(size in (-1, received) for size, received in zip(sizes, shape, strict=True))
-    ):
-        return
-    expected = ", ".join("any" if size == -1 else str(size) for size in sizes)
-    raise RequestError(f"Input {name!r} must have the shape [{expected}]. Received: {list(shape)}.")
+    """Raises `RequestError` unless a shape is compatible with a `TensorShape`."""
+    if not expected.is_compatible_with(shape):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected.as_list())
+        raise RequestError(
+            f"Input {name!r} must have the shape [{sizes}]. Received: {list(shape)}."
+        )
 
 
 def _check_names(names, infos):
@@ -104,42 +101,42 @@ def write_outputs(outputs, form):
     Row by row: an encoder returns millions of numbers, each of which takes a hundred bytes until it
     is text, and `json.dumps` blocks the other threads.
     """
-    outputs = dict(sorted(outputs.items()))
-    is_one = len(outputs) == 1
+    names = sorted(outputs)
+    arrays = [outputs[name] for name in names]
     if form == COLUMNS:
         columns = [
-            _list(_rows(name, array)) if array.ndim else _dumped(json_values(name, array))
-            for name, array in outputs.items()
+            _list_text(_rows(name, array)) if array.ndim else _text(json_values(name, array))
+            for name, array in zip(names, arrays, strict=True)
         ]
-        response = columns[0] if is_one else _object(outputs, columns)
+        answer = columns[0]
+        if len(names) > 1:
+            pairs = zip(names, columns, strict=True)
+            answer = f"{{{', '.join(f'{_text(name)}: {column}' for name, column in pairs)}}}"
     else:
-        counts = {len(array) if array.ndim else None for array in outputs.values()}
+        counts = {len(array) if array.ndim else None for array in arrays}
         if len(counts) != 1 or None in counts:
             raise RequestError(
                 "The outputs do not have one row per example. Send the request by columns, with "
                 "'inputs'."
             )
-        rows = zip(*(_rows(name, array) for name, array in outputs.items()), strict=True)
-        response = _list(row[0] if is_one else _object(outputs, row) for row in rows)
-    return _object([_RESPONSES[form]], [response]).encode("utf-8")
+        rows = zip(*map(_rows, names, arrays), strict=True)
+        answer = _list_text(
+            row[0] if len(names) == 1 else dict(zip(names, row, strict=True)) for row in rows
+        )
+    return f'{{"{_RESPONSES[form]}": {answer}}}'.encode()
 
 
 def _rows(name, array):
-    """Yields the JSON of each row."""
+    """Yields the value of each row, as JSON has it."""
     for row in range(len(array)):
-        yield _dumped(json_values(name, array[row : row + 1])[0])
+        yield json_values(name, array[row : row + 1])[0]
 
 
-def _list(texts):
-    return f"[{', '.join(texts)}]"
+def _list_text(rows):
+    return f"[{', '.join(map(_text, rows))}]"
 
 
-def _object(names, texts):
-    pairs = zip(map(_dumped, names), texts, strict=True)
-    return f"{{{', '.join(f'{name}: {text}' for name, text in pairs)}}}"
-
-
-def _dumped(value):
+def _text(value):
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -172,53 +169,41 @@ def _only(infos):
 
 
 def _array(name, value, info):
-    """Nested lists as an array. Raises `RequestError` for uneven lists and other types."""
-    shape, level = [], [value]
-    while any(isinstance(item, list) for item in level):
-        if len(shape) == _MOST_AXES:
-            raise RequestError(f"The lists of input {name!r} are nested too deep.")
-        sizes = {len(item) if isinstance(item, list) else None for item in level}
-        if len(sizes) != 1:
-            raise RequestError(f"The lists of input {name!r} must have equal lengths.")
-        shape.append(sizes.pop())
-        level = [inner for item in level for inner in item]
-    if not level:  # without examples the lists do not show the rank
-        shape += [0] * (len(info.tensor_shape.dim) - len(shape))
-    dtype = _numpy_type(info)
-    array = np.empty(len(level), dtype)
-    array[:] = [_value(name, item, dtype) for item in level]
+    """Nested lists as an array; `RequestError` for uneven lists, other types and large numbers.
+
+    `tf.constant` does not suffice: it takes true as 1, wraps integers that are out of range, and
+    ends the process for lists that are nested 255 deep.
+    """
+    dtype = np.dtype(tf.dtypes.as_dtype(info.dtype).as_numpy_dtype)  # strings are objects
+    items = np.array(value, object)  # of uneven lists, and those nested too deep, some are lists
+    shape = items.shape
+    if not items.size:  # without examples the lists do not show the rank
+        shape += (0,) * (len(info.tensor_shape.dim) - items.ndim)
+    try:
+        with np.errstate(over="raise"):
+            array = np.array([_checked(name, item, dtype) for item in items.ravel()], dtype)
+    except (OverflowError, FloatingPointError):
+        raise RequestError(f"A number of input {name!r} is not {dtype.name}.") from None
     return array.reshape(shape)
 
 
-def _value(name, value, dtype):
-    """A value of JSON as a value of an array."""
-    if dtype.kind == "O":
-        if isinstance(value, str):
-            return utf8_of(name, value)
-        if _is_bytes(value):
-            try:
-                return bytes_of(value["b64"])
-            except ValueError:
-                raise RequestError(f"A 'b64' of input {name!r} is not base64.") from None
-    elif dtype.kind == "b":
-        if isinstance(value, bool):
-            return value
-    elif type(value) is int or (type(value) is float and dtype.kind == "f"):
-        if _fits(value, dtype):
-            return value
-        raise RequestError(f"A number of input {name!r} is not {dtype.name}.")
-    raise RequestError(
-        f"Input {name!r} must be {_type_name(dtype)}. Received: {_json_name(value)}."
-    )
-
-
-def _fits(number, dtype):
-    """Whether a number is in the range of a type; Python's integers have no limit."""
-    if type(number) is float and not math.isfinite(number):
-        return True
-    if dtype.kind == "f":
-        return abs(number) <= float(np.finfo(dtype).max)
-    return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+def _checked(name, item, dtype):
+    """A value of JSON, as NumPy takes it; `RequestError` if it is of another type."""
+    if dtype.kind == "O" and isinstance(item, str):
+        return utf8_of(name, item)
+    if dtype.kind == "O" and _is_bytes(item):
+        try:
+            return bytes_of(item["b64"])
+        except ValueError:
+            raise RequestError(f"A 'b64' of input {name!r} is not base64.") from None
+    if type(item) in _JSON_TYPES.get(dtype.kind, ()):
+        return item
+    if isinstance(item, list):
+        raise RequestError(
+            f"The lists of input {name!r} must have equal lengths, and at most 64 levels."
+        )
+    expected = "string" if dtype.kind == "O" else dtype.name
+    raise RequestError(f"Input {name!r} must be {expected}. Received: {_json_name(item)}.")
 
 
 def utf8_of(name, text):
@@ -250,7 +235,7 @@ def json_values(name, array):
     names, which only some programs read.
     """
     if array.dtype.kind == "O":
-        write = _b64 if name.endswith("_bytes") else _text
+        write = _base64_of if name.endswith("_bytes") else _utf8_text
         array = np.frompyfunc(write, 1, 1)(array)
     elif array.dtype.kind in "fV":  # V: bfloat16, whose kind NumPy does not know
         array = array.astype(np.float32) if array.dtype.kind == "V" else array
@@ -261,21 +246,12 @@ def json_values(name, array):
     return array.tolist() if isinstance(array, np.ndarray) else array
 
 
-def _text(value):
+def _utf8_text(value):
     return value.decode("utf-8", errors="replace")
 
 
-def _b64(value):
+def _base64_of(value):
     return {"b64": base64.b64encode(value).decode("ascii")}
-
-
-def _numpy_type(info):
-    """The NumPy type of a `TensorInfo`; strings are objects."""
-    return np.dtype(tf.dtypes.as_dtype(info.dtype).as_numpy_dtype)
-
-
-def _type_name(dtype):
-    return "string" if dtype.kind == "O" else dtype.name
 
 
 def _json_name(value):

@@ -1,4 +1,4 @@
-"""The kinds of task. `KINDS` is their only registry; importing it loads neither tasks nor Keras."""
+"""The task types. `TASKS` is their only registry; importing it loads neither tasks nor Keras."""
 
 import difflib
 from importlib import import_module
@@ -7,56 +7,60 @@ from typing import NamedTuple
 from keras_bert.base.errors import InputError
 
 
-class Kind(NamedTuple):
-    """The class of a kind and of its settings, each as "module:Class".
+class TaskType(NamedTuple):
+    """The class of a task type and of its settings, each as "module:Class".
 
-    A kind without settings is not trained on labelled files.
+    A task type without settings is not trained on labelled files.
     """
 
     task: str
     settings: str | None = None
 
 
-def _kind(task, settings=None):
-    """The `Kind` of a task, "module:Class" of this package, and of a class of `tasks.settings`."""
-    return Kind(f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}")
+def _task_type(task, settings=None):
+    """The `TaskType` of "module:Class" of this package and of a class of `tasks.settings`."""
+    return TaskType(
+        f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}"
+    )
 
 
-KINDS = {
-    "pretrainer": _kind("pretraining.pretrainer:Pretrainer"),
-    "sentence-order-pretrainer": _kind("pretraining.pretrainer:SentenceOrderPretrainer"),
-    "fill-mask": _kind("pretraining.pretrainer:FillMask"),
-    "span-pretrainer": _kind("pretraining.pretrainer:SpanPretrainer"),
-    "causal-lm": _kind("pretraining.language_models:CausalLM"),
-    "masked-causal-lm": _kind("pretraining.language_models:MaskedCausalLM"),
-    "bidirectional-lm": _kind("pretraining.language_models:BidirectionalLM"),
-    "skip-gram": _kind("pretraining.static_vectors:SkipGram"),
-    "cbow": _kind("pretraining.static_vectors:Cbow"),
-    "classifier": _kind("classification.classifier:Classifier", "ClassifierSettings"),
-    "pair-classifier": _kind("classification.classifier:PairClassifier", "PairClassifierSettings"),
-    "regression": _kind("classification.regressor:Regressor", "RegressionSettings"),
-    "multiple-choice": _kind(
+TASKS = {
+    "pretrainer": _task_type("pretraining.pretrainer:Pretrainer"),
+    "sentence-order-pretrainer": _task_type("pretraining.pretrainer:SentenceOrderPretrainer"),
+    "fill-mask": _task_type("pretraining.pretrainer:FillMask"),
+    "span-pretrainer": _task_type("pretraining.pretrainer:SpanPretrainer"),
+    "causal-lm": _task_type("pretraining.language_models:CausalLM"),
+    "masked-causal-lm": _task_type("pretraining.language_models:MaskedCausalLM"),
+    "bidirectional-lm": _task_type("pretraining.language_models:BidirectionalLM"),
+    "skip-gram": _task_type("pretraining.static_vectors:SkipGram"),
+    "cbow": _task_type("pretraining.static_vectors:Cbow"),
+    "classifier": _task_type("classification.classifier:Classifier", "ClassifierSettings"),
+    "pair-classifier": _task_type(
+        "classification.classifier:PairClassifier", "PairClassifierSettings"
+    ),
+    "regression": _task_type("classification.regressor:Regressor", "RegressionSettings"),
+    "multiple-choice": _task_type(
         "multiple_choice.multiple_choice:MultipleChoice", "MultipleChoiceSettings"
     ),
-    "tagger": _kind("tagging.tagger:Tagger", "TaggerSettings"),
-    "semantic-roles": _kind(
+    "tagger": _task_type("tagging.tagger:Tagger", "TaggerSettings"),
+    "semantic-roles": _task_type(
         "semantic_roles.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
-    "question-answering": _kind(
+    "question-answering": _task_type(
         "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"
     ),
-    "span-classifier": _kind(
+    "span-classifier": _task_type(
         "span_classification.span_classifier:SpanClassifier", "SpanClassifierSettings"
     ),
-    "relation-classifier": _kind(
+    "relation-classifier": _task_type(
         "span_classification.relation_classifier:RelationClassifier", "RelationClassifierSettings"
     ),
-    "coreference": _kind(
+    "coreference": _task_type(
         "coreference.coreference_resolver:CoreferenceResolver", "CoreferenceSettings"
     ),
 }
 
-# What people call a kind -> its name.
+# What people call a task type -> its name.
 _ALIASES = {
     "classification": "classifier",
     "text-classification": "classifier",
@@ -79,49 +83,51 @@ _ALIASES = {
 }
 
 
-def kind_named(name):
-    """The kind of task that somebody calls so, among those trained on labelled files.
+def task_type_named(name):
+    """The task type that somebody calls so, among those trained on labelled files.
 
     Raises:
         InputError: it is not among them; the nearest name is suggested.
     """
-    known = finetuned_kinds()
-    kind = _ALIASES.get(name, name)
-    if kind not in known:
+    known = finetuned_task_types()
+    task_type = _ALIASES.get(name, name)
+    if task_type not in known:
         close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
         hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
-        raise InputError(f"Invalid `task` {name!r}. Choose from: {', '.join(known)}.{hint}")
-    return kind
+        raise InputError.naming(
+            "Invalid {task} {!r}. Choose from: {}.{}", name, ", ".join(known), hint
+        )
+    return task_type
 
 
-def finetuned_kinds():
-    """The names of the kinds that are trained on labelled files."""
-    return tuple(name for name, kind in KINDS.items() if kind.settings is not None)
+def finetuned_task_types():
+    """The names of the task types that are trained on labelled files."""
+    return tuple(name for name, task_type in TASKS.items() if task_type.settings is not None)
 
 
 def task_class(name):
-    """The class of a kind, or of what people call it, imported now.
+    """The class of a task type, or of what people call it, imported now.
 
-    Raises InputError if there is no such kind.
+    Raises InputError if there is no such task type.
     """
     name = _ALIASES.get(name, name)
-    if name not in KINDS:
-        raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(KINDS)}.")
-    return _imported(KINDS[name].task)
+    if name not in TASKS:
+        raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(TASKS)}.")
+    return _imported(TASKS[name].task)
 
 
 def settings_class(name):
-    """The settings class of a kind, or of what people call it; imports no Keras.
+    """The settings class of a task type, or of what people call it; imports no Keras.
 
-    Raises InputError if there is no such kind or it is not trained on labelled files.
+    Raises InputError if there is no such task type or it is not trained on labelled files.
     """
     name = _ALIASES.get(name, name)
-    if name not in finetuned_kinds():
+    if name not in finetuned_task_types():
         raise InputError(
             f"The task {name!r} cannot be trained on labelled files. Choose from: "
-            f"{', '.join(finetuned_kinds())}."
+            f"{', '.join(finetuned_task_types())}."
         )
-    return _imported(KINDS[name].settings)
+    return _imported(TASKS[name].settings)
 
 
 def _imported(home):

@@ -30,9 +30,9 @@ def check_can_average(losses):
     """Raises `InputError` for a task with an output that `mean_outputs` has no mean of."""
     for loss in losses.values():
         if not isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID, *_OF_NUMBERS)):
-            raise InputError(
-                "`ensemble` averages the probabilities of each output, and a CRF gives them for "
-                "whole sequences only. Leave `crf` or `ensemble` out."
+            raise InputError.naming(
+                "{ensemble} averages the probabilities of each output, and a CRF gives them for "
+                "whole sequences only. Leave {crf} or {ensemble} out."
             )
 
 

@@ -1,11 +1,12 @@
 """Settings of the tasks that read labelled files, without Keras: the command line reads them."""
 
-import dataclasses
 import typing
+from collections.abc import Sequence
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, setting
 from keras_bert.readers.settings import (
+    RowSettings,
     TableSettings,
     TextFileSettings,
     column_setting,
@@ -17,6 +18,9 @@ from keras_bert.readers.settings import (
 from keras_bert.readers.squad import WRONG_OFFSETS
 
 MAX_LENGTH = 128
+# The defaults of fine-tuning: the learning rates of all weights and of a head alone, and others.
+LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+WARMUP, WEIGHT_DECAY = 0.1, 0.01
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
 # As `keras_bert.heads.spans.REPRESENTATIONS`.
@@ -54,9 +58,8 @@ def _dropout_setting(default_help):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskSettings(Settings):
-    """Settings of a kind of task, in addition to those of the training run.
+    """Settings of a task type, in addition to those of the training run.
 
     A model folder stores the `stored` ones, which are attributes of the task by the same names;
     those with `reads` control how a file is read (with both, a model's own value counts).
@@ -92,7 +95,6 @@ class TaskSettings(Settings):
 # Whole texts.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolingSettings(TaskSettings):
     pooling: str | None = setting(
         None,
@@ -105,15 +107,14 @@ class PoolingSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelSettings(TableSettings, PoolingSettings):
     multi_label: bool = setting(
         False,
-        help="a text may have any number of labels: separated by | in a table, or a list",
+        help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
     )
-    label_columns: str | None = setting(
+    label_columns: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the columns that have a 0 or 1 for one label each",
         unit="NAME,NAME,…",
@@ -121,12 +122,19 @@ class LabelSettings(TableSettings, PoolingSettings):
         several=True,
         reads=True,
     )
-    labels: str | None = setting(
+    labels: str | Sequence[str] | None = setting(
         None,
         help="with --multi-label, the labels of lists of 0 and 1, in their order",
         unit="NAME,NAME,…",
         default_help="lists have the labels themselves",
         several=True,
+        reads=True,
+    )
+    label_separator: str | None = setting(
+        None,
+        help="with --multi-label, what is between the labels of a cell",
+        unit="CHARACTERS",
+        default_help="|",
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
@@ -162,23 +170,24 @@ class LabelSettings(TableSettings, PoolingSettings):
     def check(self):
         super().check()
         if self.threshold != type(self).threshold and not self.multi_label:
-            raise InputError(
-                "`threshold` requires `multi_label`. With one label per text the most probable one "
-                "is predicted."
+            raise InputError.naming(
+                "{threshold} requires {multi_label}. With one label per text the most probable "
+                "one is predicted."
             )
-        for name in ("label_columns", "labels"):
+        for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
-                raise InputError(f"`{name}` requires `multi_label`.")
+                raise InputError.naming("{} requires {multi_label}.", argument(name))
         metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
         if self.metric is not None and self.metric not in metrics:
             labels = "several labels" if self.multi_label else "one label"
-            raise InputError(
-                f"`metric` must be one of {', '.join(metrics)} with {labels} per text. "
-                f"Received: {self.metric}."
+            raise InputError.naming(
+                "{metric} must be one of {} with {} per text. Received: {}.",
+                ", ".join(metrics),
+                labels,
+                self.metric,
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierSettings(TextFileSettings, LabelSettings):
     label_column: str | None = column_setting("label")
     fields: str | None = fields_setting("text=sentence,label=label")
@@ -194,7 +203,6 @@ def _both_orders_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PairClassifierSettings(LabelSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -203,7 +211,6 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressionSettings(TableSettings, PoolingSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
@@ -220,7 +227,6 @@ class RegressionSettings(TableSettings, PoolingSettings):
     glue: str | None = glue_setting()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceSettings(TableSettings, PoolingSettings):
     # Flags cannot express a context with any number of choices.
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
@@ -240,8 +246,7 @@ def _crf_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggerSettings(TaskSettings):
+class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -288,14 +293,17 @@ class TaggerSettings(TaskSettings):
         if self.crf:
             for name in ("label_subwords", "aggregation"):
                 if getattr(self, name) not in (None, FIRST, LAST):
-                    raise InputError(
-                        f"`{name}` must be {FIRST} or {LAST} with `crf`, whose transitions are "
-                        f"between single tokens of words. Received: {getattr(self, name)}."
+                    raise InputError.naming(
+                        "{} must be {} or {} with {crf}, whose transitions are between single "
+                        "tokens of words. Received: {}.",
+                        argument(name),
+                        FIRST,
+                        LAST,
+                        getattr(self, name),
                     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SemanticRoleSettings(TaskSettings):
+class SemanticRoleSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     invalid_tags: str = invalid_tags_setting()
@@ -306,8 +314,7 @@ class SemanticRoleSettings(TaskSettings):
 # Questions.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionSettings(TaskSettings):
+class QuestionSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("question", "context")
     MAX_LENGTH: typing.ClassVar[int] = 384
 
@@ -394,8 +401,7 @@ def _aggregation_setting():
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SpanClassifierSettings(TaskSettings):
+class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
     sentence_column: str | None = column_setting("number of its sentence, with one word per row")
@@ -426,8 +432,7 @@ class SpanClassifierSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RelationClassifierSettings(TaskSettings):
+class RelationClassifierSettings(RowSettings, TaskSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ()
 
     fields: str | None = fields_setting("words=tokens,head=subject,tail=object,label=relation")
@@ -443,8 +448,7 @@ class RelationClassifierSettings(TaskSettings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CoreferenceSettings(TaskSettings):
+class CoreferenceSettings(RowSettings, TaskSettings):
     max_span_length: int = _max_span_length_setting("mention")
     max_antecedents: int = setting(
         MAX_ANTECEDENTS,

@@ -1,6 +1,6 @@
 """The task contract: an encoder, a head, and what training, inference and export need of them.
 
-CONTRIBUTING.md lists what a new kind of task defines.
+CONTRIBUTING.md lists what a new task type defines.
 """
 
 import dataclasses
@@ -12,31 +12,32 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids
-from keras_bert.heads.bilstm import BiLstm
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
-from keras_bert.heads.layer_choice import CONCAT, LAST, MIX, layer_numbers
-from keras_bert.heads.layer_mix import ScalarMix, choose_layers
+from keras_bert.heads.layer_choice import LAST
 from keras_bert.heads.lm_head import NextTokenLoss
+from keras_bert.heads.reader import ReadingModel, TokenReader
+from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
-from keras_bert.readers.sources import report_notes, report_source
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
+from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.training.optimizer import finetuning_optimizer
 
 
-class Task(keras.Model):
+class Task(ReadingModel):
     """A functional Keras model of an encoder and a head, with dictionaries in and out.
 
     A constructor sets its encoder, makes its layers, then calls `super().__init__`, which connects
     them. (A model's weights are in the order in which it gets its layers: the encoder comes first.)
 
         class Classifier(Task):
-            KIND = "classifier"
+            TASK_TYPE = "classifier"
             ENCODER_OUTPUTS = ("first_output",)
             HEADS = ("classifier",)
             MIN_LABELS = 2
@@ -63,13 +64,12 @@ class Task(keras.Model):
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
 
-    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `layer_choice` (the argument
-    `layers`), `layer_numbers` (of the hidden states that it reads), `scalar_mix`,
-    `static_vectors_layer` and `bilstm_layer` (or None), `transform` (the encoder's `head_transform`
-    if the head reads it, or None), and `max_length` of tasks with `SETTINGS`.
+    Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `reader` (the `TokenReader` before
+    the head), `transform` (the encoder's `head_transform` if the head reads it, or None), and
+    `max_length` of tasks with `SETTINGS`.
 
     Class attributes:
-        KIND: its name in `keras_bert.tasks.KINDS`, stored in model folders.
+        TASK_TYPE: its name in `keras_bert.tasks.TASKS`, stored in model folders.
         ENCODER_OUTPUTS: names of the encoder's outputs that the head reads.
         HEAD_READS: names of the encoder's inputs that the head reads too.
         HEAD_INPUTS: the shape of each of the head's own inputs, int32, without the batch, by name.
@@ -82,7 +82,7 @@ class Task(keras.Model):
         HEAD_SCALES: {attribute of HEADS: attribute with the factor, a power of two, by which a
             folder's weights of the head are multiplied}.
         MIN_LABELS: the least number of `labels`; 0 for a task without labels.
-        SETTINGS: the `TaskSettings` of a kind that is trained on labelled files, else None.
+        SETTINGS: the `TaskSettings` of a task that is trained on labelled files, else None.
         METRIC: the metric on the dev data that selects the best epoch; higher is better. It is one
             of `default_metrics` or of `official_metrics`.
         SHOWN: {metric: display name}, shown during training.
@@ -97,7 +97,7 @@ class Task(keras.Model):
             the first token of a causal encoder.
     """
 
-    KIND = None
+    TASK_TYPE = None
     ENCODER_OUTPUTS = ("sequence_output",)
     HEAD_READS = ()
     HEAD_INPUTS = {}
@@ -140,45 +140,31 @@ class Task(keras.Model):
             self.max_length = max_length or encoder.default_max_length(self.SETTINGS.MAX_LENGTH)
         self.bilstm = bilstm
         policy = encoder.layer_policy
-        self.layer_choice = layers or (LAST if layer_mix is None else "mix-all")
-        self.layer_numbers, how = layer_numbers(
-            self.layer_choice, layers=encoder.config.num_hidden_states - 1
-        )
-        if how == MIX or (len(self.layer_numbers) > 1 and how != CONCAT):
-            encoder.require("layer-mix")
-        if how == MIX:
-            self.layer_mix = {"layer_norm_eps": None, "l2": 0.0} | (layer_mix or {})
-            self.scalar_mix = ScalarMix(
-                num_layers=len(self.layer_numbers),
-                **self.layer_mix,
-                dtype=policy,
-                name="scalar_mix",
-            )
-        elif layer_mix is not None:
-            raise ValueError(
-                "`layer_mix` is for a learned mix, `layers` mix-last-4 or mix-all. "
-                f"Received: layers={layers!r}."
-            )
-        self._concatenates = how == CONCAT
         if static_vectors is not None:
-            if encoder.config.num_hidden_states == 1:
-                raise InputError(
-                    "`static_vectors` are concatenated with contextual vectors. Received: a "
-                    f"{encoder.config.model_type} encoder, whose vectors are static. Leave it out."
-                )
-            self.static_vectors_layer = _static_vectors(static_vectors, dtype=policy)
-        if bilstm is not None:
-            self.bilstm_layer = BiLstm(units=bilstm, dtype=policy, name="bilstm")
+            static_vectors = _static_vectors(static_vectors, beside=encoder.config, dtype=policy)
+        self.reader = TokenReader(
+            num_layers=encoder.config.num_hidden_states - 1,
+            hidden_size=encoder.config.hidden_size,
+            layers=layers,
+            mix=layer_mix,
+            static_vectors=static_vectors,
+            bilstm=bilstm,
+            dtype=policy,
+            name="reader",
+        )
+        if self.reader.combines_layers:
+            encoder.require("layer-mix")
         if lm_loss_weight:
             if not encoder.config.is_causal:
-                raise InputError(
-                    "`lm_loss_weight` needs a causal encoder, in which each token sees only the "
+                raise InputError.naming(
+                    "{lm_loss_weight} needs a causal encoder, in which each token sees only the "
                     "tokens before it. Leave it out."
                 )
-            if max(self.layer_numbers) < encoder.config.num_hidden_states - 1:
-                raise InputError(
-                    "`lm_loss_weight` trains the last layer, which is not among the `layers` "
-                    f"{self.layer_choice}. Leave one of the two out."
+            if max(self.reader.numbers) < encoder.config.num_hidden_states - 1:
+                raise InputError.naming(
+                    "{lm_loss_weight} trains the last layer, which is not among the {layers} {}. "
+                    "Leave one of the two out.",
+                    self.reader.layers,
                 )
             self.next_token_loss = NextTokenLoss(
                 lm_head=encoder.lm_head(), weight=lm_loss_weight, dtype=policy, name="lm_loss"
@@ -190,11 +176,12 @@ class Task(keras.Model):
         if tokenizer is not None:
             encoder.set_vocabulary(tokenizer.vocabulary)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
-            raise InputError(
-                f"`{type(self).__name__}` reads [CLS], which in a causal encoder sees no other "
-                "token and is the same for every text. Use an encoder that is not causal."
+            raise InputError.naming(
+                "{} reads [CLS], which in a causal encoder sees no other token and is the same "
+                "for every text. Use an encoder that is not causal.",
+                argument(type(self).__name__),
             )
-        if self.reads_vectors or self._concatenates:
+        if not self.reader.keeps_size:
             self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
         inputs = {**features, **_symbolic(self.HEAD_INPUTS)}
@@ -202,8 +189,8 @@ class Task(keras.Model):
         encoded = encoder(sequences, outputs=self.encoder_outputs)
         if self.next_token_loss is not None:
             encoded = self._with_next_token_loss(encoded, sequences)
-        encoded = self.read_layers(encoded)
-        super().__init__(inputs=inputs, outputs=self.head(encoded, inputs), name=name)
+        outputs = self.head(self.reader.select(encoded), inputs)
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer
 
     def __repr__(self):
@@ -215,7 +202,7 @@ class Task(keras.Model):
     def _repr_html_(self):
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         rows = [
-            ("task", self.KIND),
+            ("task", self.TASK_TYPE),
             *([("labels", listed(self.labels, most=20))] if self.MIN_LABELS else []),
             ("encoder", self.config.described),
             ("tokenizer", self.tokenizer or "none (takes token ids)"),
@@ -240,17 +227,10 @@ class Task(keras.Model):
         """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
         return GroupChoices()(x, features["input_ids"]) if self.SEQUENCE_AXES else x
 
-    layer_mix = bilstm = scalar_mix = bilstm_layer = transform = dropout = next_token_loss = None
-    layer_choice, _concatenates = LAST, False
-    static_vectors_layer = None
+    dropout = next_token_loss = None
     _members = ()
     # {part of an example: its columns} in the data that it was trained on, which folders store.
     columns = None
-
-    @property
-    def reads_vectors(self):
-        """Whether a layer between encoder and head reads the vectors of all tokens."""
-        return self.bilstm_layer is not None or self.static_vectors_layer is not None
 
     def _with_next_token_loss(self, encoded, inputs):
         """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
@@ -264,76 +244,38 @@ class Task(keras.Model):
 
     @property
     def encoder_outputs(self):
-        """The outputs requested of the encoder, by the head or by the layers before it."""
-        if self.layer_choice != LAST:
-            return ("hidden_states",)
-        return ("sequence_output",) if self.reads_vectors else self.ENCODER_OUTPUTS
+        """The outputs requested of the encoder, for the head or for the reader before it."""
+        return self.reader.requested(self.ENCODER_OUTPUTS)
 
     @property
     def inputs_of_head(self):
-        """Names of the task's inputs that the head and the layers before it read."""
-        between = ("input_mask",) if self.reads_vectors else ()
-        if self.static_vectors_layer is not None:
-            between = ("input_ids", *between)
-        return tuple(dict.fromkeys((*self.HEAD_READS, *between, *self.HEAD_INPUTS)))
+        """Names of the task's inputs that the head and the reader before it read."""
+        names = (*self.HEAD_READS, *self.reader.input_names, *self.HEAD_INPUTS)
+        return tuple(dict.fromkeys(names))
 
-    def read_layers(self, encoded):
-        """`encoder_outputs` by name, with those of `layer_choice` in place of all hidden states.
-
-        They are a list `hidden_states` for a learned mix, and otherwise `sequence_output` and
-        `first_output`. Nothing here has weights.
-        """
-        if self.scalar_mix is not None:
-            states = encoded["hidden_states"]
-            return {"hidden_states": [states[number] for number in self.layer_numbers]}
-        if self.layer_choice == LAST:
-            return encoded
-        hidden = choose_layers(encoded["hidden_states"], self.layer_choice)  # (B, S, D or 4 D)
-        return {"sequence_output": hidden, "first_output": hidden[:, 0]}
-
-    @property
-    def read_groups(self):
-        """The encoder's `layer_groups` without those above the layers that the head reads."""
-        groups = self.encoder.layer_groups
-        if self.layer_choice == LAST:
-            return groups
-        highest = max(self.layer_numbers)
-        is_last = highest == self.config.num_hidden_states - 1
-        return groups if is_last else groups[: highest + 1]
-
-    def head(self, encoded, inputs):
-        """What `read_layers` returns, and `inputs_of_head`, both by name -> the outputs."""
-        return self.build_head(self._between(encoded, inputs), inputs)
+    def head(self, selected, inputs):
+        """What the reader's `select` returns, and `inputs_of_head`, both by name -> the outputs."""
+        return self.build_head(self._read(selected, inputs), inputs)
 
     def encoded(self, inputs, training=None, causal=None):
         """What `build_head` reads, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
-        return self._between(self.read_layers(encoded), inputs)
+        return self._read(self.reader.select(encoded), inputs)
 
-    def _between(self, encoded, inputs):
-        if self.scalar_mix is not None:
-            hidden = self.scalar_mix(encoded["hidden_states"])  # (B, S, D)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        if self.static_vectors_layer is not None:
-            ids = {name: self.to_sequences(inputs[name]) for name in ("input_ids", "input_mask")}
-            vectors = self.static_vectors_layer(ids)["sequence_output"]  # (B, S, E)
-            hidden = encoded["sequence_output"]
-            vectors = keras.ops.cast(vectors, hidden.dtype)
-            hidden = keras.ops.concatenate([hidden, vectors], axis=-1)  # (B, S, D + E)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        if self.bilstm_layer is not None:
-            hidden, mask = encoded["sequence_output"], inputs["input_mask"]
-            hidden = self.bilstm_layer(hidden, self.to_sequences(mask))  # (B, S, 2 U)
-            encoded = {"sequence_output": hidden, "first_output": hidden[:, 0]}
-        return encoded
+    def _read(self, selected, inputs):
+        if not self.reader.head_layers:
+            return selected
+        names = self.reader.input_names
+        return self.reader(selected, {name: self.to_sequences(inputs[name]) for name in names})
 
     @property
     def heads(self):
-        """The attributes that hold weights of the head: HEADS and the optional layers."""
-        shared = ("scalar_mix", "static_vectors_layer", "bilstm_layer", "transform")
-        held = (name for name in shared if getattr(self, name) is not None)
-        return (*dict.fromkeys((*held, *self.HEADS)),)
+        """The layers with weights of the head by name: those of the reader, and HEADS."""
+        heads = dict(self.reader.head_layers)
+        if self.transform is not None:
+            heads["transform"] = self.transform
+        return {**heads, **{name: getattr(self, name) for name in self.HEADS}}
 
     def build_head(self, encoded, inputs):
         """The head: ENCODER_OUTPUTS and the task's inputs -> outputs, symbolic, all by name.
@@ -349,17 +291,17 @@ class Task(keras.Model):
         return False
 
     def is_standard(self):
-        """Whether the settings compute what the kind's `transformers` class computes."""
-        return self.layer_choice == LAST and not self.reads_vectors
+        """Whether the settings compute what the `transformers` class computes."""
+        return self.reader.layers == LAST and not self.reader.reads_vectors
 
     @property
     def architecture(self):
         """The `transformers` class named in the folder.
 
-        The base model's if the kind has no class or its class would compute something else.
+        The base model's if the task type has no class or its class would compute something else.
         """
         names = self.encoder.tensor_names(self.config)
-        return names.class_of(self.KIND) if self.is_standard() else names.base_class
+        return names.class_of(self.TASK_TYPE) if self.is_standard() else names.base_class
 
     @classmethod
     def settings_in_config(cls, values):
@@ -390,7 +332,7 @@ class Task(keras.Model):
         An ensemble predicts and is exported; it cannot be saved or trained on.
 
         Args:
-            others: tasks of the same kind, labels and tokenizer.
+            others: tasks of the same type, labels and tokenizer.
 
         Raises InputError: the task has a CRF.
         """
@@ -409,38 +351,6 @@ class Task(keras.Model):
         norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
 
-    @property
-    def trainable_variables(self):
-        """As Keras's, without those that the head does not read, which get no gradients.
-
-        They are a pooler, and the layers above those of `layer_choice`.
-        """
-        return self._without_unread(super().trainable_variables)
-
-    @property
-    def trainable_weights(self):
-        return self._without_unread(super().trainable_weights)
-
-    @property
-    def non_trainable_variables(self):
-        trained = {id(variable) for variable in self.trainable_variables}
-        return [variable for variable in self.variables if id(variable) not in trained]
-
-    @property
-    def non_trainable_weights(self):
-        trained = {id(variable) for variable in self.trainable_weights}
-        return [variable for variable in self.weights if id(variable) not in trained]
-
-    def _without_unread(self, variables):
-        encoder = getattr(self, "encoder", None)
-        if encoder is None:
-            return variables
-        read = [layer for group in self.read_groups for layer in group]
-        read += [] if self.transform is None else [self.transform]
-        read = {id(variable) for layer in read for variable in layer.variables}
-        unread = {id(v) for v in encoder.variables if id(v) not in read}
-        return [variable for variable in variables if id(variable) not in unread]
-
     # Training.
 
     def default_losses(self) -> dict[str, Any]:
@@ -448,7 +358,7 @@ class Task(keras.Model):
         return {}
 
     def compiled_losses(self):
-        """`default_losses` for `compile`; see `means_over` for kinds that read files."""
+        """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.SETTINGS is not None)
 
     def default_loss_weights(self):
@@ -480,8 +390,6 @@ class Task(keras.Model):
             learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import finetuning_optimizer
-
             optimizer = finetuning_optimizer(self, steps=steps, learning_rate=learning_rate)
         elif steps is not None or learning_rate is not None:
             raise ValueError(
@@ -510,14 +418,14 @@ class Task(keras.Model):
         """
         for batches in (x, options.get("validation_data")):
             self._check_given("fit", batches, "make batches of them with `task.dataset`")
-        from keras_bert.training.monitoring.progress import with_progress
-
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec") and not more:
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
-            return super().fit(x, y, *more, **with_progress(self, x, options))
+            dev = dataset_info(options.get("validation_data"))
+            options = with_progress(self, options, train=info, dev=dev)
+            return super().fit(x, y, *more, **options)
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
@@ -540,7 +448,9 @@ class Task(keras.Model):
             if isinstance(first, list | tuple | dict):
                 first = next(iter(first.values() if isinstance(first, dict) else first), None)
         if isinstance(first, str | bytes | PathLike):
-            raise InputError(f"`{method}` takes batches, not texts or a path; {instead}.")
+            raise InputError.naming(
+                "{} takes batches, not texts or a path; {}.", argument(method), instead
+            )
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
@@ -569,7 +479,7 @@ class Task(keras.Model):
             InputError: the file cannot be read; at the latest when the bad line is reached.
         """
         raise InputError(
-            f"The task {cls.KIND} cannot read labelled files. Pass your own batches to `fit`."
+            f"The task {cls.TASK_TYPE} cannot read labelled files. Pass your own batches to `fit`."
         )
 
     @classmethod
@@ -587,8 +497,8 @@ class Task(keras.Model):
 
     @classmethod
     def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Warnings for the user about the labelled examples of a file."""
-        return []
+        """Warnings for the user about the labelled examples of a file; those of their source."""
+        return examples[0].source.notes()
 
     @classmethod
     def labels_with(cls, inferred_arguments, **settings):
@@ -670,7 +580,7 @@ class Task(keras.Model):
         """The wrong predictions, the worst first.
 
         Returns dictionaries, the rows of a table: `line`, the texts, `expected`, `predicted` and
-        `score`, how confident or how wrong the prediction is; kinds of tasks may have more.
+        `score`, how confident or how wrong the prediction is; task types may have more.
         """
         return []
 
@@ -747,7 +657,7 @@ class Task(keras.Model):
 
         `max_length` is in tokens per sequence; None is the task's own.
         """
-        raise InputError(f"The task {self.KIND} cannot be exported.")
+        raise InputError(f"The task {self.TASK_TYPE} cannot be exported.")
 
     def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes a model folder, or a Keras file if the name ends in .keras or .h5.
@@ -778,10 +688,11 @@ class Task(keras.Model):
         # A functional model's own config is its graph, which our constructors do not take.
         stored = {name: getattr(self, name) for name in self.stored_settings()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        shared = {} if self.layer_choice == LAST else {"layers": self.layer_choice}
-        shared |= {} if self.layer_mix is None else {"layer_mix": self.layer_mix}
-        if self.static_vectors_layer is not None:
-            vectors = keras.saving.serialize_keras_object(self.static_vectors_layer)
+        reader = self.reader
+        shared = {} if reader.layers == LAST else {"layers": reader.layers}
+        shared |= {} if reader.mix is None else {"layer_mix": reader.mix}
+        if reader.static_vectors is not None:
+            vectors = keras.saving.serialize_keras_object(reader.static_vectors)
             shared["static_vectors"] = vectors
         dropout = {} if self.dropout is None else {"dropout": self.dropout.rate}
         return {
@@ -809,8 +720,17 @@ def _symbolic(shapes):
     return {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
 
 
-def _static_vectors(encoder, *, dtype):
-    """A copy of an encoder of a single layer, with a name and dtype of its own."""
+def _static_vectors(encoder, *, beside, dtype):
+    """A copy of an encoder of a single layer, with a name and dtype of its own.
+
+    `beside` is the config of the encoder whose vectors they are concatenated with.
+    """
+    if beside.num_hidden_states == 1:
+        raise InputError.naming(
+            "{static_vectors} are concatenated with contextual vectors. Received: a {} encoder, "
+            "whose vectors are static. Leave it out.",
+            beside.model_type,
+        )
     if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
         raise ValueError(
             "`static_vectors` must be an encoder whose vectors do not depend on the context, such "

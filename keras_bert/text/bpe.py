@@ -15,7 +15,7 @@ from keras_bert.text.normalization import (
     utf8_width,
     valid_utf8,
 )
-from keras_bert.text.ragged import kept, row_ids
+from keras_bert.text.ragged import row_ids, select
 from keras_bert.text.vocabulary import END_OF_WORD, MAX_WORD_LENGTH, UNK
 
 
@@ -95,14 +95,14 @@ class Merging(tf.Module, abc.ABC):
         count = symbols.nrows()
         numbers = tf.cast(symbols.values, tf.int32)
         position = tf.searchsorted(self._numbers, numbers)
-        known = tf.gather(self._numbers, position) == numbers
-        ids = tf.where(known, tf.gather(self._number_ids, position), self._unk_id)
+        has_number = tf.gather(self._numbers, position) == numbers
+        ids = tf.where(has_number, tf.gather(self._number_ids, position), self._unk_id)
         state = (ids, widths.values, row_ids(symbols))
         flat = tf.TensorShape([None])
         _, done = tf.while_loop(
             lambda state, done: tf.size(state[0]) > 0,
             lambda state, done: self._merge_once(state, done, count),
-            (state, tuple(values[:0] for values in state)),
+            (state, tuple(part[:0] for part in state)),
             shape_invariants=((flat, flat, flat), (flat, flat, flat)),
         )
         # Words were finished in any order, but the tokens of each are adjacent.
@@ -114,11 +114,11 @@ class Merging(tf.Module, abc.ABC):
         to = (numbers + tf.gather(shift, rows))[:, None]
         return tuple(
             tf.RaggedTensor.from_row_lengths(
-                tf.scatter_nd(to, values, tf.shape(values, out_type=tf.int64)),
+                tf.scatter_nd(to, items, tf.shape(items, out_type=tf.int64)),
                 lengths,
                 validate=False,
             )
-            for values in (ids, widths)
+            for items in (ids, widths)
         )
 
     def _merge_once(self, state, done, count):
@@ -145,8 +145,8 @@ class Merging(tf.Module, abc.ABC):
         has_merge = tf.scatter_nd(words[:, None], tf.ones_like(words, tf.bool), [count])
         active = tf.gather(has_merge, rows)
         keep = active & ~gone
-        state = tuple(tf.boolean_mask(values, keep) for values in (ids, widths, rows))
-        finished = (tf.boolean_mask(values, ~active) for values in (ids, widths, rows))
+        state = tuple(tf.boolean_mask(items, keep) for items in (ids, widths, rows))
+        finished = (tf.boolean_mask(items, ~active) for items in (ids, widths, rows))
         done = tuple(tf.concat(pair, axis=0) for pair in zip(done, finished, strict=True))
         return state, done
 
@@ -204,21 +204,21 @@ class _OverWords(Merging):
         words, starts, ends = self._words.tokenize_with_offsets(texts)
         which = tf.cast(words.values, tf.int64) - 1  # (W,) -1: not among the whole words
         missing = tf.where(which < 0)[:, 0]  # (M,)
-        found = characters(texts)
-        base = tf.gather(found.text_positions, tf.gather(row_ids(words), missing))
+        letters = characters(texts)
+        base = tf.gather(letters.text_positions, tf.gather(row_ids(words), missing))
         first, last = (
-            tf.searchsorted(found.positions, base + tf.gather(edges.values, missing))
+            tf.searchsorted(letters.positions, base + tf.gather(edges.values, missing))
             for edges in (starts, ends)
         )
         points = tf.ragged.range(first, last, row_splits_dtype=tf.int64)
-        points = points.with_values(tf.gather(found.points, points.values))
+        points = points.with_values(tf.gather(letters.points, points.values))
         unique, back = tf.unique(tf.strings.unicode_encode(points, "UTF-8"), out_idx=tf.int64)
         ids, widths = self._encode(unique)  # ragged (U, None)
-        known = self._word_sequences
-        which = tf.tensor_scatter_nd_update(which, missing[:, None], known.nrows() + back)
-        ids = tf.gather(tf.concat([known, ids], axis=0), which)  # ragged (W, None)
-        known_widths = known.with_values(tf.gather(self._widths, known.values))
-        widths = tf.gather(tf.concat([known_widths, widths], axis=0), which)
+        whole_words = self._word_sequences
+        which = tf.tensor_scatter_nd_update(which, missing[:, None], whole_words.nrows() + back)
+        ids = tf.gather(tf.concat([whole_words, ids], axis=0), which)  # ragged (W, None)
+        whole_word_widths = whole_words.with_values(tf.gather(self._widths, whole_words.values))
+        widths = tf.gather(tf.concat([whole_word_widths, widths], axis=0), which)
         after = tf.cumsum(widths.values)  # (T,) counted from the first word of the batch
         first = tf.gather(starts.values, row_ids(ids))
         before_word = tf.gather(tf.concat([[0], after], axis=0), ids.row_splits[:-1])
@@ -226,8 +226,8 @@ class _OverWords(Merging):
         begins = tf.ragged.range(ids.row_lengths()).values == 0
         token_splits = tf.gather(ids.row_splits, words.row_splits)
         return tuple(
-            tf.RaggedTensor.from_row_splits(values, token_splits, validate=False)
-            for values in (ids.values, token_ends - widths.values, token_ends, begins)
+            tf.RaggedTensor.from_row_splits(items, token_splits, validate=False)
+            for items in (ids.values, token_ends - widths.values, token_ends, begins)
         )
 
 
@@ -243,13 +243,13 @@ class BytePairEncoding(_OverWords):
         points = tf.strings.unicode_decode(words, "UTF-8")
         lengths = points.row_lengths()
         # In a text the mark is unknown.
-        values = tf.where(points.values == self._end, _UNKNOWN, points.values)
+        numbers = tf.where(points.values == self._end, _UNKNOWN, points.values)
         widths = points.with_values(utf8_width(points.values))
         # A long word is one unknown character of the word's length, and the mark.
         short = lengths <= MAX_WORD_LENGTH
         total = tf.reduce_sum(widths, axis=1)
         keep = tf.repeat(short, lengths) | (tf.ragged.range(lengths).values < 1)
-        points, widths = (kept(points.with_values(v), keep) for v in (values, widths.values))
+        points, widths = (select(points.with_values(v), keep) for v in (numbers, widths.values))
         rows = row_ids(points)
         short = tf.gather(short, rows)
         points = points.with_values(tf.where(short, points.values, _UNKNOWN))
@@ -318,7 +318,7 @@ def byte_level_words(texts):
     texts = tf.strings.regex_replace(texts, _BEFORE_LAST_SPACE, b"\\1" + _EDGE + b"\\2")
     texts = tf.strings.regex_replace(texts, _WORD, b"\\0" + _EDGE)
     words = tf.strings.split(texts, _EDGE)
-    return kept(words, words.values != "")
+    return select(words, words.values != "")
 
 
 def with_prefix_space(texts):
@@ -379,11 +379,11 @@ class ByteLevelEncoding(Merging):
 
     def _trimmed(self, texts, ids, starts, ends):
         """Offsets (T,), in bytes of all texts, without white space, and where words begin."""
-        found = characters(texts)
-        at = tf.searchsorted(self._white_space, found.points)
-        is_word = tf.gather(self._white_space, at) != found.points  # (C,)
-        firsts = tf.boolean_mask(found.positions, is_word)  # the first byte of each character
-        widths = utf8_width(tf.boolean_mask(found.points, is_word))
+        letters = characters(texts)
+        at = tf.searchsorted(self._white_space, letters.points)
+        is_word = tf.gather(self._white_space, at) != letters.points  # (C,)
+        firsts = tf.boolean_mask(letters.positions, is_word)  # the first byte of each character
+        widths = utf8_width(tf.boolean_mask(letters.points, is_word))
         lasts = tf.concat([[0], firsts + widths], axis=0)  # the end of the one before each
         firsts = tf.concat([firsts, ends[-1:]], axis=0)
         # The next character that is not white space, and the last one.

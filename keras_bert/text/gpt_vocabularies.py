@@ -50,9 +50,9 @@ def _letters():
 
     A printable character of Latin-1 is its own letter; the others have those from U+0100 on.
     """
-    own = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
-    return tuple(chr(byte if byte in own else next(others)) for byte in range(256))
+    return tuple(chr(byte if byte in printable else next(others)) for byte in range(256))
 
 
 LETTERS = _letters()
@@ -138,19 +138,20 @@ class ByteLevelVocabulary(BpeVocabulary):
     def _is_space(self):
         """(V,) bool: True for tokens of white space alone."""
         return np.array(
-            [bool(own) and not _text(own).strip(WHITE_SPACE) for own in self._bytes], np.bool_
+            [bool(content) and not _text(content).strip(WHITE_SPACE) for content in self._bytes],
+            np.bool_,
         )
 
     @cached_property
     def starts_word(self):
         """A word starts with white space before it or with a punctuation mark, as far as tokens
         tell: letters after digits go on with the word."""
-        starts = [bool(own) and _splits(_text(own)[:1]) for own in self._bytes]
+        starts = [bool(content) and _splits(_text(content)[:1]) for content in self._bytes]
         return np.array(starts, np.bool_) & ~self._is_space | self.stands_alone
 
     @cached_property
     def ends_word(self):
-        ends = [bool(own) and _splits(_text(own)[-1:]) for own in self._bytes]
+        ends = [bool(content) and _splits(_text(content)[-1:]) for content in self._bytes]
         return np.array(ends, np.bool_) | self.stands_alone
 
     def word_starts(self, ids):
@@ -164,14 +165,14 @@ class ByteLevelVocabulary(BpeVocabulary):
         What is not a whole character in UTF-8 is U+FFFD.
         """
         self.token(id)
-        own = self._bytes[id]
-        return self.tokens[id] if own is None else _replaced(own).removeprefix(" ")
+        content = self._bytes[id]
+        return self.tokens[id] if content is None else _replaced(content).removeprefix(" ")
 
     def token_name(self, id):
         """The text of the token; its letters where that is not whole characters."""
-        token, own = self.token(id), self._bytes[id]
+        token, content = self.token(id), self._bytes[id]
         try:
-            return token if own is None else own.decode("utf-8")
+            return token if content is None else content.decode("utf-8")
         except UnicodeDecodeError:
             return token
 
@@ -179,8 +180,8 @@ class ByteLevelVocabulary(BpeVocabulary):
     def joinable(self):
         """The bytes of each token; those of a sequence, one after another, are its text."""
         return [
-            token.encode("utf-8") if own is None else own
-            for token, own in zip(self.tokens, self._bytes, strict=True)
+            token.encode("utf-8") if content is None else content
+            for token, content in zip(self.tokens, self._bytes, strict=True)
         ]
 
     def join(self, ids):
@@ -188,13 +189,13 @@ class ByteLevelVocabulary(BpeVocabulary):
         return _replaced(b"".join(self.joinable[id] for id in ids))
 
 
-def _text(own):
+def _text(content):
     """The text of bytes, with a letter in the place of what is not a whole character."""
-    return _replaced(own).replace("\ufffd", "a")
+    return _replaced(content).replace("\ufffd", "a")
 
 
-def _replaced(own):
-    return own.decode("utf-8", errors="replace")
+def _replaced(content):
+    return content.decode("utf-8", errors="replace")
 
 
 def _splits(character):

@@ -65,8 +65,8 @@ def _limit_alphabet(counts, limit):
     alphabet = sorted(ranked[:limit])
     if len(ranked) <= limit:
         return alphabet, counts, 0
-    kept = frozenset(alphabet)
-    left = [(word, count) for word, count in counts if kept.issuperset(word)]
+    letters = frozenset(alphabet)
+    left = [(word, count) for word, count in counts if letters.issuperset(word)]
     return alphabet, left, sum(c for _, c in counts) - sum(c for _, c in left)
 
 
@@ -75,10 +75,12 @@ def _room_for_merges(size, *, unused, symbols, alphabet):
     needed = len(SPECIAL_TOKENS) + unused + len(symbols)
     if needed > size:
         characters = counted(len(alphabet), "different character")
-        raise InputError(
-            f"A vocabulary of {counted(size, 'token')} is too small: {characters} of the text take "
-            f"{needed:,} tokens with the special ones. Ask for more tokens or set a lower "
-            "`alphabet_limit`."
+        raise InputError.naming(
+            "A vocabulary of {} is too small: {} of the text take {:,} tokens with the special "
+            "ones. Ask for more tokens or set a lower {alphabet_limit}.",
+            counted(size, "token"),
+            characters,
+            needed,
         )
     return size - needed
 
@@ -194,15 +196,15 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
     # A pair with the new symbol gains what the pair with the old one loses. All gains come first:
     # where the pair occurred twice in a row, "abab", one of the new pairs is lost again.
     grown, losses = [], []
-    for neighbour, found in befores.items():
+    for neighbour, occurrences in befores.items():
         grown.append(neighbour << 32 | made)
         losses.append(
-            (neighbour << 32 | left, _gain(grown[-1], found, weight, pair_counts, positions))
+            (neighbour << 32 | left, _gain(grown[-1], occurrences, weight, pair_counts, positions))
         )
-    for neighbour, found in afters.items():
+    for neighbour, occurrences in afters.items():
         grown.append(made << 32 | neighbour)
         losses.append(
-            (right << 32 | neighbour, _gain(grown[-1], found, weight, pair_counts, positions))
+            (right << 32 | neighbour, _gain(grown[-1], occurrences, weight, pair_counts, positions))
         )
     for pair, count in losses:
         if pair in pair_counts:  # not where it is the pair that is merged
@@ -210,15 +212,15 @@ def _merge_at(where, left, right, made, at, first, weight, width, pair_counts, p
     return grown
 
 
-def _gain(pair, found, weight, pair_counts, positions):
+def _gain(pair, occurrences, weight, pair_counts, positions):
     """Gives a pair further positions; returns how often they occur in the text."""
-    count = sum(map(weight.__getitem__, found))
+    count = sum(map(weight.__getitem__, occurrences))
     if pair in pair_counts:
         pair_counts[pair] += count
-        positions[pair].extend(found)
+        positions[pair].extend(occurrences)
     else:
         pair_counts[pair] = count
-        positions[pair] = array("q", found)
+        positions[pair] = array("q", occurrences)
     return count
 
 
@@ -332,19 +334,20 @@ def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0)
     """
     counts = _checked_counts(counts)
     total = sum(count for _, count in counts)
-    _, known, _ = _limit_alphabet(counts, alphabet_limit)
+    _, spelled, _ = _limit_alphabet(counts, alphabet_limit)
     use = Counter(
         {
             word: count
-            for word, count in known
+            for word, count in spelled
             if count >= min_frequency and len(word.encode()) <= MAX_TOKEN_BYTES
         }
     )
     words = _by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
     if not words:
-        raise InputError(
-            f"No word occurs {min_frequency:,} times in the input, or `size` leaves no room for "
-            "words. Use a lower `min_frequency` or a larger `size`."
+        raise InputError.naming(
+            "No word occurs {:,} times in the input, or {size} leaves no room for words. Use a "
+            "lower {min_frequency} or a larger {size}.",
+            min_frequency,
         )
     tokens = _with_special_tokens(words, unused)
     use[UNK] = total - sum(use[word] for word in words)
@@ -398,17 +401,17 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
     counts = _checked_counts(counts)
-    alphabet, known, _ = _limit_alphabet(counts, alphabet_limit)
+    alphabet, spelled, _ = _limit_alphabet(counts, alphabet_limit)
     # Where the text has the mark itself, it is an unknown character.
     alphabet = [character for character in alphabet if character != END_OF_WORD]
-    known = [(word, count) for word, count in known if END_OF_WORD not in word]
+    spelled = [(word, count) for word, count in spelled if END_OF_WORD not in word]
     symbols = [*alphabet, END_OF_WORD]
     room = _room_for_merges(size, unused=unused, symbols=symbols, alphabet=alphabet)
     index = {character: i for i, character in enumerate(alphabet)}
     end = len(alphabet)
     learned = learn_merges(
-        [(*(index[character] for character in word), end) for word, _ in known],
-        [count for _, count in known],
+        [(*(index[character] for character in word), end) for word, _ in spelled],
+        [count for _, count in spelled],
         symbols=symbols,
         join=str.__add__,
         # Bytes are compared faster than strings, of which some have wide characters.
@@ -422,7 +425,7 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
     # Merging in the order of learning is how words are encoded, so the learner's own counts are
     # those of the words that it learned from; words with an unknown character are left.
     use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
-    learned_from = frozenset(word for word, _ in known)
+    learned_from = frozenset(word for word, _ in spelled)
     for word, count in counts:
         if word not in learned_from:
             for token in vocabulary.encode_word(word):

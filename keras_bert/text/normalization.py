@@ -59,8 +59,8 @@ def normalize(texts, *, lowercase):
 
 def _ranges(text):
     """A class of RE2 from code points and ranges of them, in hexadecimal."""
-    ranges = [[rf"\x{{{point}}}" for point in each.split("-")] for each in text.split()]
-    return f"[{''.join('-'.join(each) for each in ranges)}]"
+    ranges = [[rf"\x{{{point}}}" for point in ends.split("-")] for ends in text.split()]
+    return f"[{''.join('-'.join(ends) for ends in ranges)}]"
 
 
 # Where the `BertNormalizer` of Hugging Face's tokenizers, whose tables are of Unicode 8, differs:

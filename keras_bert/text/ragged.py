@@ -8,17 +8,17 @@ and servers.
 import tensorflow as tf
 
 
-def kept(rows, keep):
+def select(rows, keep):
     """The values of ragged rows (B, None) where `keep`, bool (T,), is True."""
     before = tf.cumsum(tf.cast(keep, rows.row_splits.dtype))
     splits = tf.gather(tf.pad(before, [[1, 0]]), rows.row_splits)
-    values = tf.gather(rows.values, tf.where(keep)[:, 0])
-    return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+    selected = tf.gather(rows.values, tf.where(keep)[:, 0])
+    return tf.RaggedTensor.from_row_splits(selected, splits, validate=False)
 
 
 def leading(rows, most):
     """The first values of ragged rows (B, None), at most `most` of each."""
-    return kept(rows, tf.ragged.range(rows.row_lengths()).values < most)
+    return select(rows, tf.ragged.range(rows.row_lengths()).values < most)
 
 
 def row_ids(rows):

@@ -28,7 +28,7 @@ class Template:
 
     def __post_init__(self):
         for count, parts in enumerate((self.single, self.pair), 1):
-            if [what for what, _ in parts if not isinstance(what, str)] != list(range(count)):
+            if [part for part, _ in parts if not isinstance(part, str)] != list(range(count)):
                 raise ValueError(
                     f"A template of {count} must have each text once and in order. "
                     f"Received: {parts}."
@@ -46,7 +46,7 @@ class Template:
     @cached_property
     def special_tokens(self):
         """The different special tokens, in the order of their first occurrence."""
-        tokens = [what for what, _ in (*self.single, *self.pair) if isinstance(what, str)]
+        tokens = [part for part, _ in (*self.single, *self.pair) if isinstance(part, str)]
         return tuple(dict.fromkeys(tokens))
 
     @property
@@ -68,7 +68,7 @@ class Template:
 
         Its offset is that number plus the length of the texts before it.
         """
-        return [what for what, _ in self.parts(texts)].index(text) - text
+        return [part for part, _ in self.parts(texts)].index(text) - text
 
     def belonging(self, texts):
         """The number of special tokens that belong to each text of a sequence: a tuple."""
@@ -81,38 +81,38 @@ class Template:
     def _groups(self, texts):
         """The parts that belong to each text."""
         groups = [[]]
-        for what, segment in self.parts(texts):
-            if what == 1:
+        for part, segment in self.parts(texts):
+            if part == 1:
                 groups.append([])
-            groups[-1].append((what, segment))
+            groups[-1].append((part, segment))
         return groups
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, template):
         """From the result of `to_dict`; ValueError for anything else."""
         templates = []
         for name in ("single", "pair"):
-            if not isinstance(values, dict) or not isinstance(values.get(name), list):
-                raise ValueError(f"A template must have a list {name!r}. Received: {values!r}.")
-            templates.append(tuple(map(_part_of, values[name])))
+            if not isinstance(template, dict) or not isinstance(template.get(name), list):
+                raise ValueError(f"A template must have a list {name!r}. Received: {template!r}.")
+            templates.append(tuple(map(_part_of, template[name])))
         return cls(*templates)
 
     def to_dict(self):
         """As in the TemplateProcessing of a tokenizer.json."""
         return {
-            name: [_as_json(what, segment) for what, segment in parts]
+            name: [_as_json(part, segment) for part, segment in parts]
             for name, parts in (("single", self.single), ("pair", self.pair))
         }
 
     def __str__(self):
         """The sequence of two texts, as a person writes it."""
-        return " ".join(what if isinstance(what, str) else "ab"[what] for what, _ in self.pair)
+        return " ".join(part if isinstance(part, str) else "ab"[part] for part, _ in self.pair)
 
 
-def _as_json(what, segment):
-    if isinstance(what, str):
-        return {"SpecialToken": {"id": what, "type_id": segment}}
-    return {"Sequence": {"id": _NAMES[what], "type_id": segment}}
+def _as_json(part, segment):
+    if isinstance(part, str):
+        return {"SpecialToken": {"id": part, "type_id": segment}}
+    return {"Sequence": {"id": _NAMES[part], "type_id": segment}}
 
 
 def _part_of(part):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert.base.formatting import counted, html_table, percent
 from keras_bert.text.bpe import ByteLevelEncoding, BytePairEncoding, GptEncoding, with_prefix_space
 from keras_bert.text.normalization import characters, clean, fast_wordpiece, normalize
-from keras_bert.text.ragged import kept, row_ids
+from keras_bert.text.ragged import row_ids, select
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH, SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
@@ -86,13 +86,13 @@ def to_source(texts, starts, ends, *, normalize):
     first = tf.where(empty, end, first)
 
     byte_end = tf.where(at_start, 0, tf.gather(byte_starts + width, tf.maximum(end - 1, 0)))
-    found = (
+    offsets = (
         first - row_start,
         end - row_start,
         tf.where(empty, byte_end, tf.gather(byte_starts, tf.minimum(first, count - 1))),
         byte_end,
     )
-    return tuple(starts.with_values(values) for values in found)
+    return tuple(starts.with_values(column) for column in offsets)
 
 
 _MAX_BYTES = 4 * MAX_WORD_LENGTH  # UTF-8 takes at most four a character
@@ -155,7 +155,7 @@ class WordPiece(tf.Module):
         new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
         keep = ~(bad & continues)
         return tuple(
-            kept(ids.with_values(values), keep) for values in (new_ids, starts.values, new_ends)
+            select(ids.with_values(column), keep) for column in (new_ids, starts.values, new_ends)
         )
 
 
@@ -284,7 +284,7 @@ class Tokenizer(tf.Module):
         They are `bos` and `eos`, or those next to the text in the template.
         """
         parts, special = self.template.parts(1), self.special_tokens
-        names = [what for what, _ in parts]
+        names = [part for part, _ in parts]
         text = names.index(0)
         before = names[text - 1] if text else None
         after = names[text + 1] if text + 1 < len(names) else None

@@ -102,21 +102,28 @@ def _post_processor(vocabulary, template):
     )
 
 
-def _wordpiece(vocabulary, *, lowercase):
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+def _of_words(model, decoder, *, lowercase):
+    """A tokenizer that normalizes and splits a text as BERT does."""
+    from tokenizers import Tokenizer, pre_tokenizers
 
-    tokenizer = Tokenizer(
-        models.WordPiece(
-            _ids(vocabulary),
-            unk_token=UNK,
-            continuing_subword_prefix=CONTINUATION_PREFIX,
-            max_input_chars_per_word=MAX_WORD_LENGTH,
-        )
-    )
+    tokenizer = Tokenizer(model)
     tokenizer.normalizer = _bert_normalizer(lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
+    tokenizer.decoder = decoder
     return tokenizer
+
+
+def _wordpiece(vocabulary, *, lowercase):
+    from tokenizers import decoders, models
+
+    model = models.WordPiece(
+        _ids(vocabulary),
+        unk_token=UNK,
+        continuing_subword_prefix=CONTINUATION_PREFIX,
+        max_input_chars_per_word=MAX_WORD_LENGTH,
+    )
+    decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
+    return _of_words(model, decoder, lowercase=lowercase)
 
 
 def _bpe(vocabulary, *, lowercase):
@@ -145,20 +152,16 @@ def _bpe(vocabulary, *, lowercase):
 
 
 def _gpt(vocabulary, *, lowercase):
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import decoders, models
 
-    tokenizer = Tokenizer(
-        models.BPE(
-            _ids(vocabulary),
-            list(vocabulary.merges),
-            unk_token=vocabulary.special_tokens.unk,
-            end_of_word_suffix=GPT_END_OF_WORD,
-        )
+    model = models.BPE(
+        _ids(vocabulary),
+        list(vocabulary.merges),
+        unk_token=vocabulary.special_tokens.unk,
+        end_of_word_suffix=GPT_END_OF_WORD,
     )
-    tokenizer.normalizer = _bert_normalizer(lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.BPEDecoder(suffix=GPT_END_OF_WORD)
-    return tokenizer
+    decoder = decoders.BPEDecoder(suffix=GPT_END_OF_WORD)
+    return _of_words(model, decoder, lowercase=lowercase)
 
 
 def _byte_level(vocabulary, *, lowercase):

@@ -50,17 +50,17 @@ class SpecialTokens:
     extract: str | None = None
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, tokens):
         """From the result of `to_dict`; ValueError for anything else."""
         roles = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or not all(
-            role in roles and isinstance(token, str) for role, token in values.items()
+        if not isinstance(tokens, dict) or not all(
+            role in roles and isinstance(token, str) for role, token in tokens.items()
         ):
             raise ValueError(
                 f"Special tokens must be strings, by one of {', '.join(sorted(roles))}. "
-                f"Received: {values!r}."
+                f"Received: {tokens!r}."
             )
-        return cls(**values)
+        return cls(**tokens)
 
     def to_dict(self):
         """Role -> token, without the roles that have none."""

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import clear_leftovers_in, delete, new_file
-from keras_bert.training.monitoring.history import NotFinite
+from keras_bert.training.logs import NotFinite
 
 _CHECKSUM = "crc32"
 _STATE = "state"
@@ -137,8 +137,8 @@ def read_variables(path, variables):
         if checksum is not None and checksum != str(_checksum(tensors)):
             raise SafetensorError("its checksum does not match")
     except SafetensorError as error:
-        raise DamagedCheckpoint(
-            f"The checkpoint {path} is damaged: {error}. Use `force=True` to start over."
+        raise DamagedCheckpoint.naming(
+            "The checkpoint {} is damaged: {}. Use {force=True} to start over.", path, error
         ) from error
     except OSError as error:  # it may be complete, and readable later
         raise InputError(
@@ -210,9 +210,10 @@ def _check(file, variables, expected, path):
             if shape != wanted:
                 problems.append(f"{name} has the shape {shape}, and {wanted} in the model")
     if problems:
-        raise InputError(
-            f"{path} is a checkpoint of another model: {problems[0]}. Use `force=True` to start "
-            "over."
+        raise InputError.naming(
+            "{} is a checkpoint of another model: {}. Use {force=True} to start over.",
+            path,
+            problems[0],
         )
 
 

@@ -1,38 +1,54 @@
-"""Fine-tuning as one call: a single run, a run per seed, or a sweep; the best model is kept."""
+"""Fine-tuning: one run from its examples to its model folder, and series of runs."""
 
 import contextlib
 import dataclasses
-import gc
-import os
-from collections.abc import Callable
+import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import delete, system_errors
-from keras_bert.base.settings import merged, takes
-from keras_bert.readers.sources import not_reported
-from keras_bert.tasks import settings_class
-from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
-from keras_bert.training.finetuning_run import Finetuning
-from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
-from keras_bert.training.settings import (
+from keras_bert.base.files import delete
+from keras_bert.base.formatting import counted
+from keras_bert.base.settings import takes_of_task
+from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.inference.predict import Inference
+from keras_bert.inputs.batches import without_autograph
+from keras_bert.readers.examples import not_reported
+from keras_bert.tasks.global_mean import means_over
+from keras_bert.tasks.settings import ClassifierSettings
+from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
+from keras_bert.training.checkpoint import best_record, restore_best
+from keras_bert.training.devices import Devices, out_of_scope, scope_of
+from keras_bert.training.finetuning_examples import (
+    LabelledExamples,
+    read_data,
+    sample,
+    sample_size,
+)
+from keras_bert.training.finetuning_settings import (
     BASELINE,
+    RANDOM,
     FinetuneSettings,
     SweepSettings,
     finetune_settings,
     sweep_settings,
 )
-from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.scope import scope_of
+from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.frozen import compute_once, freeze
+from keras_bert.training.loop import train
+from keras_bert.training.plan import plan_epochs
+from keras_bert.training.run_folder import check_output
+from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
+from keras_bert.training.workers import run_of
 
 
-@takes(merged(settings_class("classifier"), FinetuneSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _FinetuneClassifier(ClassifierSettings, FinetuneSettings):
+    """The arguments of `finetune` for its default task."""
+
+
+@takes_of_task(_FinetuneClassifier)
+@without_autograph
+def finetune(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes an encoder on labelled examples, or resumes an interrupted run.
 
     Calling it again with the same arguments resumes exactly: with `deterministic` the weights equal
@@ -47,17 +63,17 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
     these run.json has a hash: a run resumes with the same data only.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.finetune_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.finetune_settings(task)`).
 
     Returns:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
         `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
         from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
         `trainable_parameters`, `seconds` and `history` (see
-        `keras_bert.training.monitoring.history.History`). With a learned mix of layers also
+        `keras_bert.training.logs.History`). With a learned mix of layers also
         `scalar_mix`: its `layer_weights`, the lowest layer first, and `gamma`. With several seeds
         these are of the run that is best on the dev data, with the `mean` and `std` of the official
-        metrics over all runs, and `runs` (see `keras_bert.training.finetune.run_series`). With
+        metrics over all runs, and `runs` (see `keras_bert.training.series.run_series`). With
         several `train_fraction`s or a `baseline` there is `training_sizes` instead of `mean` and
         `std`: for "model" and "baseline" a list with, for each size, the number of
         `train_examples`, the `metrics` of the seeds that select a model, and their `mean` and
@@ -69,42 +85,55 @@ def finetune(*, report: Callable[[str], None] | None = None, **settings) -> dict
             examples, or the output folder contains something else.
     """
     given, report = settings, report or not_reported
-    first = settings = finetune_settings(given.get("task", "classifier")).of(given)
-    with _opened(settings, first, given, command="finetune", report=report) as finetuning:
-        settings = finetuning.resolved(settings)
+    settings = finetune_settings(given.get("task", "classifier")).of(given)
+    check_callbacks(settings.callbacks)
+    with _scope_of(settings, report, command="finetune"):
+        data, task = read_data(settings, given, report)
+        first, settings = settings, data.recipe.resolved(settings)
         runs = settings.runs()
         if len(runs) == 1:
-            return finetuning.run(settings, report)
-        series = {"command": "finetune", "report": report}
-        if len(settings.fractions) == 1 and settings.baseline is None:
-            return run_series(
-                finetuning,
-                settings,
-                runs,
-                varied=("seed",),
-                summary=_over_seeds,
-                ensemble=finetuning.ensemble if settings.ensemble else None,
-                **series,
-            )
-        others = {}
+            return finetune_on(data, settings, report, task=task)
+        of_model, inputs = _runs_on(data, task, settings, report), dict(data.inputs)
+        candidates = [name for name in runs if not name.startswith(BASELINE)]
+        of_baseline = None
         if settings.baseline is not None:
-            baseline = finetuning.baseline(first, report)
-            others = {name: baseline for name in runs if name.startswith(BASELINE)}
-            runs = {n: baseline.resolved(run) if n in others else run for n, run in runs.items()}
+            baseline, task = read_baseline(data, first, given, report)
+            of_baseline = _runs_on(baseline, task, baseline.recipe.resolved(first), report)
+            inputs[BASELINE] = baseline.inputs["model"]
+            for name in runs.keys() - {*candidates}:
+                runs[name] = baseline.recipe.resolved(runs[name])
+        varied, summarize = ("train_fraction", "seed"), over_sizes
+        if len(settings.fractions) == 1 and settings.baseline is None:
+            varied, summarize = ("seed",), over_seeds
+
+        def summary(metrics, models):
+            summary = summarize(metrics, runs)
+            if settings.ensemble:
+                # Outside the scope of a strategy, on one device of this process.
+                summary |= out_of_scope(_export_mean, settings, data.dev, models, report)
+            return summary
+
         return run_series(
-            finetuning,
             settings,
             runs,
-            varied=("train_fraction", "seed"),
-            summary=lambda finished: {"training_sizes": _over_sizes(finished, runs)},
-            others=others,
-            **series,
+            lambda name, run: of_model(run) if name in candidates else of_baseline(run),
+            command="finetune",
+            inputs=inputs,
+            varied=varied,
+            candidates=candidates,
+            summary=summary,
+            keeps_models=settings.ensemble,
+            report=report,
         )
 
 
-@takes(merged(settings_class("classifier"), SweepSettings))
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+class _SweepClassifier(ClassifierSettings, SweepSettings):
+    """The arguments of `sweep` for its default task."""
+
+
+@takes_of_task(_SweepClassifier)
+@without_autograph
+def sweep(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes with every combination of learning rate, batch size, epochs, layers and seed.
 
     The model with the highest metric on the dev data is kept. Calling it again with the same
@@ -117,7 +146,7 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.settings.sweep_settings(task)`).
+    the classifier's (see `keras_bert.training.finetuning_settings.sweep_settings(task)`).
 
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
@@ -133,189 +162,218 @@ def sweep(*, report: Callable[[str], None] | None = None, **settings) -> dict[st
     given, report = settings, report or not_reported
     of_run = finetune_settings(given.get("task", "classifier"))
     settings = sweep_settings(given.get("task", "classifier")).of(given)
+    check_callbacks(settings.callbacks)
     first = of_run.of(next(iter(settings.runs().values())))
-    with _opened(settings, first, given, command="sweep", report=report) as finetuning:
-        settings = finetuning.resolved(settings)
-        runs = {name: of_run.of(values) for name, values in settings.runs().items()}
+    with _scope_of(settings, report, command="sweep"):
+        data, task = read_data(first, given, report)
+        settings = data.recipe.resolved(settings)
+        runs = {name: of_run.of(run) for name, run in settings.runs().items()}
+        one_run = _runs_on(data, task, data.recipe.resolved(first), report)
         return run_series(
-            finetuning,
             settings,
             runs,
-            varied=settings.varied,
+            lambda name, run: one_run(run),
             command="sweep",
-            report=report,
-            summary=lambda finished: (
-                {"by_layers": _over_layers(finished, runs)} if "layers" in settings.varied else {}
+            inputs=data.inputs,
+            varied=settings.varied,
+            summary=lambda metrics, models: (
+                over_layers(metrics, runs) if "layers" in settings.varied else {}
             ),
+            report=report,
         )
 
 
 @contextlib.contextmanager
-def _opened(settings, first_run, given, *, command, report):
-    """The `Finetuning` of a command, in the scope of its strategy."""
+def _scope_of(settings, report, *, command):
+    """The scope of a command's strategy, in which its output is checked."""
     with scope_of(settings.strategy, report):
         if Devices().workers == 1:  # of several, the chief reports an error when all have read
             check_output(settings.output, command=command, force=settings.force)
-        yield Finetuning(first_run, report, given=given)
+        yield
 
 
-def run_series(
-    finetuning,
-    settings,
-    runs,
-    *,
-    varied,
-    command,
-    report,
-    summary=None,
-    others=None,
-    ensemble=None,
-):
-    """Makes the runs that are not finished yet, and keeps the model of the best run.
+def read_baseline(data, settings, given, report):
+    """`read_data` of the start that the setting `baseline` names, on examples that are read."""
+    is_random = settings.baseline == RANDOM
+    if not is_random:
+        start = {"model": settings.baseline, "architecture": None, "vocab": None}
+        settings = dataclasses.replace(settings, **start, cased=False)
+    examples = data.train.examples, data.dev.examples, data.recipe.inferred_arguments
+    return read_data(settings, given, report, examples=examples, is_random=is_random)
 
-    Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
-    only the best model is kept, in OUTPUT/model: the one with the highest `best_metric` on the dev
-    data, of equal ones with the lowest loss there.
+
+def _runs_on(data, task, first, report):
+    """A function of settings that makes one run after another on the same `FinetuningData`.
+
+    `task` is that of the settings `first`. The outputs of a frozen encoder that a run computes are
+    there for the runs after it.
+    """
+
+    def task_settings(settings):
+        return settings.seed, settings.layers, settings.epochs
+
+    tasks, encoded = {task_settings(first): task}, {}
+
+    def one_run(settings):
+        built = tasks.pop(task_settings(settings), None)
+        return finetune_on(data, settings, report, task=built, encoded=encoded)
+
+    return one_run
+
+
+def finetune_on(data, settings, report, *, task=None, encoded=None):
+    """Makes a run in the folder `settings.output`, or resumes it there; returns the metrics.
 
     Args:
-        finetuning: the `Finetuning`.
-        settings: the settings of the series, whose `output` is OUTPUT.
-        runs: the settings of each run, of `finetune_settings`, by name.
-        varied: the names of the settings that differ between runs.
-        command: the command that writes OUTPUT.
-        report: called with each line about the runs.
-        summary: a function from the metrics of all runs, by name, to a dictionary that is added to
-            OUTPUT/metrics.json.
-        others: of runs that start from a baseline, the `Finetuning` by name. They are not the best
-            run.
-        ensemble: a function that is called at the end with the settings and the folders of all
-            models, which are then kept, and returns more that is added to OUTPUT/metrics.json.
-
-    Returns:
-        The contents of OUTPUT/metrics.json: the metrics of the best run, with its name as
-        `kept["run"]`; `runs`, by name each run's `varied` settings, its `metric`, `kept`, `dev`,
-        `steps` and `seconds`; and the `summary`.
-
-    Raises:
-        InputError: OUTPUT contains something else, or another series.
+        data: the `FinetuningData` that `read_data` gives.
+        settings: those of the run, resolved by the recipe of the data.
+        report: called with each line about the run.
+        task: the task of these settings, if it is built already.
+        encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
-    if Devices().workers > 1:
-        raise InputError(
-            f"`{command}` cannot make several runs with `strategy` multiworker: each run would "
-            "wait for all workers. Give every worker its own runs, with `strategy` mirrored."
+    train_examples, plan = data.train, finetuning_plan(settings, data.train)
+    with run_of(settings, command="finetune", inputs=data.inputs) as run:
+        if run.finished:
+            report(f"The run in {settings.output} is finished already. These are its results.")
+            return run.read_metrics()
+        is_chief = Devices().is_chief
+        task = task or data.recipe.build(settings, report)
+        count = sample_size(settings.train_fraction, data.train.examples)
+        if count < len(data.train.examples):
+            of_all = counted(len(data.train.examples), "training example")
+            report(f"Training on {count:,} of the {of_all}.")
+            drawn = sample(data.train.examples, count, seed=settings.seed)
+            train_examples = task.features(drawn, labelled=True)
+            plan = finetuning_plan(settings, train_examples)
+        of_smallest_batch = len(train_examples) // plan.evaluate_every
+        Devices().check_batch_size(min(of_smallest_batch, len(data.dev)))
+        model, splits = task, [train_examples, data.dev]
+        if settings.freeze_encoder:
+            features, model = freeze(task)
+            drawn = (count, settings.seed) if train_examples is not data.train else None
+            seed = settings.seed if data.recipe.start.is_random else None
+            splits = compute_once(
+                {} if encoded is None else encoded,
+                ((settings.layers, drawn), seed, settings.batch_size),
+                splits,
+                features,
+                model,
+                batch_size=settings.batch_size,
+                folder=run.checkpoints if is_chief else None,
+            )
+        compile_for(settings, plan, model=model, task=task)
+        source = LabelledExamples(
+            model, task, *splits, dev_examples=data.dev, plan=plan, settings=settings
         )
-    others = others or {}
-    inputs = dict(finetuning.inputs)
-    for other in others.values():
-        inputs[BASELINE] = other.inputs["model"]
-    with RunFolder.of(settings, command=command, inputs=inputs) as folder:
-        if folder.finished:
-            report(f"The runs in {folder.path} are finished already. These are their results.")
-            return folder.read_metrics()
-        finished = {}
-        for name, of_run in runs.items():
-            report(f"Run {len(finished) + 1} of {len(runs)}: {name}.")
-            of_run = dataclasses.replace(of_run, output=str(folder.runs / name), force=False)
-            start = others.get(name, finetuning)
-            finished[name] = _finished(of_run.output) or start.run(of_run, report)
-            candidates = [name for name in finished if name not in others] or [name]
-            best = max(candidates, key=lambda name: quality_of_run(finished[name]))
-            for other in finished:
-                delete(folder.runs / other / "checkpoints")
-                if other != best and ensemble is None:
-                    delete(folder.runs / other / "model")
-            gc.collect()  # a model contains reference cycles, and the next one needs the memory
-        model = folder.runs / best / "model"
-        with system_errors(folder.model):
-            if model.exists():  # else it was moved before an interruption
-                os.rename(model, folder.model)
-        folder.check_model(f"delete {folder.runs / best} to train it again")
-        of_runs = {
-            name: {
-                **{setting: getattr(runs[name], setting) for setting in varied},
-                "metric": best_metric_value(metrics),
-                **{key: metrics[key] for key in ("kept", "dev", "steps", "seconds")},
-            }
-            for name, metrics in finished.items()
+        best = run.best if is_chief and settings.keep == "best" else None
+        with means_over(model, train_examples.weight_totals, steps=plan.evaluate_every):
+            records = train(
+                model,
+                run,
+                source,
+                plan,
+                task=task,
+                best=best,
+                patience=settings.patience,
+                keep_checkpoints=settings.keep_checkpoints,
+                user_callbacks=settings.callbacks,
+                report=report,
+            )
+        last_step = records[-1]["step"]
+        if last_step < plan.steps and is_out_of_patience(records, task, settings.patience):
+            epochs = counted(settings.patience, "epoch")
+            report(f"Stopped early: {epochs} without a better {task.METRIC} on the dev data.")
+        elif last_step < plan.steps:
+            report(f"Stopped early by a callback, after step {last_step}.")
+        selected = _restore_selected(task, records, best, settings, plan, report)
+        outputs = source.outputs_at(selected["step"])
+        if not is_chief:
+            return run.finish()
+        if settings.dtype != "float32":
+            task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
+        task.tune_threshold(outputs, data.dev)
+        save_folder(task, task.tokenizer, run.model, overwrite=True)
+        metrics = {
+            "kept": selected,
+            "best_metric": task.METRIC,
+            "dev": _official_metrics(task, outputs, data.dev),
+            **task.inferred_arguments,
+            "train_examples": count,
+            "steps": last_step,
+            "parameters": task.count_params(),
+            "trainable_parameters": sum(math.prod(w.shape) for w in model.trainable_weights),
+            "seconds": records[-1]["seconds"],
+            "history": records,
         }
-        kept_model = {**finished[best]["kept"], "run": best}
-        added = {} if summary is None else summary(finished)
-        if ensemble is not None:
-            models = [
-                folder.model if name == best else folder.runs / name / "model" for name in runs
-            ]
-            added |= ensemble(settings, models, report)
-        return folder.finish({**finished[best], "kept": kept_model, "runs": of_runs, **added})
+        if (mix := task.reader.scalar_mix) is not None:
+            weights = [round(float(weight), 6) for weight in mix.layer_weights]
+            metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}
+        return run.finish(metrics)
 
 
-def _finished(output):
-    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
-    try:
-        return read_metrics(Path(output, "metrics.json"))
-    except (FileNotFoundError, InputError):
-        return None
+def finetuning_plan(settings, examples):
+    """The `Plan` of a run; `InputError` where an epoch has more steps than examples."""
+    count = len(examples)
+    plan = plan_epochs(
+        settings.epochs,
+        examples=count,
+        batch_size=settings.batch_size,
+        checkpoint_every=settings.checkpoint_every,
+        steps_per_execution=settings.steps_per_execution,
+    )
+    if plan.evaluate_every > count:
+        raise InputError.naming(
+            "An epoch would have {}, a multiple of {steps_per_execution}, for {}. Use a smaller "
+            "{steps_per_execution}.",
+            counted(plan.evaluate_every, "step"),
+            counted(count, "example"),
+        )
+    return plan
 
 
-def _over_seeds(runs):
-    """What metrics.json contains about all seeds together."""
-    mean, std = mean_and_std([metrics["dev"] for metrics in runs.values()])
-    seconds = sum(metrics["seconds"] for metrics in runs.values())
-    return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
+def _restore_selected(task, records, best, settings, plan, report):
+    """Restores the weights that are kept; returns what metrics.json says of them."""
+    record = records[-1] if settings.keep == "last" else best_record(records, task.METRIC)
+    if record is None:
+        raise InputError.naming(
+            "A callback stopped the run after step {}, before the first evaluation, after step "
+            "{}. Use {keep} last to keep its model.",
+            records[-1]["step"],
+            plan.evaluate_every,
+        )
+    if best is not None:
+        restore_best(task, best)
+    epoch = record["step"] // plan.evaluate_every
+    report(
+        f"Kept the model of epoch {epoch} of {settings.epochs}, the {settings.keep} one"
+        f"{' on the dev data' if settings.keep == 'best' else ''}."
+    )
+    return {"which": settings.keep, "epoch": epoch, "step": record["step"]}
 
 
-def _over_sizes(finished, runs):
-    """`training_sizes`: for the model and the baseline, their scores by the number of examples."""
-    points = {}
-    for name, metrics in finished.items():
-        start = BASELINE if name.startswith(BASELINE) else "model"
-        sizes = points.setdefault(start, {})
-        sizes.setdefault(runs[name].train_fraction, []).append(metrics)
-    return {
-        start: [
-            {"train_examples": of_size[0]["train_examples"], **_scores(of_size)}
-            for of_size in sizes.values()
-        ]
-        for start, sizes in points.items()
-    }
+def _in_float32(task, dev_examples, folder, settings):
+    """-> (the task as loaded from its folder, its outputs on dev), as `evaluate` has them."""
+    save_folder(task, task.tokenizer, folder, overwrite=True)
+    task = load_task(folder)
+    return task, Inference(task, batch_size=settings.batch_size).outputs(dev_examples)
 
 
-def _over_layers(finished, runs):
-    """`by_layers`: for each choice of layers the scores of its best combination."""
-    names = ("learning_rate", "batch_size", "epochs")
-    combinations = {}
-    for name, metrics in finished.items():
-        of_layers = combinations.setdefault(runs[name].layers, {})
-        tried = tuple(getattr(runs[name], setting) for setting in names)
-        of_layers.setdefault(tried, []).append(metrics)
-    best = {}
-    for layers, tried in combinations.items():
-        scores = [
-            {**dict(zip(names, combination, strict=True)), **_scores(of_seeds)}
-            for combination, of_seeds in tried.items()
-        ]
-        best[layers] = max(scores, key=lambda score: rank(score["mean"]))
-    return best
+def _official_metrics(task, outputs, examples):
+    return task.official_metrics(task.decode(outputs, examples), examples.examples)
 
 
-def _scores(of_seeds):
-    """The metrics that select a model of runs that differ in the seed, their mean and deviation."""
-    scores = [best_metric_value(metrics) for metrics in of_seeds]
-    if None in scores:  # a NaN
-        return {"metrics": scores, "mean": None, "std": None}
-    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
-    return {"metrics": scores, "mean": float(np.mean(scores)), "std": std}
+def _export_mean(settings, dev_examples, models, report):
+    """Exports the mean of the models in some folders to OUTPUT/ensemble, as one SavedModel.
 
-
-def mean_and_std(dictionaries):
-    """The means and the sample standard deviations (n - 1) of the floats in nested dictionaries."""
-    means, stds = {}, {}
-    for name, value in dictionaries[0].items():
-        of_all = [dictionary.get(name) for dictionary in dictionaries]
-        if all(isinstance(value, float) for value in of_all):
-            means[name] = float(np.mean(of_all))
-            stds[name] = float(np.std(of_all, ddof=1))
-        elif all(isinstance(value, dict) for value in of_all):
-            inner = mean_and_std(of_all)
-            if inner[0]:
-                means[name], stds[name] = inner
-    return means, stds
+    Returns what metrics.json contains of it: `ensemble`, its official metrics.
+    """
+    task, *others = map(load_task, models)
+    task.average_with(others)
+    outputs = Inference(task, batch_size=settings.batch_size).outputs(dev_examples)
+    task.tune_threshold(outputs, dev_examples)
+    metrics = _official_metrics(task, outputs, dev_examples)
+    output = Path(settings.output) / "ensemble"
+    delete(output)  # of an interrupted run
+    version = task.export(output)
+    report(f"Exported the average of {counted(len(models), 'model')} to {version}.")
+    return {"ensemble": metrics}

@@ -4,17 +4,15 @@ import dataclasses
 import gc
 import hashlib
 import math
-from collections.abc import Callable
 from statistics import fmean, stdev
 from typing import Any
-
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, duration
 from keras_bert.base.settings import takes
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
+from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.glue import (
     GLUE,
     check_glue_folder,
@@ -26,16 +24,20 @@ from keras_bert.readers.glue import (
     zip_submission,
 )
 from keras_bert.tasks import task_class
-from keras_bert.training.finetune import finetune, sweep
-from keras_bert.training.finetuning_run import Finetuning
+from keras_bert.tasks.global_mean import means_over
+from keras_bert.training.costs import Stopwatch
+from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.finetune import finetune, finetuning_plan, sweep
+from keras_bert.training.finetuning_examples import read_data
+from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings
+from keras_bert.training.finetuning_task import compile_for
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
-from keras_bert.training.settings import GlueSettings, finetune_settings
 from keras_bert.training.starting_point import StartingPoint
-from keras_bert.training.strategies.scope import scope_of
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.
 _SECONDS_MEASURED = 3.0
 _BATCHES_MEASURED = 8
+_EPOCHS_TO_MEASURE = 20  # at most
 _FORWARD = 1 / 3  # the fraction of a training step's time that predicting the same examples takes
 # The settings that are not passed on to the runs as they are.
 _OWN = ("data", "tasks", "quick", "num_seeds", "dev_only", "output", "force")
@@ -43,8 +45,8 @@ _GRID = ("learning_rate", "batch_size", "epochs")
 
 
 @takes(GlueSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def glue(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@without_autograph
+def glue(*, report=None, **settings) -> dict[str, Any]:
     """Fine-tunes and evaluates a model on all of GLUE (Wang et al. 2018), and writes a submission.
 
     For each task, `keras_bert.sweep` tries every combination of the grid in OUTPUT/runs/TASK; with
@@ -75,8 +77,7 @@ def glue(*, report: Callable[[str], None] | None = None, **settings) -> dict[str
     settings = GlueSettings.of(given)
     is_new = check_output(settings.output, command="glue", force=settings.force) is None
     check_glue_folder(settings.data, settings.tasks, with_tests=not settings.dev_only)
-    names = ("model", "architecture", "vocab", "cased", "dtype")
-    start = StartingPoint(**{name: getattr(settings, name) for name in names})
+    start = StartingPoint.of(settings)
     files = {name: _files(name, settings) for name in settings.tasks}
     inputs = {"model": start.fingerprint, **{name: _hash_of(files[name]) for name in files}}
     examined = None
@@ -148,10 +149,10 @@ def _examine(files, settings):
 
 
 def _examine_task(name, files, size):
-    kind = task_class(GLUE[name].kind)
+    of_glue = task_class(GLUE[name].task_type)
     counts, sample = {"train": 0, "dev": 0, "others": 0}, []
     for (task, which), path in files.items():
-        source = kind.read(path, glue=task, labelled=which != "test")
+        source = of_glue.read(path, glue=task, labelled=which != "test")
         examples = list(source)
         if not examples:
             raise InputError(f"{source.name} contains no examples.")
@@ -180,9 +181,7 @@ def _expected_seconds(settings, examined):
     }
     run = finetune_settings(sweep_settings.task).of(of_run)
     with scope_of(settings.strategy, lambda line: None):
-        finetuning = Finetuning(run, lambda line: None, given={})
-        run = finetuning.resolved(run)
-        first, step = finetuning.measure(run, seconds=_SECONDS_MEASURED)
+        first, step = _seconds_of_steps(run)
     gc.collect()
     example = step / min(batch_size, len(sample))
     epoch = example * (examined.train + _FORWARD * examined.dev)
@@ -192,6 +191,31 @@ def _expected_seconds(settings, examined):
         passes = len(settings.grid["batch_size"])
     seconds = settings.runs_per_task * first + passes * epoch
     return round(seconds + _FORWARD * example * examined.others, 1)
+
+
+def _seconds_of_steps(settings):
+    """-> (seconds to the end of the first step, seconds of a step after it) of a run.
+
+    A model is trained for a short time; nothing is written.
+    """
+    data, task = read_data(settings, {}, lambda line: None)
+    settings = data.recipe.resolved(settings)
+    plan = finetuning_plan(settings, data.train)
+    compile_for(settings, plan, model=task, task=task)
+    batches = data.train.training_batches(
+        steps=plan.evaluate_every, seed=settings.seed, epochs=_EPOCHS_TO_MEASURE
+    )
+    devices, watch = Devices(), Stopwatch(_SECONDS_MEASURED)
+    devices.prepare(task, batches)
+    with means_over(task, data.train.weight_totals, steps=plan.evaluate_every):
+        task.fit(
+            devices.distributed(batches),
+            steps_per_epoch=_EPOCHS_TO_MEASURE * plan.evaluate_every,
+            callbacks=[watch],
+            shuffle=False,
+            verbose=0,
+        )
+    return watch.first, watch.batch
 
 
 def _report_expected(settings, folder, expected, report):

@@ -1,55 +1,23 @@
 """The loop of every training run: restores, fits, evaluates, checkpoints, keeps the best, logs."""
 
 import contextlib
-import math
-
-import keras
 
 from keras_bert.base.signals import stop_later
-from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
-from keras_bert.training.monitoring.history import History, NotFinite, save_batch
-from keras_bert.training.monitoring.progress import Progress
-from keras_bert.training.monitoring.tensorboard import TensorBoardHistory
+from keras_bert.training.callbacks import (
+    AgreeOnStop,
+    Checkpoints,
+    EndOfRecord,
+    EvaluatedRecords,
+    HeldOutMetrics,
+    Patience,
+    StepCallbacks,
+    is_out_of_patience,
+    make_user_callbacks,
+)
+from keras_bert.training.checkpoint import BestModel, Checkpoint
+from keras_bert.training.devices import Devices
+from keras_bert.training.logs import History, NotFinite, Progress, TensorBoardHistory, save_batch
 from keras_bert.training.settings import KEEP_CHECKPOINTS
-from keras_bert.training.strategies.devices import Devices
-
-
-class BatchSource:
-    """What a run trains on and evaluates on.
-
-    Attributes:
-        tokens_per_step: tokens in a step without padding (an average is enough), or None.
-        batches_per_step: batches whose gradients make a step.
-        flops_per_token: floating-point operations of training a token, or None: not known.
-    """
-
-    tokens_per_step = None
-    flops_per_token = None
-    batches_per_step = 1
-
-    def at(self, step):
-        """The `BatchSource` of the phase that a step (from 0) belongs to."""
-        return self
-
-    def training(self, first_step):
-        """The dataset of all batches from step `first_step` (from 0) on."""
-        raise NotImplementedError
-
-    def evaluation(self):
-        """The dataset of held-out batches, or None."""
-        return None
-
-    def waited(self):
-        """Seconds for which steps have waited for their batches so far, or None: not known."""
-        return None
-
-    def examples(self):
-        """Predictions for some held-out tokens, for people to read; see `MaskExamples`."""
-        return []
-
-    def held_out_metrics(self, step):
-        """Further metrics on held-out data by name, after `step` steps."""
-        return {}
 
 
 def train(
@@ -65,6 +33,7 @@ def train(
     constants=None,
     keep_checkpoints=KEEP_CHECKPOINTS,
     callbacks=(),
+    user_callbacks=None,
     report=None,
 ):
     """Trains from the latest checkpoint (or from the start) to the last step.
@@ -85,6 +54,7 @@ def train(
         constants: horizontal lines in TensorBoard (see `TensorBoardHistory`).
         keep_checkpoints: how many checkpoints are kept, the newest ones.
         callbacks: further callbacks, of the chief alone, which write into the run's folder.
+        user_callbacks: those of the setting `callbacks`; the chief alone calls them.
         report: called with a line where a checkpoint is damaged.
 
     Returns:
@@ -98,7 +68,7 @@ def train(
     if devices.is_chief:
         checkpoint = Checkpoint(run.checkpoints, model, keep=keep_checkpoints)
     first_step, records = devices.restored(checkpoint, model, report) or (0, [])
-    if first_step == plan.steps or _is_out_of_patience(records, task, patience):
+    if first_step == plan.steps or is_out_of_patience(records, task, patience):
         return records  # interrupted after the last checkpoint
     matrix_rate = None
     if source.at(first_step).flops_per_token is not None:
@@ -110,15 +80,17 @@ def train(
         matrix_rate=matrix_rate,
     )
     progress = Progress(history, first_step=first_step, names=task.SHOWN)
-    chain = [_HeldOutMetrics(source, plan), history, progress]
+    chain = [HeldOutMetrics(source, plan), history, progress]
     if devices.is_chief:
         outputs = list(task.output)
         chain.append(TensorBoardHistory(run.logs, history, constants or {}, outputs=outputs))
-        chain += callbacks
+        chain += [*callbacks, *make_user_callbacks(user_callbacks, history)]
         if best is not None:
             chain.append(BestModel(task, best, history))
     if patience is not None:
-        chain.append(_Patience(task, history, patience))
+        chain.append(Patience(task, history, patience))
+    if user_callbacks:
+        chain.append(AgreeOnStop(devices))
     training = source.at(first_step).training(first_step)
     devices.prepare(model, training)
     devices.separate_seeds(model)
@@ -127,10 +99,12 @@ def train(
         _evaluate_first(model, source, history, devices)
     saved = _batch_is_saved(run, source) if devices.is_chief else contextlib.nullcontext()
     with contextlib.closing(progress), stop_later() as stop_request, saved:
-        checkpoints = _Checkpoints(checkpoint, history, plan, stop_request, devices)
-        # `_End` first: it resets `stop_training`, which a later callback may set.
-        chain = [_End(plan, history, progress, stop_request), *chain, checkpoints]
-        steps = StepCallbacks(chain, model=model, batches_per_step=source.batches_per_step)
+        checkpoints = Checkpoints(checkpoint, history, plan, stop_request, devices)
+        # `EndOfRecord` first: it resets `stop_training`, which a later callback may set.
+        chain = [EndOfRecord(plan, history, progress, stop_request), *chain, checkpoints]
+        steps = StepCallbacks(
+            chain, model=model, batches_per_step=source.batches_per_step, epochs=plan.records
+        )
         for begin, end in plan.phases_from(first_step):
             history.source = source.at(begin)
             if begin > first_step:
@@ -144,27 +118,16 @@ def train(
                 epochs=plan.record_at(end),
                 validation_data=devices.distributed(evaluation),
                 validation_steps=devices.batches_in(evaluation),
-                validation_freq=_EvaluatedRecords(plan),
+                validation_freq=EvaluatedRecords(plan),
                 callbacks=steps,
                 shuffle=False,
                 verbose=0,
             )
-            if checkpoints.is_stopping or _is_out_of_patience(records, task, patience):
+            if checkpoints.is_stopping or history.step < end:  # a callback has ended the run
                 break
         steps.end()
     stop_request.raise_if_requested()
     return records
-
-
-class _EvaluatedRecords(list):
-    """The numbers, from 1, of the log steps that end with an evaluation: a list for Keras."""
-
-    def __init__(self, plan):
-        super().__init__()
-        self._plan = plan
-
-    def __contains__(self, number):
-        return self._plan.evaluates(self._plan.step_of(number - 1))
 
 
 def _evaluate_first(model, source, history, devices):
@@ -191,136 +154,3 @@ def _batch_is_saved(run, source):
         batches = source.at(error.step - 1).training(error.step - 1).take(source.batches_per_step)
         save_batch(run.bad_batch, batches.as_numpy_iterator())
         raise error.with_batch(run.bad_batch) from None
-
-
-class StepCallbacks(keras.callbacks.CallbackList):
-    """Callbacks that are called per step of a run, without logs.
-
-    Keras fetches the logs from the device for every step, which then waits for it. It also calls
-    per batch, of which `batches_per_step` make a step, and at the begin and end of every `fit`, of
-    which a run has one per phase; `end` is to be called after the last.
-    """
-
-    def __init__(self, callbacks, *, model, batches_per_step):
-        super().__init__(callbacks, add_history=True, model=model)
-        self._batches_per_step = batches_per_step
-        self._has_begun = False
-
-    def on_train_begin(self, logs=None):
-        if not self._has_begun:
-            super().on_train_begin(logs)
-        self._has_begun = True
-
-    def on_train_end(self, logs=None):
-        pass
-
-    def end(self):
-        super().on_train_end()
-
-    def on_train_batch_end(self, batch, logs=None):
-        steps, rest = divmod(batch + 1, self._batches_per_step)
-        if not rest:
-            super().on_train_batch_end(steps - 1)
-
-    def on_test_batch_end(self, batch, logs=None):
-        super().on_test_batch_end(batch)
-
-
-class _HeldOutMetrics(keras.callbacks.Callback):
-    """Adds the `held_out_metrics` of the source to Keras's logs of an evaluation.
-
-    Not where the loss is NaN, for which `History` raises an error.
-    """
-
-    def __init__(self, source, plan):
-        super().__init__()
-        self.source = source
-        self.plan = plan
-
-    def on_epoch_end(self, epoch, logs=None):
-        step = self.plan.step_of(epoch)
-        if self.plan.evaluates(step) and math.isfinite(logs["loss"]):
-            metrics = self.source.held_out_metrics(step)
-            logs.update({f"val_{name}": value for name, value in metrics.items()})
-
-
-class _Patience(keras.callbacks.Callback):
-    """Ends the run after `patience` evaluations without a better metric.
-
-    It counts in the records, which a checkpoint contains, so that a resumed run ends there, too.
-    """
-
-    def __init__(self, task, history, patience):
-        super().__init__()
-        self.task = task
-        self.history = history
-        self.patience = patience
-
-    def on_epoch_end(self, epoch, logs=None):
-        if _is_out_of_patience(self.history.records, self.task, self.patience):
-            self.model.stop_training = True
-
-
-def _is_out_of_patience(records, task, patience):
-    return patience is not None and evaluations_since_best(records, task.METRIC) >= patience
-
-
-class _Checkpoints(keras.callbacks.Callback):
-    """Writes the checkpoints of the plan, and one where the run is to stop.
-
-    A run can stop at the end of any log step: the variables, the step and the records are
-    everything that the next step depends on. Within one it would also be the metrics so far.
-
-    `is_stopping`: the run stops here, as all workers have agreed at the end of the log step. A
-    request that a worker receives after that waits for the next one.
-    """
-
-    def __init__(self, checkpoint, history, plan, stop_request, devices):
-        super().__init__()
-        self.is_stopping = False
-        self.checkpoint = checkpoint
-        self.history = history
-        self.plan = plan
-        self.stop_request = stop_request
-        self.devices = devices
-
-    def on_epoch_end(self, epoch, logs=None):
-        step = self.plan.step_of(epoch)
-        self.is_stopping = self.devices.any(bool(self.stop_request))
-        if self.devices.is_chief and (self.plan.checkpoints(step) or self.is_stopping):
-            self.checkpoint.save(step, self.history.records)
-        if self.is_stopping:
-            self.stop_request.request()
-            self.model.stop_training = True
-
-
-class _End(keras.callbacks.Callback):
-    """Ends a log step after its last step: it may be shorter than Keras's epoch.
-
-    Where the run is to stop, it reports at which step.
-    """
-
-    def __init__(self, plan, history, progress, stop_request):
-        super().__init__()
-        self.plan = plan
-        self.history = history
-        self.progress = progress
-        self.stop_request = stop_request
-        self._has_reported = False
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.first_step = self.history.step
-        self.last_step = self.plan.step_of(epoch)
-
-    def on_train_batch_end(self, batch, logs=None):
-        step = self.first_step + batch + 1
-        if step == self.last_step and step - self.first_step < self.plan.record:
-            self.model.stop_training = True  # Keras has no other way to end an epoch
-        if self.stop_request and not self._has_reported and step < self.last_step:
-            self._has_reported = True
-            self.progress.write(
-                f"Stopping after step {self.last_step}. Press Ctrl-C again to stop at once."
-            )
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.model.stop_training = False

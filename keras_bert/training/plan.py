@@ -1,18 +1,11 @@
-"""When a run logs, evaluates and writes a checkpoint, and how many steps it has time for."""
+"""When a run logs, evaluates and writes a checkpoint, and the batches that it does it on."""
 
 import bisect
 import dataclasses
 import itertools
 import math
-import time
 from functools import cached_property
 from typing import NamedTuple
-
-import keras
-import numpy as np
-
-from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted
 
 _LONGEST_RECORD = 50  # steps
 
@@ -189,116 +182,39 @@ def _longest(wanted, multiple_of):
     return max(1, min(_LONGEST_RECORD, wanted) // multiple_of) * multiple_of
 
 
-# The time for measuring: a fraction of the time of the run, within bounds in seconds.
-_FRACTION_MEASURED = 0.02
-_MEASURED = (2.0, 20.0)
-_FEWEST_STEPS = 50
-_RESERVE = 0.03  # the fraction of the time for checkpoints, and for what varies on a quiet machine
-
-
-def steps_in(minutes, model, sources, *, spent, compile_model, evaluate_every, multiple_of=1):
-    """The steps that there is time for, a list of ints, one per phase.
-
-    The model is trained and evaluated on the first batches of each phase for a short time, and
-    then restored to the last bit. The plan has room for tracing the step once more, for all
-    evaluations with one before the first step, and for a reserve.
-
-    Raises InputError where a phase has time for fewer than 50 steps, which train nothing.
-
-    Args:
-        minutes: of each phase; the time so far counts toward the first one.
-        model: the task.
-        sources: the `ExamplesOfFolder` of each phase.
-        spent: a function that returns the seconds so far.
-        compile_model: compiles the model with an optimizer like the run's.
-        evaluate_every: steps between two evaluations of a phase.
-        multiple_of: steps of an execution.
-    """
-    before = [keras.ops.convert_to_numpy(variable) for variable in model.variables]
-    compile_model()
-    costs = [
-        _measure(model, source, seconds=np.clip(_FRACTION_MEASURED * 60 * of_phase, *_MEASURED))
-        for of_phase, source in zip(minutes, sources, strict=True)
-    ]
-    for variable, value in zip(model.variables, before, strict=True):
-        variable.assign(value)
-    plan, so_far = [], spent()
-    for of_phase, cost in zip(minutes, costs, strict=True):
-        # At the end of a phase, and at the start of the run.
-        evaluations = cost.evaluation * (1 if plan else 2)
-        overhead = so_far + cost.start + evaluations
-        seconds_per_step = cost.step + cost.evaluation / evaluate_every
-        steps = ((1 - _RESERVE) * 60 * of_phase - overhead) / seconds_per_step
-        if steps < _FEWEST_STEPS:
-            needed = (overhead + _FEWEST_STEPS * seconds_per_step) / (1 - _RESERVE)
-            raise InputError(
-                f"`minutes` is {of_phase:g}, and a step takes {cost.step:.3g} seconds on this "
-                f"machine, after {overhead:.0f} seconds for the start and evaluations: there is "
-                f"time for {counted(max(0, int(steps)), 'step')}. Expected at least "
-                f"{_FEWEST_STEPS}, which take about {counted(math.ceil(needed / 60), 'minute')}. "
-                "Use more minutes, a smaller model or a smaller batch."
-            )
-        plan.append(math.floor(steps / multiple_of) * multiple_of)
-        so_far = 0.0
-    return plan
-
-
-class _Costs(NamedTuple):
-    """Seconds: of a `step`, of an `evaluation`, and of the `start`, tracing both."""
-
-    step: float
-    evaluation: float
-    start: float
-
-
-def _measure(model, source, *, seconds):
-    """The `_Costs` of a source's batches, from about so many seconds of training."""
-    model.train_function = model.test_function = None
-    training, watch = source.training(0), Stopwatch(seconds)
-    model.fit(training, steps_per_epoch=watch.most, callbacks=[watch], verbose=0, shuffle=False)
-    start, step = watch.first, watch.each * source.batches_per_step
-    evaluation = source.evaluation()
-    if evaluation is None:
-        return _Costs(step=step, evaluation=0.0, start=start)
-    watch = Stopwatch(seconds / 4)
-    model.evaluate(evaluation, callbacks=[watch], verbose=0)
-    batches = int(evaluation.cardinality())
-    return _Costs(step=step, evaluation=watch.each * batches, start=start + watch.first)
-
-
-class Stopwatch(keras.callbacks.Callback):
-    """Ends training or an evaluation after so many seconds.
+class BatchSource:
+    """What a run trains on and evaluates on.
 
     Attributes:
-        first: seconds to the end of the first execution, with tracing.
-        each: seconds of a batch after it (of the first, where there was no other).
-        most: more batches than there is time for.
+        tokens_per_step: tokens in a step without padding (an average is enough), or None.
+        batches_per_step: batches whose gradients make a step.
+        flops_per_token: floating-point operations of training a token, or None: not known.
     """
 
-    most = 10**9
+    tokens_per_step = None
+    flops_per_token = None
+    batches_per_step = 1
 
-    def __init__(self, seconds):
-        super().__init__()
-        self._seconds = seconds
-        self._ends = []  # (batches done, when)
+    def at(self, step):
+        """The `BatchSource` of the phase that a step (from 0) belongs to."""
+        return self
 
-    def on_train_begin(self, logs=None):
-        self._begun = time.perf_counter()
+    def training(self, first_step):
+        """The dataset of all batches from step `first_step` (from 0) on."""
+        raise NotImplementedError
 
-    on_test_begin = on_train_begin
+    def evaluation(self):
+        """The dataset of held-out batches, or None."""
+        return None
 
-    def on_train_batch_end(self, batch, logs=None):  # Keras has fetched the logs: the work is done
-        self._ends.append((batch + 1, time.perf_counter()))
-        if len(self._ends) > 2 and self._ends[-1][1] - self._ends[0][1] > self._seconds:
-            self.model.stop_training = self.model.stop_evaluating = True
+    def waited(self):
+        """Seconds for which steps have waited for their batches so far, or None: not known."""
+        return None
 
-    on_test_batch_end = on_train_batch_end
+    def examples(self):
+        """Predictions for some held-out tokens, for people to read; see `MaskExamples`."""
+        return []
 
-    @property
-    def first(self):
-        return self._ends[0][1] - self._begun
-
-    @property
-    def each(self):
-        (first, begun), (last, ended) = self._ends[0], self._ends[-1]
-        return (ended - begun) / (last - first) if last > first else self.first / first
+    def held_out_metrics(self, step):
+        """Further metrics on held-out data by name, after `step` steps."""
+        return {}

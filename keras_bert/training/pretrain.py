@@ -3,7 +3,6 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,30 +12,29 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
+from keras_bert.inputs.batches import without_autograph
+from keras_bert.readers.examples import not_reported
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
+from keras_bert.training.callbacks import check_callbacks
+from keras_bert.training.costs import steps_in
+from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.health import health
 from keras_bert.training.loop import train
-from keras_bert.training.monitoring.health import health
-from keras_bert.training.optimizers.layer_depths import depths
-from keras_bert.training.optimizers.optimizer import make_optimizer
-from keras_bert.training.plan import plan_steps, steps_in
+from keras_bert.training.optimizer import depths, make_optimizer
+from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (
     ExamplesOfFolder,
     ExamplesOfPhases,
     StoreWindowBatches,
     sizes_of,
 )
+from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.starting_point import (
-    fingerprint,
-    new_pretraining_task,
-    pretraining_task_class,
-)
-from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.scope import scope_of
-from keras_bert.training.strategies.shared_run import run_of
+from keras_bert.training.starting_point import fingerprint
+from keras_bert.training.workers import run_of
 
 
 @contextlib.contextmanager
@@ -59,8 +57,8 @@ def no_retracing_warnings():
 
 
 @takes(PretrainSettings)
-@tf.autograph.experimental.do_not_convert  # it writes Python files outside the output
-def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict[str, Any]:
+@without_autograph
+def pretrain(*, report=None, **settings) -> dict[str, Any]:
     """Pre-trains an encoder, or resumes an interrupted run.
 
     The objective is that of the data: "mlm-nsp" trains masked tokens and next sentences (a
@@ -91,7 +89,7 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
         `tokens_per_second` (without padding), `unigram_entropy` (nats per token: the loss of the
         unigram baseline), `eval_at_start`, `eval` and `train` (the last metrics; losses in nats),
         `eval_rows` (the number of held-out examples of `eval`), `history` (see
-        `keras_bert.training.monitoring.history.History`) and `health` (`is_healthy` and a
+        `keras_bert.training.logs.History`) and `health` (`is_healthy` and a
         `sentence`). `eval` metrics are None without held-out examples. Metrics are named
         `OUTPUT_loss` and `OUTPUT_accuracy`; those of tokens also exist for masked, replaced and
         kept tokens (`masked_lm_kept_accuracy`), where there were any. `keras_bert.draw_run` draws
@@ -102,152 +100,63 @@ def pretrain(*, report: Callable[[str], None] | None = None, **settings) -> dict
     """
     began = time.perf_counter()
     settings = PretrainSettings.of(settings)
-    report = report or (lambda line: None)
+    check_callbacks(settings.callbacks)
+    report = report or not_reported
     with scope_of(settings.strategy, report), no_retracing_warnings():
-        return _pretrain(settings, report, began=began)
+        folders = _open_folders(settings)
+        task_class = pretraining_task_class(folders[0], settings)
+        tokenizer = _tokenizer_of(folders, settings)
+        keras.utils.set_random_seed(settings.seed)
+        if settings.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
+        cards = [folder.card.to_dict() for folder in folders]
+        inputs = {
+            "data": fingerprint(cards if len(cards) > 1 else cards[0]),
+            "vocab": tokenizer.vocabulary.sha256,
+            **start,
+        }
+        with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
+            if run.finished:
+                report(f"The run in {settings.output} is finished already. These are its results.")
+                return run.read_metrics()
+            if run.damage is not None:
+                report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")
+                run.reopen()
+            with contextlib.ExitStack() as stack:
+                for folder in folders:
+                    stack.enter_context(damage_is_named(folder))
+                steps = _steps(task, run, folders, settings, began=began, report=report)
+                plan = plan_steps(
+                    steps,
+                    evaluate_every=settings.eval_every or settings.checkpoint_every,
+                    checkpoint_every=settings.checkpoint_every,
+                    steps_per_execution=settings.steps_per_execution,
+                )
+                _compile(task, settings, steps=plan.steps)
+                source, callbacks = _source(task, run, folders, settings, steps, plan)
+                records = train(
+                    task,
+                    run,
+                    source,
+                    plan,
+                    task=task,
+                    evaluate_first=True,
+                    constants={"unigram_entropy": _unigram_losses(task, folders[-1])},
+                    keep_checkpoints=settings.keep_checkpoints,
+                    callbacks=callbacks,
+                    user_callbacks=settings.callbacks,
+                    report=report,
+                )
+            if not Devices().is_chief:
+                return run.finish()
+            save_folder(task, task.tokenizer, run.model, overwrite=True)
+            return run.finish(_summary(records, task, folders[-1], settings, steps=steps))
 
 
-def _pretrain(settings, report, *, began):
-    """`pretrain` in the scope of its strategy."""
-    folders = [DataFolder.open(phase.data) for phase in settings.phases]
-    _check_same_kind(folders)
-    task_class = pretraining_task_class(folders[0], settings)
-    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the data
-    for folder, phase in zip(folders, settings.phases, strict=True):
-        folder.check_vocabulary(vocabulary)
-        reject_lost_records(folder)
-        size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
-        Devices().check_batch_size(examples, setting=next(iter(size)))
-    card = folders[0].card
-    tokenizer = Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
-    keras.utils.set_random_seed(settings.seed)
-    if settings.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    model, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
-    cards = [folder.card.to_dict() for folder in folders]
-    data = fingerprint(cards if len(cards) > 1 else cards[0])
-    inputs = {"data": data, "vocab": vocabulary.sha256, **start}
-    with run_of(settings, command="pretrain", inputs=inputs, rewrites_model=True) as run:
-        if run.finished:
-            report(f"The run in {settings.output} is finished already. These are its results.")
-            return run.read_metrics()
-        if run.damage is not None:
-            report(f"Resuming from the last checkpoint to write the model again: {run.damage}.")
-            run.reopen()
-        with contextlib.ExitStack() as damage:
-            for folder in folders:
-                damage.enter_context(damage_is_named(folder))
-            steps = _steps(model, run, folders, settings, began=began, report=report)
-            records = _train(model, run, folders, settings, steps=steps, report=report)
-        if not Devices().is_chief:
-            return run.finish()
-        save_folder(model, model.tokenizer, run.model, overwrite=True)
-        return run.finish(_summary(records, model, folders[-1], settings, steps=steps))
-
-
-def _steps(model, run, folders, settings, *, began, report):
-    """The steps of each phase: those given, those of its epochs, or those there is time for.
-
-    The last are planned once, and stored for a resumed run.
-    """
-    if settings.steps is not None:
-        return [phase.steps for phase in settings.phases]
-    if settings.epochs is not None:
-        return [
-            _steps_of_epochs(folder, model, phase, settings)
-            for folder, phase in zip(folders, settings.phases, strict=True)
-        ]
-    if Devices().replicas > 1:
-        raise InputError("`minutes` is planned on a single device. Use `steps` with several.")
-    steps = run.resolved("steps")
-    if steps is not None:
-        return steps
-    steps = steps_in(
-        [phase.minutes for phase in settings.phases],
-        model,
-        [
-            ExamplesOfFolder(folder, model, phase=phase, settings=settings)
-            for folder, phase in zip(folders, settings.phases, strict=True)
-        ],
-        spent=lambda: time.perf_counter() - began,
-        compile_model=lambda: _compile(model, settings, steps=None),
-        evaluate_every=settings.eval_every or settings.checkpoint_every,
-        multiple_of=settings.steps_per_execution,
-    )
-    report(f"Planned for the given time: {', then '.join(counted(n, 'step') for n in steps)}.")
-    return run.resolve("steps", steps)
-
-
-def _steps_of_epochs(folder, model, phase, settings):
-    """The steps of a phase's epochs: rounded up, also to whole executions."""
-    split = folder.card.splits["train"]
-    steps = phase.epochs * split.instances / phase.batch_size
-    if phase.batch_tokens is not None:  # about: batches are of sequences of similar length
-        source = ExamplesOfFolder(folder, model, phase=phase, settings=settings)
-        steps = phase.epochs * split.tokens / source.tokens_per_step
-    return max(1, math.ceil(steps / settings.steps_per_execution)) * settings.steps_per_execution
-
-
-def _train(model, run, folders, settings, *, steps, report):
-    """Trains to the last step; returns the records."""
-    _compile(model, settings, steps=sum(steps))
-    plan = plan_steps(
-        steps,
-        evaluate_every=settings.eval_every or settings.checkpoint_every,
-        checkpoint_every=settings.checkpoint_every,
-        steps_per_execution=settings.steps_per_execution,
-    )
-    counts = run.resolved("window_batches") if Devices().is_chief else None
-    source = ExamplesOfPhases.of(
-        folders, model, steps=steps, settings=settings, window_batches=counts
-    )
-    callbacks = []
-    if Devices().is_chief and source.window_batches is not None:
-        callbacks.append(StoreWindowBatches(run, source, plan))
-    token_outputs = [name for name in model.TOKEN_OUTPUTS if name != "span_boundary"]
-    entropy = {f"{name}/loss": folders[-1].card.unigram_entropy for name in token_outputs}
-    return train(
-        model,
-        run,
-        source,
-        plan,
-        task=model,
-        evaluate_first=True,
-        constants={"unigram_entropy": entropy},
-        keep_checkpoints=settings.keep_checkpoints,
-        callbacks=callbacks,
-        report=report,
-    )
-
-
-def _compile(model, settings, *, steps):
-    """Compiles the task for a run of so many steps; None is a constant learning rate."""
-    below = depths(model, model.trainable_variables)
-    given = {name: getattr(settings, name) for name in model.RUN_DEFAULTS}
-    given = {name: value for name, value in given.items() if value is not None}
-    optimizer = make_optimizer(
-        model,
-        **{**model.RUN_DEFAULTS, **given},
-        warmup=settings.warmup,
-        schedule=settings.schedule,
-        clip_norm=settings.clip_norm,
-        gradient_accumulation_steps=settings.gradient_accumulation,
-        steps=steps,
-        fractions=[settings.layer_decay**depth for depth in below],
-        measures_gradients=True,
-    )
-    model.compile_defaults(
-        optimizer,
-        counts_finite=True,
-        # "auto" is XLA on a GPU or TPU, and not on a CPU, where it was measured to be slower.
-        jit_compile="auto",
-        steps_per_execution=settings.steps_per_execution * settings.gradient_accumulation,
-    )
-
-
-def _check_same_kind(folders):
-    """Raises `InputError` where the phases' data folders differ in kind."""
-    first, *others = folders
+def _open_folders(settings):
+    """The `DataFolder` of each phase; `InputError` where they differ in form."""
+    first, *others = folders = [DataFolder.open(phase.data) for phase in settings.phases]
     for other in others:
         for name in ("objective", "lowercase", "template"):
             expected, received = (getattr(folder.card, name) for folder in (first, other))
@@ -256,9 +165,110 @@ def _check_same_kind(folders):
                     f"The data of all phases must have the same {name}. Received: {expected!r} in "
                     f"{first.path}, and {received!r} in {other.path}."
                 )
+    return folders
 
 
-def _summary(records, model, folder, settings, *, steps):
+def _tokenizer_of(folders, settings):
+    """The `Tokenizer` of the data; `InputError` for data that the run cannot train on."""
+    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the data
+    for folder, phase in zip(folders, settings.phases, strict=True):
+        folder.check_vocabulary(vocabulary)
+        reject_lost_records(folder)
+        size, examples = sizes_of(folder, phase, parts=settings.gradient_accumulation)
+        Devices().check_batch_size(examples, setting=next(iter(size)))
+    card = folders[0].card
+    return Tokenizer(vocabulary, lowercase=card.lowercase, template=card.template)
+
+
+def _steps(task, run, folders, settings, *, began, report):
+    """The steps of each phase: those given, those of its epochs, or those there is time for.
+
+    The last are planned once, and stored for a resumed run.
+    """
+    if settings.steps is not None:
+        return [phase.steps for phase in settings.phases]
+    if settings.epochs is not None:
+        return [
+            _steps_of_epochs(folder, task, phase, settings)
+            for folder, phase in zip(folders, settings.phases, strict=True)
+        ]
+    if Devices().replicas > 1:
+        raise InputError.naming(
+            "{minutes} is planned on a single device. Use {steps} with several."
+        )
+    steps = run.resolved("steps")
+    if steps is not None:
+        return steps
+    steps = steps_in(
+        [phase.minutes for phase in settings.phases],
+        task,
+        [
+            ExamplesOfFolder(folder, task, phase=phase, settings=settings)
+            for folder, phase in zip(folders, settings.phases, strict=True)
+        ],
+        spent=lambda: time.perf_counter() - began,
+        compile_model=lambda: _compile(task, settings, steps=None),
+        evaluate_every=settings.eval_every or settings.checkpoint_every,
+        multiple_of=settings.steps_per_execution,
+    )
+    report(f"Planned for the given time: {', then '.join(counted(n, 'step') for n in steps)}.")
+    return run.resolve("steps", steps)
+
+
+def _steps_of_epochs(folder, task, phase, settings):
+    """The steps of a phase's epochs: rounded up, also to whole executions."""
+    split = folder.card.splits["train"]
+    steps = phase.epochs * split.instances / phase.batch_size
+    if phase.batch_tokens is not None:  # about: batches are of sequences of similar length
+        source = ExamplesOfFolder(folder, task, phase=phase, settings=settings)
+        steps = phase.epochs * split.tokens / source.tokens_per_step
+    return max(1, math.ceil(steps / settings.steps_per_execution)) * settings.steps_per_execution
+
+
+def _source(task, run, folders, settings, steps, plan):
+    """-> (the `ExamplesOfPhases`, the callbacks that store what it needs for resuming)."""
+    is_chief = Devices().is_chief
+    counts = run.resolved("window_batches") if is_chief else None
+    source = ExamplesOfPhases.of(
+        folders, task, steps=steps, settings=settings, window_batches=counts
+    )
+    if not is_chief or source.window_batches is None:
+        return source, []
+    return source, [StoreWindowBatches(run, source, plan)]
+
+
+def _unigram_losses(task, folder):
+    """The loss of the unigram baseline by its tag in TensorBoard."""
+    outputs = [name for name in task.TOKEN_OUTPUTS if name != "span_boundary"]
+    return {f"{name}/loss": folder.card.unigram_entropy for name in outputs}
+
+
+def _compile(task, settings, *, steps):
+    """Compiles the task for a run of so many steps; None is a constant learning rate."""
+    below = depths(task, task.trainable_variables)
+    given = {name: getattr(settings, name) for name in task.RUN_DEFAULTS}
+    given = {name: value for name, value in given.items() if value is not None}
+    optimizer = make_optimizer(
+        task,
+        **{**task.RUN_DEFAULTS, **given},
+        warmup=settings.warmup,
+        schedule=settings.schedule,
+        clip_norm=settings.clip_norm,
+        gradient_accumulation_steps=settings.gradient_accumulation,
+        steps=steps,
+        fractions=[settings.layer_decay**depth for depth in below],
+        measures_gradients=True,
+    )
+    task.compile_defaults(
+        optimizer,
+        counts_finite=True,
+        # "auto" is XLA on a GPU or TPU, and not on a CPU, where it was measured to be slower.
+        jit_compile="auto",
+        steps_per_execution=settings.steps_per_execution * settings.gradient_accumulation,
+    )
+
+
+def _summary(records, task, folder, settings, *, steps):
     """The contents of metrics.json; `folder` is that of the last phase, `steps` those of each."""
     speeds = sorted(e["tokens_per_second"] for e in records if e.get("tokens_per_second"))
     evaluated = [record["eval"] for record in records if "eval" in record]
@@ -270,7 +280,7 @@ def _summary(records, model, folder, settings, *, steps):
     summary = {
         "steps": records[-1]["step"],
         "tokens": records[-1].get("tokens"),
-        "parameters": model.count_params(),
+        "parameters": task.count_params(),
         "seconds": records[-1]["seconds"],
         "tokens_per_second": speeds[len(speeds) // 2] if speeds else None,
         "unigram_entropy": folder.card.unigram_entropy,

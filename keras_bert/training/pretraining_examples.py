@@ -18,8 +18,8 @@ from keras_bert.tasks.pretraining.features import (
     parts_of_steps,
     training_dataset,
 )
-from keras_bert.training.loop import BatchSource
-from keras_bert.training.monitoring.flops import flops_per_token
+from keras_bert.training.costs import flops_per_token
+from keras_bert.training.plan import BatchSource
 
 
 class InputTimer:
@@ -120,9 +120,12 @@ def sizes_of(folder, phase, *, parts):
         return {"batch_size": phase.batch_size // parts}, phase.batch_size // parts
     tokens, longest = phase.batch_tokens // parts, folder.card.max_length
     if tokens < longest:
-        raise InputError(
-            f"`batch_tokens` gives a batch {tokens} tokens, less than the longest example of "
-            f"{folder.path}, {longest}. Use a larger value."
+        raise InputError.naming(
+            "{batch_tokens} gives a batch {} tokens, less than the longest example of {}, {}. Use "
+            "a larger value.",
+            tokens,
+            folder.path,
+            longest,
         )
     return {"batch_tokens": tokens}, tokens // longest
 

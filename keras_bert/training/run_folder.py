@@ -150,9 +150,11 @@ class RunFolder:
                 has_model=has_model,
             )
             if run.damage is not None and not rewrites_model:
-                raise InputError(
-                    f"The run in {path} is finished, but {run.damage}. Restore it from a copy, or "
-                    "use `force=True` to train again."
+                raise InputError.naming(
+                    "The run in {} is finished, but {}. Restore it from a copy, or use "
+                    "{force=True} to train again.",
+                    path,
+                    run.damage,
                 )
             try:
                 with interruption_message(run.how_far):
@@ -260,7 +262,7 @@ class RunFolder:
         """
         metrics = _finite(metrics)
         if self.model.is_dir():
-            from keras_bert.training.monitoring.model_card import write_card
+            from keras_bert.checkpoints.model_card import write_card
 
             write_card(self.model, settings=_parse_run(self._run)["settings"], metrics=metrics)
         published = {"metrics": _hash(metrics)}
@@ -291,10 +293,11 @@ class RunFolder:
         ]
         differences += [f"other content of {name}" for name in contents]
         if differences:
-            raise InputError(
-                f"{self.path} contains a run with different settings: {'; '.join(differences)}. "
-                "Use the original settings to resume, another `output`, or `force=True` to "
-                "overwrite it."
+            raise InputError.naming(
+                "{} contains a run with different settings: {}. Use the original settings to "
+                "resume, another {output}, or {force=True} to overwrite it.",
+                self.path,
+                "; ".join(differences),
             )
 
 
@@ -312,9 +315,12 @@ def check_output(path, *, command, force=False):
     names = held_names(path) if path.exists() else []
     if force:
         if foreign := [name for name in names if name in _RECORDS]:
-            raise InputError(
-                f"The output folder {path} contains a {foreign[0]} that {command} did not write, "
-                "and `force` deletes only what it wrote itself. Use another folder."
+            raise InputError.naming(
+                "The output folder {} contains a {} that {} did not write, and {force} deletes "
+                "only what it wrote itself. Use another folder.",
+                path,
+                foreign[0],
+                command,
             )
     elif names:
         raise InputError(

@@ -1,53 +1,59 @@
-"""The settings of training runs: pre-training, fine-tuning and sweeps.
+"""The settings that all training runs have, and those of pre-training.
 
 The help texts also document the Python arguments.
 """
 
-import dataclasses
-import math
-from itertools import product
+import re
+from collections.abc import Sequence
+from dataclasses import InitVar
 from typing import NamedTuple
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, about, merged, setting, without
-from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
-from keras_bert.readers.glue import GLUE, glue_task
-from keras_bert.readers.sources import STANDARD_INPUT, is_file
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.settings import (
+    Paths,
+    PathText,
+    Report,
+    Settings,
+    required,
+    setting,
+)
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
-from keras_bert.tasks import kind_named, settings_class
-from keras_bert.tasks.settings import PoolingSettings
+from keras_bert.tasks.settings import (
+    WARMUP,
+    WEIGHT_DECAY,
+)
 
-KEEP = ("best", "last")
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
 DTYPES = ("float32", "mixed_bfloat16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
-# The default learning rates of fine-tuning: of all weights, and of a head alone.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
-BASELINE = "baseline"
-RANDOM = "random"  # the baseline with random weights
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
-# The grid of `glue` with `quick`.
-QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
-_ARCHITECTURES = (
+ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
     "gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, elmo-small, elmo-medium, elmo, "
     "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json"
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+def as_list(value):
+    """A setting with several values, or the list of one."""
+    return value if isinstance(value, list) else [value]
+
+
 class RunSettings(Settings):
     """What pre-training and fine-tuning have in common."""
 
+    report: InitVar[Report] = None
+
     REMOVED = {
         "histograms": "Train a task by `fit` with `keras.callbacks.TensorBoard(histogram_freq=1)` "
-        "among the `callbacks`."
+        "among the {callbacks}."
     }
 
-    output: str = setting(
+    output: PathText = required(
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
@@ -56,14 +62,14 @@ class RunSettings(Settings):
     )
     batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
     warmup: float = setting(
-        0.1,
+        WARMUP,
         help="fraction of steps for linear learning-rate warm-up",
         unit="FRACTION",
         at_least=0,
         below=1,
     )
     weight_decay: float = setting(
-        0.01,
+        WEIGHT_DECAY,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         at_least=0,
@@ -121,17 +127,41 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
+    callbacks: list[object] | None = setting(
+        None,
+        help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
+        "in a module of the working directory or of an installed package (can be repeated)",
+        unit="MODULE:CLASS",
+        flag="callback",
+        default_help="none",
+        recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
+    )
 
     def check(self):
+        for callback in self.callbacks or ():
+            if isinstance(callback, str) and not _CALLBACK.fullmatch(callback):
+                raise InputError.naming(
+                    "{callbacks} is {!r}. Expected MODULE:CLASS, such as tracking:MetricsLogger.",
+                    callback,
+                )
         self._check_multiple("checkpoint_every")
 
     def _check_multiple(self, name):
-        for number in _as_list(getattr(self, name)):
+        for number in as_list(getattr(self, name)):
             if number is not None and number % self.steps_per_execution:
-                raise InputError(
-                    f"`{name}` must be a multiple of `steps_per_execution`, "
-                    f"{self.steps_per_execution}. Received: {number}."
+                raise InputError.naming(
+                    "{} must be a multiple of {steps_per_execution}, {}. Received: {}.",
+                    argument(name),
+                    self.steps_per_execution,
+                    number,
                 )
+
+
+def _name_of_callback(callback):
+    """MODULE:CLASS of a callback, as run.json has it."""
+    if isinstance(callback, str):
+        return callback
+    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 class Phase(NamedTuple):
@@ -145,7 +175,6 @@ class Phase(NamedTuple):
     minutes: float | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainSettings(RunSettings):
     """Settings of `keras_bert.pretrain`.
 
@@ -158,20 +187,20 @@ class PretrainSettings(RunSettings):
     }
     REMOVED_DEFAULTS = {"bad_records": "error"}
 
-    data: str = setting(
+    data: Paths = required(
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
         "one after another",
         unit="FOLDER",
         is_path=True,
         several=True,
     )
-    vocab: str = setting(
+    vocab: PathText = required(
         help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
         "encoding: vocab.json and merges.txt)",
         unit="PATH",
         is_path=True,
     )
-    steps: int | None = setting(
+    steps: int | Sequence[int] | None = setting(
         None,
         help="optimizer steps (per phase)",
         unit="STEPS",
@@ -179,7 +208,7 @@ class PretrainSettings(RunSettings):
         at_least=1,
         several=True,
     )
-    epochs: int | None = setting(
+    epochs: int | Sequence[int] | None = setting(
         None,
         help="instead of steps: passes over the data (per phase)",
         unit="EPOCHS",
@@ -188,7 +217,7 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    minutes: float | None = setting(
+    minutes: float | Sequence[float] | None = setting(
         None,
         help="instead of steps: the total training time; the number of steps, and with it the "
         "schedule, is planned at the start by measuring (per phase)",
@@ -198,10 +227,10 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="steps",
     )
-    batch_size: int = setting(
+    batch_size: int | Sequence[int] = setting(
         32, help="examples per step (per phase)", unit="EXAMPLES", at_least=1, several=True
     )
-    batch_tokens: int | None = setting(
+    batch_tokens: int | Sequence[int] | None = setting(
         None,
         help="instead of the batch size: tokens per step including padding; batches are of "
         "examples of similar length, as many as fit (per phase)",
@@ -213,12 +242,12 @@ class PretrainSettings(RunSettings):
     )
     architecture: str | None = setting(
         None,
-        help=f"start from random weights: {_ARCHITECTURES}",
+        help=f"start from random weights: {ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
     )
-    model: str | None = setting(
+    model: PathText | None = setting(
         None,
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
@@ -337,8 +366,8 @@ class PretrainSettings(RunSettings):
     def of(cls, given):
         """As `Settings.of`; only here is it known whether `batch_size` is given."""
         if given.get("batch_tokens") is not None and given.get("batch_size") is not None:
-            raise InputError(
-                "Give either `batch_size` (examples per step) or `batch_tokens` (tokens per step)."
+            raise InputError.naming(
+                "Give either {batch_size} (examples per step) or {batch_tokens} (tokens per step)."
             )
         return super().of(given)
 
@@ -347,40 +376,45 @@ class PretrainSettings(RunSettings):
         self._check_multiple("eval_every")
         self._check_multiple("steps")
         if self.model is not None and self.architecture is not None:
-            raise InputError(
-                "Give either `model`, to start from its weights, or `architecture`, to start from "
+            raise InputError.naming(
+                "Give either {model}, to start from its weights, or {architecture}, to start from "
                 "random weights."
             )
         if self.model is not None and self.initialization is not None:
-            raise InputError("`initialization` is for random weights. Leave it out with `model`.")
+            raise InputError.naming(
+                "{initialization} is for random weights. Leave it out with {model}."
+            )
         if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) != 1:
-            raise InputError("Give one of `steps`, `epochs` and `minutes`.")
+            raise InputError.naming("Give one of {steps}, {epochs} and {minutes}.")
         for phase in self.phases:
             name = "batch_size" if phase.batch_tokens is None else "batch_tokens"
             size = getattr(phase, name)
             if size % self.gradient_accumulation:
-                raise InputError(
-                    f"`{name}`, the size of a whole step, must be a multiple of "
-                    f"`gradient_accumulation`, {self.gradient_accumulation}. Received: {size}."
+                raise InputError.naming(
+                    "{}, the size of a whole step, must be a multiple of {gradient_accumulation}, "
+                    "{}. Received: {}.",
+                    argument(name),
+                    self.gradient_accumulation,
+                    size,
                 )
         if self.causal_fraction and self.objective == CAUSAL_LM:
-            raise InputError(
-                "`causal_fraction` is for data of the objective mlm. Leave it out with "
-                "`objective` causal-lm, which trains all sequences as a causal LM."
+            raise InputError.naming(
+                "{causal_fraction} is for data of the objective mlm. Leave it out with "
+                "{objective} causal-lm, which trains all sequences as a causal LM."
             )
         if self.causal_fraction and self.batch_tokens is not None:
-            raise InputError(
-                "`causal_fraction` splits batches of a fixed number of examples. Use `batch_size` "
-                "instead of `batch_tokens`."
+            raise InputError.naming(
+                "{causal_fraction} splits batches of a fixed number of examples. Use {batch_size} "
+                "instead of {batch_tokens}."
             )
         if self.causal_fraction and any(
             phase.batch_size // self.gradient_accumulation < 2 for phase in self.phases
         ):
-            raise InputError(
-                "`causal_fraction` needs at least 2 examples in a batch, one masked and one causal."
+            raise InputError.naming(
+                "{causal_fraction} needs at least 2 examples in a batch, one masked and one causal."
             )
         if self.layer_decay != 1 and self.optimizer not in (None, "adamw"):
-            raise InputError("`layer_decay` needs `optimizer` adamw.")
+            raise InputError.naming("{layer_decay} needs {optimizer} adamw.")
 
     @property
     def phases(self):
@@ -394,442 +428,12 @@ class PretrainSettings(RunSettings):
         for name, of_phases in lists.items():
             if len(of_phases) != count:
                 longest = next(name for name in lists if len(lists[name]) == count)
-                raise InputError(
-                    f"`{name}` has {len(of_phases)} values and `{longest}` {count}. Give one value "
-                    "for all phases, or one per phase."
+                raise InputError.naming(
+                    "{} has {} values and {} {}. Give one value for all phases, or one per phase.",
+                    argument(name),
+                    len(of_phases),
+                    argument(longest),
+                    count,
                 )
         columns = (lists.get(name, [value] * count) for name, value in of_run.items())
         return [Phase(*of_phase) for of_phase in zip(*columns, strict=True)]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelledRunSettings(RunSettings):
-    """What fine-tuning once, with several seeds, or in a sweep have in common."""
-
-    REMOVED = {
-        "features": "Use `freeze_encoder`, which computes the encoder's outputs once, for all "
-        "epochs and runs."
-    }
-
-    task: str = setting("classifier", help="the task", unit="TASK")
-    model: str | None = setting(
-        None,
-        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
-        unit="FOLDER",
-        default_help="start from random weights",
-        is_path=True,
-    )
-    architecture: str | None = setting(
-        None,
-        help=f"start from random weights instead: {_ARCHITECTURES}",
-        unit="NAME|FILE",
-        default_help="as the model",
-        instead_of="model",
-    )
-    vocab: str | None = setting(
-        None,
-        help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
-        "(byte-pair encoding: vocab.json and merges.txt)",
-        unit="PATH",
-        default_help="the model's",
-        is_path=True,
-    )
-    cased: bool = setting(
-        False, help="the vocabulary of an architecture is cased: keep capitals and accents"
-    )
-    train: object = setting(
-        help="the examples to train on: a file, several, or a glob; - is standard input",
-        unit="FILE",
-        is_path=True,
-        several=True,
-    )
-    dev: object = setting(
-        help="the examples to evaluate on after each epoch", unit="FILE", is_path=True
-    )
-    epochs: int = setting(3, help="passes over the training data", at_least=1)
-    learning_rate: float | None = setting(
-        None,
-        help="learning rate at the end of the warm-up",
-        unit="RATE",
-        default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
-        above=0,
-    )
-    freeze_encoder: bool = setting(
-        False,
-        help="train the head alone: the encoder's outputs are computed once for all epochs",
-    )
-    layers: str = setting(
-        LAST,
-        help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
-        f"embedding layer), or a learned mix: {', '.join(MIXES)}",
-        unit="LAYERS",
-        stored=True,
-    )
-    scalar_mix_l2: float = setting(
-        0.0,
-        help="L2 regularization of a learned mix toward equal weights",
-        unit="STRENGTH",
-        at_least=0,
-    )
-    scalar_mix_layer_norm: bool = setting(
-        False, help="normalize every layer before a learned mix", stored=True
-    )
-    static_vectors: str | None = setting(
-        None,
-        help="a model folder of static vectors, or a file of word vectors, of the model's own "
-        "vocabulary: the head reads them concatenated with the encoder's output",
-        unit="FOLDER",
-        default_help="none",
-        is_path=True,
-    )
-    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
-    train_layers: int | None = setting(
-        None,
-        help="train only the last layers, this many, and the head; freeze the rest",
-        unit="LAYERS",
-        default_help="the whole model",
-        at_least=1,
-    )
-    gradual_unfreezing: bool = setting(
-        False,
-        help="train the head alone in the first epoch, and unfreeze one more layer in each "
-        "following epoch, from the last down (ULMFiT)",
-    )
-    patience: int | None = setting(
-        None,
-        help="early stopping: epochs in a row without a better metric on the dev data",
-        unit="EPOCHS",
-        default_help="train all epochs",
-        at_least=1,
-    )
-    keep: str = setting(
-        "best",
-        help="keep the model of the epoch with the best metric on the dev data, or of the last "
-        "epoch",
-        choices=KEEP,
-    )
-    num_seeds: int = setting(
-        1,
-        help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
-        "standard deviation, and keeps the model that is best on the dev data",
-        unit="N",
-        at_least=1,
-    )
-
-    def __post_init__(self):
-        if isinstance(self.task, str):
-            object.__setattr__(self, "task", kind_named(self.task))
-        super().__post_init__()
-
-    def check(self):
-        super().check()
-        settings_class(self.task)  # raises an error for an unknown task
-        if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
-            raise InputError(
-                "`train` and `dev` are both standard input, which is read only once. Give one of "
-                "them as a file."
-            )
-        _check_layers(self)
-        if self.freeze_static_vectors and self.static_vectors is None:
-            raise InputError("`freeze_static_vectors` needs `static_vectors`.")
-        _check_seeds(self)
-        for name, default in (
-            ("train_layers", None),
-            ("layer_decay", 1.0),
-            ("gradual_unfreezing", False),
-            ("lm_loss_weight", 0.0),
-        ):
-            if self.freeze_encoder and getattr(self, name, default) != default:
-                raise InputError(
-                    f"`{name}` trains layers of the encoder, and `freeze_encoder` none. Leave one "
-                    "of them out."
-                )
-        if self.gradual_unfreezing and self.epochs < 2:
-            raise InputError(
-                "`gradual_unfreezing` trains the head alone in the first epoch and needs `epochs` "
-                f"of 2 or more. Received: {self.epochs}."
-            )
-
-    @property
-    def columns(self):
-        """How the files are read: arguments of the task's `read`."""
-        return self._of_task(lambda setting: setting.reads)
-
-    @property
-    def arguments(self):
-        """The task's arguments, except those that are inferred from its examples."""
-        return self._of_task(lambda setting: setting.stored or not setting.reads)
-
-    def _of_task(self, belongs):
-        fields = dataclasses.fields(settings_class(self.task))
-        return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
-
-
-def _as_list(value):
-    return value if isinstance(value, list) else [value]
-
-
-def _check_layers(settings):
-    layers = _as_list(settings.layers)
-    for choice in layers:
-        check_layers(choice, learned=True)
-    for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
-        if getattr(settings, name) and not {*layers} & {*MIXES}:
-            raise InputError(f"`{name}` needs `layers` {' or '.join(MIXES)}.")
-
-
-def _check_seeds(settings):
-    if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
-        raise InputError(f"`seed` and `num_seeds` exceed the largest seed, {LARGEST_SEED}.")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuneSettings(LabelledRunSettings):
-    """Settings of `keras_bert.finetune`, without those of the task."""
-
-    train_fraction: float = setting(
-        1.0,
-        help="train on a random part of the training examples: fractions up to 1, or counts above "
-        "1; with several, a run for each, for the score against the number of examples",
-        unit="FRACTION",
-        above=0,
-        several=True,
-    )
-    baseline: str | None = setting(
-        None,
-        help="make each run from this model, too: a folder, or random, which has the sizes of the "
-        "model and random weights",
-        unit="FOLDER|random",
-        default_help="none",
-    )
-    ensemble: bool = setting(
-        False,
-        help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
-        "data, and exports it as one SavedModel, in OUTPUT/ensemble/",
-    )
-
-    def check(self):
-        super().check()
-        if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
-            raise InputError(
-                "`ensemble` averages the models of several seeds. Give `num_seeds` of 2 or more, "
-                "and neither several `train_fraction` nor `baseline`."
-            )
-        for fraction in self.fractions:
-            if fraction > 1 and fraction != int(fraction):
-                raise InputError(
-                    "`train_fraction` must be a fraction up to 1 or a whole number of examples. "
-                    f"Received: {fraction}."
-                )
-        if len({*self.fractions}) < len(self.fractions):
-            raise InputError(f"`train_fraction` has a value twice. Received: {self.fractions}.")
-        if self.baseline == RANDOM and self.model is None:
-            raise InputError(
-                "`baseline` random is for runs that start from a model. This one starts from "
-                "random weights."
-            )
-
-    @property
-    def fractions(self):
-        """The list of `train_fraction`."""
-        return _as_list(self.train_fraction)
-
-    def runs(self):
-        """The settings of each run by name; those of the baseline begin with "baseline-"."""
-        starts = ("",) if self.baseline is None else ("", f"{BASELINE}-")
-        are_compared = len(self.fractions) * len(starts) > 1
-        alone = {"num_seeds": 1, "baseline": None, "ensemble": False}
-        return {
-            f"{start}{f'train-{_shortest(fraction)}-' if are_compared else ''}seed-{seed}": (
-                dataclasses.replace(self, train_fraction=fraction, seed=seed, **alone)
-            )
-            for fraction, start, seed in product(
-                self.fractions, starts, range(self.seed, self.seed + self.num_seeds)
-            )
-        }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SweepSettings(LabelledRunSettings):
-    """Settings of `keras_bert.sweep`, without those of the task.
-
-    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
-    compared, the others' are those of `finetune`.
-    """
-
-    learning_rate: list[float] = setting(
-        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
-    )
-    batch_size: list[int] = setting(
-        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
-    )
-    epochs: list[int] = setting(
-        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
-    )
-    layers: list[str] = setting(
-        (LAST,),
-        help="the layers to try, as those of finetune; with several, the default is one rate "
-        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
-        unit="LAYERS",
-    )
-
-    @classmethod
-    def of(cls, given):
-        """As `Settings.of`; only here is it known what is given beside several `layers`."""
-        layers = given.get("layers")
-        if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else LEARNING_RATE
-            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
-            given = {"learning_rate": rate, **one, **given}
-        return super().of(given)
-
-    @property
-    def varied(self):
-        """The names of the settings that are tried."""
-        more = ["layers"] if len(self.layers) > 1 else []
-        more += ["seed"] if self.num_seeds > 1 else []
-        return ("learning_rate", "batch_size", "epochs", *more)
-
-    def check(self):
-        for name in ("learning_rate", "batch_size", "epochs", "layers"):
-            if not getattr(self, name):
-                raise InputError(f"`{name}` is empty. Give at least one value to try.")
-        _check_layers(self)
-        _check_seeds(self)
-        for settings in self.runs().values():
-            finetune_settings(self.task).of(settings)
-
-    def runs(self):
-        """The settings of `finetune` for each run, by name."""
-        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        common["num_seeds"] = 1
-        seeds = range(self.seed, self.seed + self.num_seeds)
-        runs = {}
-        for layers, rate, size, epochs, seed in product(
-            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
-        ):
-            name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
-            name = f"{layers}-{name}" if "layers" in self.varied else name
-            name = f"{name}-seed-{seed}" if "seed" in self.varied else name
-            tried = {"layers": layers, "learning_rate": rate, "batch_size": size, "epochs": epochs}
-            runs[name] = {**common, **tried, "seed": seed}
-            if layers not in MIXES:  # which alone has these
-                runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
-        return runs
-
-
-def _shortest(rate):
-    """A learning rate in few digits that identify it."""
-    text = f"{rate:g}"
-    return text if float(text) == rate else repr(rate)
-
-
-def finetune_settings(task):
-    """The class of all settings of `finetune` for a task."""
-    return merged(settings_class(task), FinetuneSettings)
-
-
-def sweep_settings(task):
-    """The class of all settings of `sweep` for a task."""
-    return merged(settings_class(task), SweepSettings)
-
-
-# Without what GLUE itself determines.
-_SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GlueSettings(_SweepOfGlueSettings):
-    """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
-
-    The default grid is that of Devlin et al. 2018, appendix A.3.
-    """
-
-    output: str = setting(
-        help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
-        "task), submission/ and submission.zip",
-        unit="FOLDER",
-        is_path=True,
-        recorded=False,
-    )
-    data: str = setting(
-        help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
-        unit="FOLDER",
-        is_path=True,
-    )
-    tasks: list[str] = setting(
-        tuple(name for name, task in GLUE.items() if task.train is not None),
-        help="the tasks to train; MNLI includes MNLI-mm and AX",
-        unit="NAME",
-    )
-    quick: bool = setting(
-        False,
-        help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
-        "epochs; a learning rate, batch size or epochs that are given count",
-    )
-    num_seeds: int = setting(
-        1,
-        help="train the best setting of each task with this many consecutive seeds: reports mean "
-        "and standard deviation",
-        unit="N",
-        at_least=1,
-    )
-    dev_only: bool = setting(
-        False, help="train and evaluate only: needs no test files and writes no submission"
-    )
-
-    def __post_init__(self):
-        tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
-        names = [glue_task(name).name for name in tasks]
-        object.__setattr__(self, "tasks", list(dict.fromkeys(names)))
-        super().__post_init__()
-
-    def check(self):
-        if not self.tasks:
-            raise InputError("`tasks` is empty. Give at least one task of GLUE.")
-        for name in self.tasks:
-            if GLUE[name].train is None:
-                raise InputError(
-                    f"GLUE's {name} has no training file: it is predicted with the model of MNLI. "
-                    "Give MNLI in `tasks`."
-                )
-        if self.strategy == "multiworker":
-            raise InputError(
-                "`strategy` multiworker trains one model on several machines, and `glue` trains "
-                "one after another. Give each machine its own `tasks`, with `strategy` mirrored."
-            )
-        _check_seeds(self)
-        for name in self.tasks:
-            self.of_task(name)  # checks the combinations
-
-    @property
-    def grid(self):
-        """The learning rates, batch sizes and epochs to try, by the names of the settings."""
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
-        return {
-            name: quick
-            if self.quick and getattr(self, name) == list(defaults[name])
-            else getattr(self, name)
-            for name, quick in QUICK.items()
-        }
-
-    @property
-    def is_sweep(self):
-        """Whether the grid has several combinations."""
-        return any(len(tried) > 1 for tried in self.grid.values())
-
-    @property
-    def runs_per_task(self):
-        """The combinations of the grid, and the seeds of the best one."""
-        if not self.is_sweep:
-            return self.num_seeds
-        seeds = self.num_seeds if self.num_seeds > 1 else 0
-        return math.prod(map(len, self.grid.values())) + seeds
-
-    def of_task(self, name):
-        """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
-        task = GLUE[name]
-        of_glue = {"task": task.kind, "metric": task.metric, "train": self.data, "dev": self.data}
-        return sweep_settings(task.kind).of(
-            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
-        )

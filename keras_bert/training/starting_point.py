@@ -1,4 +1,4 @@
-"""What a run starts from: a model folder or random weights, for fine-tuning and pre-training."""
+"""What a run starts from: a model folder or random weights."""
 
 import functools
 import hashlib
@@ -7,48 +7,20 @@ import os
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
-from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
-    assign_heads,
     build_task,
     fingerprint_of_folder,
     head_scale,
-    holds_head,
-    unused_heads,
 )
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
-from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
-from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
-from keras_bert.tasks.pretraining.features import check_sequences_fit
-from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
-from keras_bert.tasks.pretraining.pretrainer import (
-    FillMask,
-    Pretrainer,
-    SentenceOrderPretrainer,
-    SpanPretrainer,
-    SpanSettings,
-)
-from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
-from keras_bert.training.settings import RANDOM
+from keras_bert.training.finetuning_settings import RANDOM
 
-# The task that each objective of a data job trains.
-_TASKS = {
-    "mlm-nsp": Pretrainer,
-    "mlm-sop": SentenceOrderPretrainer,
-    "mlm": FillMask,
-    "span": SpanPretrainer,
-}
-# Those that train on the texts of any objective.
-_TASKS_OF_TEXTS = {
-    CAUSAL_LM: CausalLM,
-    BIDIRECTIONAL_LM: BidirectionalLM,
-    **dict(zip(STATIC_VECTORS, (SkipGram, Cbow), strict=True)),
-}
 _MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
@@ -64,14 +36,14 @@ def read_architecture(architecture, vocabulary):
     smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
     """
     name = os.fspath(architecture)
-    if _is_name(name):
-        known = presets()
-        if name not in known:
+    if is_preset(name):
+        names = presets()
+        if name not in names:
             raise InputError(
-                f"Unknown architecture {name!r}. Choose from {', '.join(known)}, or pass the "
+                f"Unknown architecture {name!r}. Choose from {', '.join(names)}, or pass the "
                 "path of a config.json."
             )
-        return known[name].preset(name, vocab_size=len(vocabulary))
+        return names[name].preset(name, vocab_size=len(vocabulary))
     config = read_config(read_json(architecture), source=name)
     if config.vocab_size < len(vocabulary):
         raise InputError(
@@ -94,7 +66,7 @@ def read_architecture(architecture, vocabulary):
     return config
 
 
-def _is_name(architecture):
+def is_preset(architecture):
     """Whether an architecture is one of `presets`, and not a path."""
     return not architecture.endswith(".json") and os.sep not in architecture
 
@@ -167,8 +139,14 @@ class StartingPoint:
             described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
-    def earlier_task(self, kind):
-        """-> (the `EarlierTask` of that kind in the folder or None, the reason for None or None).
+    @classmethod
+    def of(cls, settings, *, is_random=False):
+        """The one that the settings of a run describe."""
+        names = ("model", "architecture", "vocab", "cased", "dtype")
+        return cls(**{name: getattr(settings, name) for name in names}, is_random=is_random)
+
+    def earlier_task(self, task_class):
+        """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
 
         The reason is a sentence; it is None where the folder was not fine-tuned.
 
@@ -178,23 +156,24 @@ class StartingPoint:
         if self.is_random:
             return None, None
         source = PretrainedCheckpoint(self._folder)
-        own = "task" in source.stored
+        is_ours = "task" in source.stored
         if not source.holds_task:
             return None, None
         try:
             of_folder = source.task_class()
             if of_folder.SETTINGS is None:  # of pre-training
                 return None, None
-            # A class of `transformers` serves several kinds, which its folders do not distinguish.
-            if of_folder is kind or (not own and issubclass(kind, of_folder)):
+            # A class of `transformers` serves several task types; its folders do not name one.
+            if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
                 return EarlierTask(build_task(source)), None
         except InputError as error:
-            if own:
+            if is_ours:
                 raise
             return None, str(error)
         return (
             None,
-            f"{self._name} contains a {of_folder.KIND}, and this run trains a {kind.KIND}.",
+            f"{self._name} contains a {of_folder.TASK_TYPE}, and this run trains a "
+            f"{task_class.TASK_TYPE}.",
         )
 
     def build(self):
@@ -209,14 +188,14 @@ class StartingPoint:
             )
         if self.is_random:
             encoder = new_encoder(encoder.config, dtype=self._dtype)
-        known = len(tokenizer)
+        before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
-        self.appended = tokenizer.vocabulary.tokens[known:]
+        self.appended = tokenizer.vocabulary.tokens[before:]
         return encoder, tokenizer
 
 
 class EarlierTask:
-    """A fine-tuned task with which a run of the same kind continues.
+    """A fine-tuned task with which a run of the same class continues.
 
     Attributes: `labels`; `columns`, those of its training data; `options`, its settings by the
     names of a run's, except those that are tuned again; `static_vectors`, the config of its static
@@ -231,17 +210,17 @@ class EarlierTask:
         self.options = {
             name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
         }
-        self._mix = task.layer_mix
-        self.options["layers"] = task.layer_choice
+        self._mix = task.reader.mix
+        self.options["layers"] = task.reader.layers
         if self._mix is not None:
             self.options["scalar_mix_l2"] = self._mix["l2"]
             self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
         self.columns = task.columns
-        vectors = task.static_vectors_layer
+        vectors = task.reader.static_vectors
         self.static_vectors = None if vectors is None else vectors.config
         self._reads = _reads(task)
         self._heads = {
-            head: [weight * head_scale(task, head) for weight in getattr(task, head).get_weights()]
+            head: [weight * head_scale(task, head) for weight in task.heads[head].get_weights()]
             for head in _own_heads(task)
         }
 
@@ -251,8 +230,8 @@ class EarlierTask:
 
     def layer_norm_eps(self, default):
         """The epsilon of a mix with LayerNorm: the task's own, if it has one."""
-        own = self._mix and self._mix["layer_norm_eps"]
-        return default if own is None else own
+        epsilon = self._mix and self._mix["layer_norm_eps"]
+        return default if epsilon is None else epsilon
 
     def continue_in(self, task):
         """Puts the heads into a task that reads the same of the encoder.
@@ -261,12 +240,12 @@ class EarlierTask:
         used). After a new head all are new: they would read something else than they were trained
         on.
         """
-        (mix, rest), (own_mix, own_rest) = _reads(task), self._reads
+        (mix, rest), (earlier_mix, earlier_rest) = _reads(task), self._reads
         continued, new = [], []
         for head in _own_heads(task):
-            layer, weights = getattr(task, head), self._heads.get(head)
+            layer, weights = task.heads[head], self._heads.get(head)
             shapes = [weight.shape for weight in layer.weights]
-            same = mix == own_mix and (rest == own_rest or head == "scalar_mix")
+            same = mix == earlier_mix and (rest == earlier_rest or head == "scalar_mix")
             if same and not new and weights and shapes == [weight.shape for weight in weights]:
                 layer.set_weights([weight / head_scale(task, head) for weight in weights])
                 continued.append(head)
@@ -286,169 +265,10 @@ def _reads(task):
 
     Heads can be exchanged between tasks for which this is equal.
     """
-    mix = task.layer_mix and task.layer_mix["layer_norm_eps"]
-    return (task.layer_choice, mix), (
+    mix = task.reader.mix and task.reader.mix["layer_norm_eps"]
+    return (task.reader.layers, mix), (
         task.ENCODER_OUTPUTS,
         task.HEAD_READS,
         getattr(task, "pooling", None),
-        task.static_vectors_layer is not None,
+        task.reader.static_vectors is not None,
     )
-
-
-def pretraining_task_class(folder, settings):
-    """The class of task that a data folder trains.
-
-    Raises `InputError` for settings that do not apply to it.
-    """
-    objective = folder.card.objective
-    trained = _TASKS[objective]
-    if trained is SpanPretrainer and settings.span_boundary_weight == 0:
-        trained = FillMask
-    chosen = settings.objective or _default_objective(objective, settings)
-    if chosen in _TASKS_OF_TEXTS:
-        trained = _TASKS_OF_TEXTS[chosen]
-    elif settings.objective not in (None, objective):
-        raise InputError(
-            f"`objective` is {settings.objective}, but {folder.path} was made for {objective}. "
-            f"Expected {objective}, {' or '.join(_TASKS_OF_TEXTS)}, or make the data again."
-        )
-    elif settings.causal_fraction:
-        if objective != "mlm":
-            raise InputError(
-                f"`causal_fraction` needs data of the objective mlm. {folder.path} was made for "
-                f"{objective}."
-            )
-        trained = MaskedCausalLM
-    unused = ["max_span_length"] if settings.max_span_length is not None else []
-    if settings.span_boundary_weight is not None and objective != "span":
-        unused.append("span_boundary_weight")
-    if unused and trained is not SpanPretrainer:
-        why = f"{folder.path} was made for the objective {objective}"
-        if objective == "span" and chosen in _TASKS_OF_TEXTS:
-            why = f"`objective` is {chosen}"
-        elif objective == "span":
-            why = "`span_boundary_weight` is 0"
-        raise InputError(
-            f"`{unused[-1]}` is for span boundaries, which this run does not train: {why}. Leave "
-            "it out."
-        )
-    for name in StaticVectorSettings.names():
-        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
-            raise InputError(
-                f"`{name}` is for the objectives {' and '.join(STATIC_VECTORS)}. Leave it out."
-            )
-    return trained
-
-
-def _default_objective(own, settings):
-    """That of the data, or the first of an encoder that does not support it."""
-    architecture = os.fspath(settings.architecture or "tiny")
-    if settings.model is not None:
-        path = find_model_folder(settings.model) / CONFIG
-        model_type = read_config(read_json(path), source=str(path)).model_type
-    elif not _is_name(architecture):
-        model_type = read_config(read_json(architecture), source=architecture).model_type
-    elif architecture in presets():
-        model_type = presets()[architecture].MODEL_TYPES[0]
-    else:
-        return own  # `read_architecture` raises the error
-    supported = encoder_class(model_type).OBJECTIVES
-    return own if own in supported else supported[0]
-
-
-def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
-    """-> (the task, fingerprints of what its weights depend on)."""
-    if settings.model is not None:
-        return _from_folder(task_class, folders, tokenizer, settings, report)
-    architecture = settings.architecture or "tiny"
-    config = read_architecture(architecture, tokenizer.vocabulary)
-    _check_objective(config, task_class)
-    for folder in folders:
-        check_sequences_fit(folder, config, task_class, source=architecture)
-    start = {"architecture": fingerprint(config.to_dict())}
-    config = config.for_pretraining(task_class.KIND, new=True)
-    encoder = new_encoder(config, dtype=settings.dtype)
-    if settings.initialization != "bert":
-        encoder.initialize_local_attention()
-    return task_class(encoder, tokenizer, **_options(task_class, settings)), start
-
-
-def _from_folder(task_class, folders, tokenizer, settings, report):
-    """The same from a model folder; heads that it lacks are new."""
-    path = find_model_folder(settings.model)
-    source = PretrainedCheckpoint(path)
-    encoder, own_tokenizer = source.encoder(dtype=settings.dtype), source.tokenizer
-    if own_tokenizer is None:
-        raise InputError(
-            f"{source.name} has no tokenizer, so no data can be made for it. Add the tokenizer's "
-            "files."
-        )
-    if (
-        own_tokenizer.vocabulary.sha256 != tokenizer.vocabulary.sha256
-        or own_tokenizer.lowercase != tokenizer.lowercase
-        or own_tokenizer.template != tokenizer.template
-    ):
-        raise InputError(
-            f"The data in {folders[0].path} has another vocabulary, case or template than the "
-            f"model in {source.name}. Make the data with the model's own."
-        )
-    _check_objective(encoder.config, task_class)
-    for folder in folders:
-        check_sequences_fit(folder, encoder.config, task_class, source=source.name)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.KIND) else []
-    config = encoder.config.for_pretraining(task_class.KIND, new=False)
-    if config != encoder.config:
-        encoder = encoder.rebuilt(config=config)
-    task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
-    class_names = source.names.names(task.architecture)
-    heads = [head for head in task.HEADS if holds_head(task, source, class_names, head)]
-    if "lm_head" in heads:
-        source.check_copies()
-    assign_heads(task, source, class_names, heads=heads)
-    lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
-    left_out = unused_heads(source, task, class_names, heads=heads)
-    report(f"Starting from the weights in {settings.model}.")
-    if left_out:
-        report(f"Left out, since this run does not train them: {listed(left_out)}.")
-    if lacking:
-        report(f"New, from random weights, since {settings.model} lacks them: {listed(lacking)}.")
-    return task, {"model": fingerprint_of_folder(path)}
-
-
-def _options(task_class, settings, source=None):
-    """A task's arguments: those that are given, else those of the folder `source`."""
-    if task_class is MaskedCausalLM:
-        return {"causal_fraction": settings.causal_fraction}
-    options = {
-        name: getattr(settings, name)
-        for name in task_class.OPTIONS.names()
-        if getattr(settings, name) is not None
-    }
-    if source is None:
-        return options
-    if task_class.OPTIONS is StaticVectorSettings:
-        own = source.settings(task_class) if source.stored.get("task") == task_class.KIND else {}
-        return own | options
-    if task_class is not SpanPretrainer:
-        return options
-    if source.stored.get("task") == SpanPretrainer.KIND:
-        own = source.settings(SpanPretrainer).get("max_span_length", SpanSettings.max_span_length)
-        if options.setdefault("max_span_length", own) != own:
-            raise InputError(
-                f"`max_span_length` must be that of the model in {settings.model}, {own}. "
-                f"Received: {options['max_span_length']}."
-            )
-    return options
-
-
-def _check_objective(config, task_class):
-    """Raises InputError where an encoder does not support the objective of a task."""
-    supported = encoder_class(config.model_type).OBJECTIVES
-    names = {trained: name for name, trained in _TASKS.items()}
-    names |= {trained: name for name, trained in _TASKS_OF_TEXTS.items()}
-    objective = {**names, MaskedCausalLM: "mlm"}[task_class]
-    if objective not in supported:
-        raise InputError(
-            f"A {config.model_type} encoder cannot be pre-trained with the objective {objective}. "
-            f"Choose `objective` from: {', '.join(supported)}."
-        )

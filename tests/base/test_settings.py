@@ -2,16 +2,23 @@
 
 import argparse
 import dataclasses
+import pickle
+from collections.abc import Sequence
+from dataclasses import InitVar
 from importlib import import_module
 
 import pytest
 
+from keras_bert.base.errors import InputError, Naming, argument, arguments
 from keras_bert.base.settings import (
+    PathText,
+    Report,
     Settings,
     about,
     checked,
     merged,
     reader_settings,
+    required,
     setting,
     takes,
     value_type,
@@ -20,21 +27,19 @@ from keras_bert.cli import flags
 from tests.messages import says
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSettings(Settings):
-    name: str = setting(help="what it is called", unit="NAME")
+    name: str = required(help="what it is called", unit="NAME")
     count: int = setting(3, help="how many", at_least=1, at_most=9)
     rate: float = setting(0.5, help="the rate", above=0, below=1)
-    path: str | None = setting(None, help="a file", is_path=True, default_help="none")
+    path: PathText | None = setting(None, help="a file", is_path=True, default_help="none")
     fast: bool = setting(False, help="hurry", recorded=False)
     kind: str = setting("a", help="which", choices=("a", "b", "c"))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
     column: int | None = setting(None, help="where", reads=True, default_help="told by content")
     header: bool | None = setting(None, help="is there one", reads=True)
-    words: list[str] | None = setting(None, help="a word")
+    words: Sequence[str] | None = setting(None, help="a word")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,11 @@ def test_classes_are_put_together_and_taken_apart():
 
 
 def test_a_call_shows_its_settings():
-    @takes(RowSettings)
+    class CallSettings(RowSettings):
+        report: InitVar[Report] = None
+        name: str = required(kw_only=False, help="what it is called")
+
+    @takes(CallSettings)
     def make(name, *, report=None, **settings):
         """Makes.
 
@@ -97,8 +106,9 @@ def test_a_call_shows_its_settings():
 
     shown = inspect.signature(make)
     assert str(shown) == (
-        "(name, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = None, "
-        "fast: bool = False, kind: str = 'a', report=None)"
+        "(name: str, *, count: int = 3, rate: float = 0.5, path: str | os.PathLike[str] | None = "
+        "None, fast: bool = False, kind: str = 'a', report: collections.abc.Callable[[str], None] "
+        "| None = None)"
     )
     assert (
         "\n    count: how many.\n" in make.__doc__ and "path: a file (None: none)" in make.__doc__
@@ -121,15 +131,31 @@ def test_flags_give_what_was_given_and_no_more():
     }
 
 
-def test_the_words_of_the_library_become_flags():
-    message = '`count` is 0; give `path`, or `kind="b"`, `fast=True` or a `colour`.'
-    assert flags.with_flags(message, RowSettings) == (
-        "--count is 0; give --path, or --kind b, --fast or a `colour`."
+def test_arguments_of_a_message_are_flags_on_the_command_line():
+    row, column = flags.spelled_as_flag(RowSettings), flags.spelled_as_flag(ColumnSettings)
+    error = InputError.naming(
+        '{count} is {!r}; give {path}, or {kind="b"}, {fast=True} or a {colour}.', "{`count`}"
     )
-    assert flags.with_flags(message, None) == message
-    assert flags.with_flags("say `header=False`, or `header=True`.", ColumnSettings) == (
-        "say --header no, or --header yes."
+    assert str(error) == (
+        "`count` is '{`count`}'; give `path`, or `kind=\"b\"`, `fast=True` or a `colour`."
     )
+    assert error.worded(row) == (
+        "--count is '{`count`}'; give --path, or --kind b, --fast or a `colour`."
+    )
+    error = InputError.naming('say {kind="|"}.')
+    assert error.worded(row) == "say --kind '|'."
+    error = InputError.naming("say {header=False}, or {header=True}.")
+    assert error.worded(column) == "say --header no, or --header yes."
+    assert InputError("`count` of {count}").worded(row) == "`count` of {count}"
+
+
+def test_messages_with_arguments_in_others_and_in_another_process():
+    row = flags.spelled_as_flag(RowSettings)
+    inner = InputError.naming("{} excludes {}.", argument("count", 3), arguments(["rate", "path"]))
+    error = InputError.naming("Line {:,}: {} {}", 1000, inner, Naming("Use {fast}."))
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert str(one) == "Line 1,000: `count=3` excludes `rate`, `path`. Use `fast`."
+        assert one.worded(row) == "Line 1,000: --count 3 excludes --rate, --path. Use --fast."
 
 
 def test_the_help_has_every_setting_with_its_default(capsys):
@@ -155,6 +181,7 @@ SETTINGS_MODULES = [
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.settings",
     "keras_bert.training.settings",
+    "keras_bert.training.finetuning_settings",
     "data_gen.settings",
 ]
 
@@ -207,7 +234,6 @@ def test_every_number_of_every_command_fits_into_the_types_of_tensorflow():
 def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
     """A sequence in place of a path, or None where examples are given in another way."""
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
     class DataSettings(Settings):
         data: object = setting(None, help="a file, or a sequence", is_path=True)
 

@@ -8,8 +8,7 @@ import pytest
 
 from keras_bert import Tokenizer
 from keras_bert.checkpoints import save_folder
-from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders import new_encoder, read_config
 from keras_bert.text.vocabulary import WordPieceVocabulary
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
@@ -32,7 +31,7 @@ def tokenizer():
 @pytest.fixture(scope="session")
 def make_encoder():
     """Makes an encoder with these changes to the sizes, its weights random."""
-    return lambda **changes: shake(BertEncoder(BertConfig(**{**SIZES, **changes})))
+    return lambda **changes: shake(new_encoder(read_config({**SIZES, **changes}, source="x")))
 
 
 @pytest.fixture

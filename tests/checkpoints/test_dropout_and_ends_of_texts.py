@@ -48,8 +48,8 @@ def test_dropout_is_where_transformers_has_it(model_type, tmp_path):
 
 def causal_encoder(name, size):
     if name == "gpt2":
-        sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}
-        return GptEncoder(Gpt2Config(vocab_size=size, **sizes))
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+        return GptEncoder(Gpt2Config(vocab_size=size, max_position_embeddings=32, **sizes))
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = BertConfig(vocab_size=size, intermediate_size=16, is_decoder=True, **sizes)
     return BertEncoder(config)

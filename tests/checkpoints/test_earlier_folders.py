@@ -54,7 +54,7 @@ def test_an_earlier_folder_computes_what_it_did(name, tmp_path):
 
 def test_what_was_kept_apart_is_kept():
     task = load_task(FOLDERS / "tagger")
-    assert task.layer_mix == {"layer_norm_eps": 1e-6, "l2": 0.01}
+    assert task.reader.mix == {"layer_norm_eps": 1e-6, "l2": 0.01}
     assert (task.bilstm, task.crf, task.max_length) == (2, True, 8)
     task = load_task(FOLDERS / "multi-label")
     assert (task.threshold, task.pooling, task.max_length) == (0.3, "cls", 8)

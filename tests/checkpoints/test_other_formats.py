@@ -10,8 +10,8 @@ import pytest
 from keras_bert import QuestionAnswerer
 from keras_bert.checkpoints import find_model_folder, load, load_task, loading, save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.cli.kinds import kind_of
 from keras_bert.cli.main import main
+from keras_bert.cli.task_types import task_type_of
 from tests.messages import says
 
 
@@ -55,7 +55,7 @@ def test_a_command_knows_the_task_of_a_checkpoint(make_encoder, tokenizer, tmp_p
     task = shake(QuestionAnswerer(make_encoder(hidden_act="gelu_new"), tokenizer))
     save_folder(task, tokenizer, tmp_path / "task")
     convert(tmp_path / "task", tmp_path / "google", to="google")
-    assert kind_of(tmp_path / "google") == "question-answering"
+    assert task_type_of(tmp_path / "google") == "question-answering"
     ours, theirs = load_task(tmp_path / "google"), load_task(tmp_path / "task")
     for one, other in zip(ours.get_weights(), theirs.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)

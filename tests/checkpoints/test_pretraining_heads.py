@@ -20,7 +20,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.KIND)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.TASK_TYPE)
 def task(request, make_encoder, tokenizer, shake):
     options = {"max_span_length": 3} if request.param is SpanPretrainer else {}
     return shake(request.param(make_encoder(), tokenizer, **options))

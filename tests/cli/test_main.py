@@ -1,5 +1,6 @@
 """The command line: its messages, exit codes and silence."""
 
+import gzip
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from keras_bert.base.errors import InputWarning
 from keras_bert.base.terminal import EscapingStream, drawn_on
+from keras_bert.cli import flags
 from keras_bert.cli import main as cli
 from keras_bert.cli.command import console
 
@@ -229,11 +231,14 @@ def test_an_environment_that_libraries_cannot_use_is_one_sentence(variable, valu
     assert message in result.stderr and result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["push", "--model", "m", "--to", "a/b"], ["inspect", "folder"]])
+@pytest.mark.parametrize(
+    "words", [["doctor"], ["push", "--model", "m", "--to", "a/b"], ["inspect", "f"]]
+)
 def test_a_backend_that_keras_does_not_have_is_one_sentence(words):
     result = run(*words, env={**os.environ, "KERAS_BACKEND": "nonsense"})
     assert result.returncode == 2 and result.stderr.count("\n") == 1
     assert "Keras has no backend 'nonsense', which KERAS_BACKEND names" in result.stderr
+    assert "Expected one of tensorflow, jax, torch, numpy, openvino." in result.stderr
 
 
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]])
@@ -295,3 +300,62 @@ def test_descriptions_fit_80_columns(monkeypatch):
     lines = [line for parser in parsers.values() for line in parser.format_help().splitlines()]
     # Examples are to be copied, and argparse does not break a list of choices.
     assert [x for x in lines if len(x) > 80 and "keras-bert " not in x and "{" not in x] == []
+
+
+def huge(path):
+    """A compressed file of word vectors whose first line names a million dimensions."""
+    with gzip.open(path, "wb") as file:
+        file.write(b"999999999999 999999\n" + b"a" * (1 << 20))
+    return path
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_help_of_a_command_opens_no_broken_model(command, tmp_path, capsys, monkeypatch):
+    """Which flags it shows depends on the model, whose errors are for the run of the command."""
+    for name, text in {
+        "list": '{"keras_bert": {"task": ["tagger"]}}',
+        "deep": "[" * 100_000,
+        "text": '{"keras_bert": "tagger"}',
+        "cut": "{",
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+    models = [tmp_path / name for name in ("list", "deep", "text", "cut", "nowhere")]
+    for model in [*models, huge(tmp_path / "vectors.gz")]:
+        with pytest.raises(SystemExit) as stopped:
+            cli.main([command, "--model", str(model), "--help"])
+        assert stopped.value.code == 0
+        assert "--model" in capsys.readouterr().out
+
+    def no_memory(model):
+        raise MemoryError
+
+    monkeypatch.setattr("keras_bert.checkpoints.loading.local_folder", no_memory)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command, "--model", str(tmp_path), "--help"])
+    assert stopped.value.code == 0
+
+
+def test_a_settings_file_of_init_combines_with_the_flags_of_its_task(tmp_path, capsys):
+    file = tmp_path / "tagger.toml"
+    assert cli.main(["init", "--task", "tagger", "--output", str(file)]) == 0
+    arguments = cli.parse(["finetune", "--settings", str(file), "--crf", "--word-column", "w"])
+    assert arguments.settings_class.__name__ == "TaggerAndFinetuneSettings"
+    assert arguments.crf and arguments.word_column == "w"
+    needed = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
+    arguments = cli.parse(["finetune", "--crf", "--settings", str(file), *needed])
+    assert flags.read(arguments)["task"] == "tagger"
+    with pytest.raises(SystemExit):
+        cli.main(["finetune", "--settings", str(file), "--help"])
+    assert "--crf" in capsys.readouterr().out
+
+
+def test_only_the_command_that_runs_depends_on_its_arguments(tmp_path):
+    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "tagger"}}')
+    _, parsers = cli.make_parser(["predict", "--model", str(tmp_path)])
+    names = {
+        name: parsers[name].get_default("settings_class").names()
+        for name in parsers
+        if name in ("predict", "evaluate")
+    }
+    assert "word_column" in names["predict"] and "word_column" not in names["evaluate"]

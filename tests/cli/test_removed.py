@@ -1,7 +1,5 @@
 """What a user of a removed setting reads, as a flag and as an argument."""
 
-import dataclasses
-
 import pytest
 
 from keras_bert.base.errors import InputError
@@ -11,14 +9,12 @@ from keras_bert.cli.flags import add
 from tests.messages import says
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class OneSettings(Settings):
-    REMOVED = {"colour": "Use `size` instead."}
+    REMOVED = {"colour": "Use {size} instead."}
 
     size: int = setting(1, help="the size")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MoreSettings(OneSettings):
     REMOVED = {"taste": "Nothing replaces it."}
 

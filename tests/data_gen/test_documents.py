@@ -367,8 +367,8 @@ def test_many_small_files_cost_little_each(tmp_path, monkeypatch):
     for n in range(number):
         (tmp_path / f"{n}.txt").write_text(f"Line {n}.\n")
     opened, listed = [], []
-    reading, match = files.reading, files.FileSystems.match
-    monkeypatch.setattr(files, "reading", lambda path: opened.append(path) or reading(path))
+    open_file, match = files.open_file, files.FileSystems.match
+    monkeypatch.setattr(files, "open_file", lambda path: opened.append(path) or open_file(path))
     monkeypatch.setattr(
         files.FileSystems, "match", lambda patterns: listed.append(patterns) or match(patterns)
     )

@@ -14,9 +14,9 @@ import pytest
 
 import keras_bert as kb
 from keras_bert.base.errors import InputError
-from keras_bert.cli import flags, kinds
+from keras_bert.cli import flags, task_types
 from keras_bert.cli.main import make_parser, parse
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
 from tests.eagerly import eagerly
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
@@ -38,10 +38,12 @@ NOT_RUN = {
 def as_on_the_page(monkeypatch):
     """Folders that a page speaks of are not here: its commands tell the kind of their task."""
     known = {}
-    monkeypatch.setattr(kinds, "kind_of", lambda model: known.get(str(model), "classifier"))
+    monkeypatch.setattr(
+        task_types, "task_type_of", lambda model: known.get(str(model), "classifier")
+    )
     monkeypatch.setattr(
         "keras_bert.cli.model_commands.has_data_folder",
-        lambda argv: kinds.value_of(argv, "--data") in ("data", "data/", "DATA"),
+        lambda first: first.data in ("data", "data/", "DATA"),
     )
     return known
 
@@ -50,9 +52,9 @@ def as_on_the_page(monkeypatch):
 def test_every_command_on_a_page_is_one(page, as_on_the_page):
     for block in blocks(page):
         for argv, is_shortened in commands(block):
-            task = kinds.value_of(argv, "--task")
-            if task is not None:
-                as_on_the_page[kinds.value_of(argv, "--output")] = task
+            task = task_types.first_arguments(argv).task
+            if task is not None and "--output" in argv:
+                as_on_the_page[argv[argv.index("--output") + 1]] = task
             if not argv or "--help" in argv or argv[0] == "COMMAND":
                 continue
             try:
@@ -69,7 +71,7 @@ def test_every_command_on_a_page_is_one(page, as_on_the_page):
 def test_every_flag_in_the_text_is_one():
     _, parsers = make_parser([])
     known = {flag for parser in parsers.values() for flag in parser._option_string_actions}
-    for kind in finetuned_kinds():
+    for kind in finetuned_task_types():
         _, of_kind = make_parser(["finetune", "--task", kind])
         known |= of_kind["finetune"]._option_string_actions.keys()
     known |= {"--batches"}  # of `evaluate --data ROWS`
@@ -81,6 +83,46 @@ def test_every_flag_in_the_text_is_one():
         if flag not in known and (page.name, flag) not in FLAGS_OF_OTHERS
     ]
     assert wrong == []
+
+
+def finetuning_flags():
+    """Yields (page or notebook, task type, flag) of every `finetune` that is shown to users."""
+    for page in PAGES:
+        for block in () if page.name == "CHANGELOG.md" else blocks(page):
+            for argv, _ in commands(block):
+                first = task_types.first_arguments(argv)
+                if first.command == "finetune" and page.name not in PAGES_OF_BENCHMARKS:
+                    task_type = task_types.task_type_to_train(first)
+                    flags = {word.split("=")[0] for word in argv if word.startswith("--")}
+                    yield from ((page.name, task_type, flag) for flag in flags)
+    for path in sorted(REPOSITORY.glob("notebooks/*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        for call in (
+            node
+            for source in sources
+            if "kb.finetune(" in source
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "kb.finetune"
+        ):
+            given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+            task_type = ast.literal_eval(given["task"]) if "task" in given else "classifier"
+            for name in given.keys() - {"report", "callbacks"}:
+                yield path.name, task_type, f"--{name.replace('_', '-')}"
+
+
+def test_the_help_of_finetune_has_the_flags_of_tutorials_and_pages(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown, missing = {}, set()
+    for place, task_type, flag in finetuning_flags():
+        if task_type not in shown:
+            _, parsers = make_parser(["finetune", "--task", task_type, "--help"])
+            shown[task_type] = parsers["finetune"].format_help()
+        if not re.search(rf"^  {flag}\b", shown[task_type], re.MULTILINE):
+            missing.add((flag, task_type, place))
+    assert missing == set() and len(shown) > 4
+    lines = {line for text in shown.values() for line in text.splitlines()}
+    assert [line for line in lines if len(line) > 80] == []
 
 
 PAGES_OF_BENCHMARKS = ("benchmarks.md",)  # which have flags of their own
@@ -115,7 +157,11 @@ def place(tmp_path_factory):
         shutil.copytree(folder / "FOLDER", folder / name)
     kb.FillMask(encoder, tokenizer).save(folder / "FOLDER-OF-A-MASKED-LM")
     config = kb.OpenAIGptConfig(
-        vocab_size=len(tokenizer), n_positions=64, n_embd=8, n_layer=1, n_head=2
+        vocab_size=len(tokenizer),
+        max_position_embeddings=64,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
     )
     kb.CausalLM(kb.GptEncoder(config), tokenizer).save(folder / "runs/gpt")
     make_data_folder(folder / "data", rows=64, eval_examples=8, objective="mlm")
@@ -247,7 +293,7 @@ def test_every_page_and_kind_of_task_is_in_the_site():
     pages = [path.name for path in (REPOSITORY / "docs").glob("*.md")]
     assert len([name for name in pages if name in named]) >= len(pages) - 3
     text = "".join(page.read_text() for page in PAGES)
-    assert all(f"`{kind}`" in text or f"--task {kind}" in text for kind in finetuned_kinds())
+    assert all(f"`{kind}`" in text or f"--task {kind}" in text for kind in finetuned_task_types())
 
 
 def test_every_public_name_is_on_a_page():

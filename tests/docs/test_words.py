@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+import keras_bert
 from keras_bert.cli.main import make_parser
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from tests.docs.pages import PAGES, REPOSITORY
 
 # What is not written, and what is written instead.
@@ -90,7 +91,7 @@ def test_notebooks(path):
 
 def test_help_texts():
     parsers = dict(make_parser([])[1])
-    for kind in finetuned_kinds():
+    for kind in finetuned_task_types():
         parsers[kind] = make_parser(["finetune", "--task", kind])[1]["finetune"]
     texts = {
         (name, parser.prog, action.dest, action.help or "")
@@ -135,7 +136,6 @@ def test_messages():
 
 
 def test_docstrings_of_public_names():
-    text = (REPOSITORY / "keras_bert" / "__init__.pyi").read_text(encoding="utf-8")
-    strings = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)]
-    texts = [string for string in strings if isinstance(string, str) and " " in string]
+    functions = [getattr(keras_bert, name) for name in keras_bert.__all__]
+    texts = [function.__doc__ for function in functions if not isinstance(function, type)]
     assert [(word, text[:90]) for text in texts for word in found(prose(text))] == []

@@ -1,4 +1,4 @@
-"""Labelled files of every kind of task that is fine-tuned, and requests to their exports."""
+"""Labelled files of every task type that is fine-tuned, and requests to their exports."""
 
 import json
 

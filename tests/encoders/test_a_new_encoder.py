@@ -15,7 +15,7 @@ from keras_bert.cli.main import main
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
@@ -76,7 +76,7 @@ def arguments(data):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The folder of `KIND` for each kind of task."""
+    """The folder for each task type."""
     folder = tmp_path_factory.mktemp("toy_files")
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.permutation(WORDS)[: rng.integers(4, 7)]) for _ in range(12)]
@@ -87,7 +87,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def given(files, pretrained):
-    """A function from a kind of task to the arguments of its run."""
+    """A function from a task type to the arguments of its run."""
 
     def of(kind):
         file = files / kind
@@ -122,7 +122,7 @@ def runs(given, tmp_path_factory):
 
 
 def test_all_kinds_are_here():
-    assert set(LINES) == set(finetuned_kinds()) == set(CHECKS) - {"multi-label", "tagger-crf"}
+    assert set(LINES) == set(finetuned_task_types()) == set(CHECKS) - {"multi-label", "tagger-crf"}
 
 
 def test_it_is_pretrained_from_left_to_right(pretrained):

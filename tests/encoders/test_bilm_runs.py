@@ -1,4 +1,4 @@
-"""ELMo from pre-training to served answers, under every kind of task."""
+"""ELMo from pre-training to served answers, under every task type."""
 
 import json
 import math
@@ -162,7 +162,7 @@ def test_the_preset_is_trained_by_the_command(data, tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The labelled file of each kind of task, by kind."""
+    """The labelled file of each task type, by kind."""
     folder = tmp_path_factory.mktemp("elmo_files")
     rng = np.random.default_rng(3)
     words = [f"w{number}" for number in range(min(8, WORDS))]
@@ -190,7 +190,7 @@ def test_a_kind_of_task_is_trained_resumed_evaluated_exported(kind, pretrained, 
     finetune(**given, output=killed)
     assert_same_weights(killed, output)
     if kind in OPTIONS:
-        assert load_task(output).scalar_mix.num_layers == 3
+        assert load_task(output).reader.scalar_mix.num_layers == 3
     with eagerly():
         measured = evaluate(model=output, data=file)
         answers = list(predict(model=output, data=file))

@@ -1,4 +1,4 @@
-"""GPT and GPT-2 from `--architecture` to an export: every kind of task, each by one of the two."""
+"""GPT and GPT-2 from `--architecture` to an export: every task type, each by one of the two."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from keras_bert.encoders import new_encoder, read_config
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from keras_bert.training.finetune import finetune
 from keras_bert.training.pretrain import pretrain
 from tests.eagerly import eagerly
@@ -25,7 +25,7 @@ from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 TYPES = ("openai-gpt", "gpt2")
 SIZES = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}
-# A kind of task, the encoder, and how it is trained.
+# A task type, the encoder, and how it is trained.
 ROWS = [
     ("classifier", "openai-gpt", {}),
     ("classifier", "gpt2", {"freeze_encoder": True}),
@@ -86,7 +86,7 @@ def test_a_run_from_left_to_right_is_the_default_and_goes_on_after_a_kill(
     model_type, pretrained, data
 ):
     output = pretrained(model_type)
-    assert load_task(output).KIND == "causal-lm"
+    assert load_task(output).TASK_TYPE == "causal-lm"
     killed = output.with_name("killed")
     metrics = pretrain(**arguments(model_type, data, output.parent), output=killed)
     assert_same_weights(killed, output)
@@ -148,7 +148,7 @@ def test_every_kind_of_task(kind, model_type, way, pretrained, tmp_path):
 
 
 def test_all_kinds_are_here():
-    assert {kind for kind, _, _ in ROWS} == set(LINES) == set(finetuned_kinds())
+    assert {kind for kind, _, _ in ROWS} == set(LINES) == set(finetuned_task_types())
 
 
 def test_the_command_takes_a_preset(data, tmp_path, capsys):

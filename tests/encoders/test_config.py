@@ -4,10 +4,19 @@ import json
 import pytest
 
 from keras_bert.base.errors import InputError, InputWarning
-from keras_bert.encoders import config_class, encoder_class, new_encoder, presets, read_config
+from keras_bert.encoders import (
+    config_class,
+    encoder_class,
+    model_type_of_class,
+    new_encoder,
+    presets,
+    read_config,
+)
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.config import EncoderConfig
+from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from tests.peers import transformers
 
 SIZES = {
@@ -33,12 +42,11 @@ def test_survives_its_own_dictionary_and_json(tmp_path):
         hidden_dropout_prob=0.2,
         attention_probs_dropout_prob=0,
         pad_token_id=3,
-        model_type="roberta",
         extra_keys={"xla_device": True},
     )
     defaults = BertConfig(**SIZES)
     for field in dataclasses.fields(BertConfig):
-        if field.name not in (*SIZES, "generation_keys"):
+        if field.name not in (*SIZES, "generation_keys", "model_type"):
             assert getattr(config, field.name) != getattr(defaults, field.name), field.name
     assert BertConfig.from_dict(config.to_dict()) == config
     path = tmp_path / "config.json"
@@ -50,9 +58,12 @@ def test_defaults_of_missing_keys_are_those_of_transformers():
     config = BertConfig.from_dict({**SIZES})
     assert config.layer_norm_eps == 1e-12
     assert config.pad_token_id == 0 and config.position_offset == 0
-    roberta = BertConfig.from_dict({**SIZES, "model_type": "roberta"})
+    roberta = RobertaConfig.from_dict({**SIZES})
     assert roberta.pad_token_id == 1 and roberta.position_offset == 2
     assert roberta.max_length == 510
+    assert RobertaConfig.from_dict({**SIZES, "pad_token_id": None}) == roberta
+    with pytest.raises(InputError, match="above the position offset"):
+        RobertaConfig.from_dict({**SIZES, "max_position_embeddings": 2})
 
 
 @pytest.mark.peers
@@ -61,11 +72,11 @@ def test_agrees_with_transformers_on_every_default():
         ("bert", transformers.BertConfig(**SIZES)),
         ("roberta", transformers.RobertaConfig(**SIZES)),
     ]:
-        ours = BertConfig.from_dict({**SIZES, "model_type": model_type})
+        ours = read_config({**SIZES, "model_type": model_type}, source="x")
         for field in dataclasses.fields(BertConfig):
             if field.name not in ("add_pooling_layer", "extra_keys", "generation_keys"):
                 assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
-        assert BertConfig.from_dict(theirs.to_dict()) == ours
+        assert read_config(theirs.to_dict(), source="x") == ours
 
 
 @pytest.mark.parametrize(
@@ -109,7 +120,6 @@ def test_a_preset_takes_changes_and_rejects_other_names():
         ({"num_hidden_layers": 0}, "`num_hidden_layers` must be at least 1"),
         ({"pad_token_id": 30}, "`pad_token_id` must be below `vocab_size`"),
         ({"is_decoder": 1}, "`is_decoder` must be true or false"),
-        ({"max_position_embeddings": 2, "model_type": "roberta"}, "above the position offset"),
         ({"model_type": "gpt2"}, "'gpt2'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type = 'relative_key'"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = 'no'"),
@@ -200,7 +210,7 @@ def test_what_tasks_and_training_ask_of_a_config():
     config = BertConfig(**SIZES, max_position_embeddings=9)
     assert (config.max_length, config.num_segments, config.num_hidden_states) == (9, 2, 3)
     assert not config.is_causal and BertConfig(**SIZES, is_decoder=True).is_causal
-    roberta = dataclasses.replace(config, model_type="roberta", pad_token_id=1, type_vocab_size=1)
+    roberta = RobertaConfig(**SIZES, max_position_embeddings=9, type_vocab_size=1)
     assert (roberta.max_length, roberta.num_segments) == (7, 0)
     assert config.head_dropout == 0.1
     assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout == 0.3
@@ -228,10 +238,23 @@ def test_for_pretraining_it_is_causal_and_has_a_pooler_where_the_kind_needs_it(n
 
 
 def test_the_encoders_by_model_type():
-    for model_type in ("bert", "roberta"):
-        assert config_class(model_type) is BertConfig and encoder_class(model_type) is BertEncoder
+    for model_type, ours in (
+        ("bert", (BertConfig, BertEncoder)),
+        ("roberta", (RobertaConfig, RobertaEncoder)),
+    ):
+        assert (config_class(model_type), encoder_class(model_type)) == ours
         config = read_config({**SIZES, "model_type": model_type}, source="a/config.json")
-        assert config == BertConfig(**SIZES, model_type=model_type)
+        assert config == ours[0](**SIZES)
+    with pytest.raises(ValueError, match="must be a `BertConfig`"):  # positions begin elsewhere
+        BertEncoder(RobertaConfig(**SIZES))
+    for name, expected in (
+        ("RobertaForMaskedLM", "roberta"),
+        ("BertModel", "bert"),
+        ("GPT2LMHeadModel", "gpt2"),
+        ("OpenAIGPTModel", "openai-gpt"),
+        ("T5Model", None),
+    ):
+        assert model_type_of_class(name) == expected
     assert read_config(SIZES, source="a/config.json").model_type == "bert"
     assert type(new_encoder(BertConfig(**SIZES))) is BertEncoder
     names = ["tiny", "mini", "small", "medium", "base", "large"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
+from keras_bert.encoders import config_class, new_encoder
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.encoder import OUTPUTS
@@ -26,7 +27,7 @@ LENGTHS = (3, 10, 1, 7)
 
 
 def config(**changes):
-    return BertConfig(**{**SIZES, **changes})
+    return config_class(changes.get("model_type", "bert"))(**{**SIZES, **changes})
 
 
 def rows(*lengths, width=None):
@@ -65,7 +66,7 @@ BOTH = ("sequence_output", "first_output")
 
 def variant(name, **changes):
     """-> an encoder, and what makes its inputs of those above."""
-    encoder = BertEncoder(config(**VARIANTS[name], **changes))
+    encoder = new_encoder(config(**VARIANTS[name], **changes))
     return encoder, lambda x: {key: x[key] for key in x if key in encoder.input_names}
 
 

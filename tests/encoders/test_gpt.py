@@ -151,9 +151,9 @@ def test_config(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_head": 5}, "`n_embd` must be a multiple of `n_head`"),
-        ({"n_layer": 0}, "`n_layer` must be at least 1"),
-        ({"attn_pdrop": 1.0}, r"`attn_pdrop` must be in \[0, 1\)"),
+        ({"n_head": 5}, r"\(`n_embd` in config.json\) must be a multiple of `num_attention_heads`"),
+        ({"n_layer": 0}, r"\(`n_layer` in config.json\) must be at least 1"),
+        ({"attn_pdrop": 1.0}, r"\(`attn_pdrop` in config.json\) must be in \[0, 1\)"),
         ({"add_cross_attention": True}, "add_cross_attention = True, which this encoder cannot"),
     ],
 )

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE
@@ -13,16 +14,15 @@ VOCAB = 200
 
 def make(heads, **settings):
     keras.utils.set_random_seed(5)
-    config = BertConfig(
-        vocab_size=VOCAB,
-        hidden_size=32 * heads,
-        num_hidden_layers=2,
-        num_attention_heads=heads,
-        intermediate_size=64,
-        max_position_embeddings=128,
-        **settings,
-    )
-    encoder = BertEncoder(config)
+    sizes = {
+        "vocab_size": VOCAB,
+        "hidden_size": 32 * heads,
+        "num_hidden_layers": 2,
+        "num_attention_heads": heads,
+        "intermediate_size": 64,
+        "max_position_embeddings": 128,
+    }
+    encoder = new_encoder(read_config({**sizes, **settings}, source="x"))
     before = {weight.path: np.array(weight) for weight in encoder.weights}
     encoder.initialize_local_attention()
     return encoder, before

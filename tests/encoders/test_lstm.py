@@ -17,7 +17,7 @@ from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.lstm.config import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.exports.saved_model import export
-from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.reader import BiLstm
 from keras_bert.inference.embed import layers_model
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.generate import generate
@@ -442,7 +442,7 @@ def test_a_frozen_one_gives_features(bilstm, continued, files, tmp_path):
     given = of_task("tagger", files, continued[0], epochs=1, freeze_encoder=True)
     finetune(**given, bilstm=bilstm, output=tmp_path / "run")
     task, before = load_task(tmp_path / "run"), load(continued[0])[0]
-    assert isinstance(task.bilstm_layer, BiLstm) == (bilstm is not None)
+    assert isinstance(task.reader.bilstm, BiLstm) == (bilstm is not None)
     for one, other in zip(before.weights, task.encoder.weights, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -1,7 +1,7 @@
-"""Every kind of task with every option: a run, its folder, conversions and the export agree.
+"""Every task type with every option: a run, its folder, conversions and the export agree.
 
 The rows are such that every pair of options occurs that can be had together. `make test` runs as
-many as have every option, each kind of task among them; the others are slow.
+many as have every option, each task type among them; the others are slow.
 """
 
 import functools
@@ -21,7 +21,7 @@ from keras_bert.checkpoints.convert import convert
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import finetuned_kinds
+from keras_bert.tasks import finetuned_task_types
 from keras_bert.tasks.settings import POOLINGS
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
@@ -35,7 +35,7 @@ POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
 # The kinds that `transformers` has a class for, and what that reads.
 STANDARD = {**dict.fromkeys(POOLED, "cls"), "tagger": "none", "question-answering": "none"}
 OPTIONS = {
-    "kind": finetuned_kinds(),
+    "kind": finetuned_task_types(),
     "pooling": ("none", *POOLINGS),
     "mix": ("no mix", "mix", "mix of norms"),
     "frozen": ("trained", "frozen"),

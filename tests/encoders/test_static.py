@@ -165,7 +165,7 @@ ONE_OBJECTIVE = pytest.mark.parametrize(
 @ONE_OBJECTIVE
 def test_a_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
     output, _ = pretrained
-    objective = load_task(output).KIND
+    objective = load_task(output).TASK_TYPE
     killed = output.with_name("killed")
     pretrain(**arguments(data, objective=objective), output=killed)
     assert_same_weights(killed, output)
@@ -176,7 +176,7 @@ def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data,
     output, metrics = pretrained
     task = load_task(output)
     assert (task.window, task.subsample, task.negatives) == (2, 0.0, 5)
-    given = arguments(data, objective=task.KIND, steps=2, checkpoint_every=2)
+    given = arguments(data, objective=task.TASK_TYPE, steps=2, checkpoint_every=2)
     for name in ("architecture", "window", "subsample"):
         del given[name]
     said = []
@@ -321,11 +321,11 @@ def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors
     changes = {"static_vectors": vectors, "freeze_encoder": frozen, "bilstm": 3}
     run_of("tagger", files, bert, tmp_path / "run", **changes)
     task = load_task(tmp_path / "run")
-    table = task.static_vectors_layer.weights[0].numpy()
+    table = task.reader.static_vectors.weights[0].numpy()
     assert not np.array_equal(table, load(vectors)[0].weights[0])
     task.save(tmp_path / "again")
     again = load_task(tmp_path / "again")
-    np.testing.assert_array_equal(again.static_vectors_layer.weights[0], table)
+    np.testing.assert_array_equal(again.reader.static_vectors.weights[0], table)
     values = json.loads((tmp_path / "again" / "config.json").read_text())
     assert values["architectures"] == ["BertModel"]
     assert values["keras_bert"]["static_vectors"]["hidden_size"] == 8
@@ -338,7 +338,7 @@ def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors
         CHECKS["tagger"]({name: x[number].numpy() for name, x in found.items()}, answer)
     # A run that goes on with the model keeps its vectors.
     run_of("tagger", files, tmp_path / "run", tmp_path / "more", learning_rate=1e-9)
-    more = load_task(tmp_path / "more").static_vectors_layer.weights[0]
+    more = load_task(tmp_path / "more").reader.static_vectors.weights[0]
     np.testing.assert_allclose(more, table, atol=1e-6)
     with pytest.raises(InputError, match="has static vectors already. Leave `static_vectors` out"):
         run_of("tagger", files, tmp_path / "run", tmp_path / "x", static_vectors=vectors)
@@ -347,7 +347,7 @@ def test_concatenated_vectors_are_trained_saved_and_loaded(frozen, bert, vectors
 def test_concatenated_vectors_stay_if_they_are_to(bert, vectors, files, tmp_path):
     changes = {"static_vectors": vectors, "freeze_static_vectors": True}
     run_of("multiple-choice", files, bert, tmp_path / "run", **changes)
-    table = load_task(tmp_path / "run").static_vectors_layer.weights[0]
+    table = load_task(tmp_path / "run").reader.static_vectors.weights[0]
     np.testing.assert_array_equal(table, load(vectors)[0].weights[0])
 
 

@@ -1,4 +1,4 @@
-"""What the SavedModel of each kind of task answers, compared with what `predict` gives."""
+"""What the SavedModel of each task type answers, compared with what `predict` gives."""
 
 import numpy as np
 

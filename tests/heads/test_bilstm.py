@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.bilstm import BiLstm
+from keras_bert.heads.reader import BiLstm
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(9)

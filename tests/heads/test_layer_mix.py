@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.layer_mix import ScalarMix
+from keras_bert.heads.reader import ScalarMix
 
 K, BATCH, LENGTH, WIDTH = 4, 3, 5, 8
 EPSILON = 1e-6

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.heads.lm_head import LMHead, LMTransform, NextTokenPositions
+from tests.activation_formulas import FORMULAS
 from tests.layer_checks import check_layer
 
 RNG = np.random.default_rng(6)
@@ -157,3 +158,27 @@ def test_the_next_token_is_predicted_at_every_position_but_the_last(tmp_path):
     assert positions.dtype == np.int32
     said = NextTokenPositions()(keras.KerasTensor((None, None), "int32"))
     assert said.shape == (None, None) and said.dtype == "int32"
+
+
+def test_the_embedding_may_be_smaller_than_the_hidden_size():
+    layer = LMHead(
+        token_embedding=keras.layers.Embedding(11, 3),
+        transform=LMTransform(
+            hidden_size=8,
+            output_size=3,
+            hidden_act="gelu",
+            layer_norm_eps=1e-12,
+            initializer_range=0.5,
+            name="transform",
+        ),
+        use_bias=False,
+    )
+    y = np.asarray(layer(HIDDEN, POSITIONS))
+    assert layer.transform.dense.kernel.shape == (8, 3)
+    kernel, bias, gamma, beta = (np.asarray(w.value) for w in layer.transform.weights)
+    x = np.take_along_axis(HIDDEN, POSITIONS[..., None], axis=1)
+    x = FORMULAS["gelu"](x @ kernel + bias)
+    x = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True) * gamma + beta
+    expected = x @ np.asarray(layer.token_embedding.embeddings.value).T
+    np.testing.assert_allclose(y, expected, atol=5e-6)
+    assert layer.forward_flops(5) == 5 * (2 * 8 * 3 + 2 * 3 * 11)

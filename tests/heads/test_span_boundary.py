@@ -21,6 +21,7 @@ INPUTS = {"hidden": HIDDEN, "left": LEFT, "right": RIGHT, "offset": OFFSET}
 def make(**options):
     return SpanBoundary(
         token_embedding=keras.layers.Embedding(VOCABULARY, WIDTH, dtype=options.get("dtype")),
+        hidden_size=WIDTH,
         max_span_length=LONGEST,
         offset_width=5,
         hidden_act="gelu",

@@ -211,13 +211,13 @@ def test_weights_of_torch_without_torch(folder, tmp_path, monkeypatch):
 
 
 def test_a_command_reads_the_kind_of_a_task_by_name(published, folder):
-    from keras_bert.cli.kinds import kind_of
+    from keras_bert.cli.task_types import task_type_of
 
     published.repos["somebody/tagger"] = {
         "main": {"config.json": b'{"keras_bert": {"task": "tagger"}}'}
     }
-    assert kind_of("hf://somebody/tagger") == "tagger"
-    assert kind_of("hf://somebody/none") == "classifier"  # told when the command runs
+    assert task_type_of("hf://somebody/tagger") == "tagger"
+    assert task_type_of("hf://somebody/none") == "classifier"  # told when the command runs
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.layers.layout import Layout
+from keras_bert.layers.layout import Layout, StepLayout
+from keras_bert.layers.positions import DistanceBias, Positions, RotaryPositions
 from keras_bert.layers.self_attention import SelfAttention
 from tests.layer_checks import WithLayout, check_layer
 
@@ -13,10 +14,11 @@ IS_TOKEN = INPUT_MASK.astype(bool)
 
 
 @keras.saving.register_keras_serializable(package="tests")
-def scaled_by_position(query, key, layout):
-    """Queries and keys (B, N, S, H) of a packed row, times functions of their positions."""
-    positions = keras.ops.cast(layout.positions, query.dtype)[:, None, :, None]
-    return query * (1 + positions), key * (2 - positions / 3)
+class ScaledByPosition(Positions):
+    """Queries and keys times a function of their positions."""
+
+    def encode(self, x, positions):
+        return x * (1 + keras.ops.cast(positions, x.dtype)[..., None] / 3)
 
 
 def make(dropout=0.0, output_dropout=0.0, **options):
@@ -103,14 +105,14 @@ def test_the_first_token_alone_looks_as_it_does_among_all(causal, training):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_positions_are_in_queries_and_keys(causal, tmp_path):
+def test_positions_are_in_queries_and_keys(causal):
     sequence_ids = np.array([[1, 1, 1, 2, 2], [1, 2, 2, 2, 0]], "int32")
     tokens, positions = sequence_ids != 0, np.array([[0, 1, 2, 0, 1], [0, 0, 1, 2, 0]])
-    layer = shake(make(position_encoding=scaled_by_position))
+    layer = shake(make(positions=ScaledByPosition()))
     layout = Layout(sequence_ids=sequence_ids, causal=causal)
     mask = sequence_ids[:, :, None] == sequence_ids[:, None]
     mask = mask & (np.tri(5, dtype=bool) | (not causal))
-    expected, probabilities = by_hand(layer, mask, 1 + positions, 2 - positions / 3)
+    expected, probabilities = by_hand(layer, mask, 1 + positions / 3, 1 + positions / 3)
     (y,) = attend(layer, layout)
     np.testing.assert_allclose(y[tokens], expected[tokens], atol=5e-6)
     (y,) = attend(layer, layout, cls_only=True)
@@ -121,10 +123,72 @@ def test_positions_are_in_queries_and_keys(causal, tmp_path):
     np.testing.assert_allclose(found, right, atol=2e-6)
 
     again = SelfAttention.from_config(layer.get_config())
-    assert again.position_encoding is scaled_by_position
+    assert isinstance(again.positions, ScaledByPosition)
     again.build()
     again.set_weights(layer.get_weights())
     np.testing.assert_allclose(attend(again, layout, cls_only=True)[0], expected[:, 0], atol=5e-6)
+
+
+@pytest.mark.parametrize("window", [0, 1, 3])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_is_a_mask(causal, window):
+    layer = shake(make(window=window, use_bias=True))
+    layout = Layout(input_mask=INPUT_MASK, causal=causal)
+    index = np.arange(5)
+    mask = IS_TOKEN[:, None] & (np.abs(index[:, None] - index) <= window)
+    mask = mask & (np.tri(5, dtype=bool) | (not causal))
+    expected, _ = by_hand(layer, mask | ~mask.any(-1, keepdims=True))
+    np.testing.assert_allclose(attend(layer, layout)[0][IS_TOKEN], expected[IS_TOKEN], atol=5e-6)
+    first = attend(layer, layout, cls_only=True)[0]
+    np.testing.assert_allclose(first, expected[:, 0], atol=5e-6)
+
+
+def test_dense_layers_may_lack_biases():
+    layer = make(use_bias=False)
+    layer.build()
+    assert [w.name for w in layer.trainable_weights] == ["kernel", "kernel"]
+    biased = make()
+    biased.build()
+    for target, source in zip(biased.trainable_weights[::2], layer.trainable_weights, strict=True):
+        target.assign(source)
+    layout = Layout(input_mask=INPUT_MASK, causal=False)
+    np.testing.assert_allclose(attend(layer, layout)[0], attend(biased, layout)[0], atol=1e-6)
+
+
+POSITIONS = {
+    "none": lambda: None,
+    "scaled": ScaledByPosition,
+    "rotary": lambda: RotaryPositions(theta=100.0),
+    "distances": lambda: DistanceBias(
+        num_buckets=8, num_heads=2, farthest=6, initializer_range=1.0
+    ),
+}
+
+
+@pytest.mark.parametrize("window", [None, 1])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_step_gives_what_the_whole_call_gives(positions, window):
+    """From the first token, and after a cache of whole sequences of different lengths."""
+    positions = POSITIONS[positions]()
+    if positions is not None:
+        positions.build()
+    layer = shake(make(positions=positions, window=window))
+    lengths = np.array([4, 2])
+    mask = (np.arange(5) < lengths[:, None] + 1).astype("int32")
+    (expected,) = attend(layer, Layout(input_mask=mask, causal=True))
+
+    cache = layer.initial_cache(2, 7)
+    for index in range(5):
+        layout = StepLayout(np.full(2, index), cache[0])
+        y, cache = layer.step(keras.ops.convert_to_tensor(HIDDEN[:, index]), cache, layout)
+        at = mask[:, index].astype(bool)
+        np.testing.assert_allclose(np.asarray(y)[at], expected[at, index], atol=5e-6)
+
+    seen = np.arange(5) < lengths[:, None]
+    cache = layer.cache_of(keras.ops.convert_to_tensor(HIDDEN), seen, 7)
+    layout = StepLayout(lengths, cache[0])
+    y, _ = layer.step(keras.ops.convert_to_tensor(HIDDEN[[0, 1], lengths]), cache, layout)
+    np.testing.assert_allclose(np.asarray(y), expected[[0, 1], lengths], atol=5e-6)
 
 
 def test_dropout_is_applied_to_the_probabilities():

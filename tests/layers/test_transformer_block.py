@@ -149,3 +149,22 @@ def test_every_part_has_a_place_of_its_own():
         "feed_forward",
         "feed_forward_norm",
     }
+
+
+def test_a_gate_multiplies_the_activation():
+    layer = FeedForward(
+        hidden_size=8,
+        intermediate_size=12,
+        hidden_act="gelu",
+        dropout=0.0,
+        initializer_range=0.5,
+        use_bias=False,
+        has_gate=True,
+    )
+    layer.build()
+    kernel_in, kernel_out = (np.asarray(w.value, "float64") for w in layer.weights)
+    assert kernel_in.shape == (8, 24)
+    x = HIDDEN.reshape(-1, 8).astype("float64") @ kernel_in
+    expected = (FORMULAS["gelu"](x[:, :12]) * x[:, 12:]) @ kernel_out
+    y = np.asarray(layer(HIDDEN.reshape(-1, 8)))
+    np.testing.assert_allclose(y, expected, atol=2e-5)

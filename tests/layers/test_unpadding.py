@@ -138,10 +138,13 @@ def test_it_is_decided_once_in_a_forward_pass(outputs, causal, packed, eager, mo
     inputs = {"input_ids": mask + 5, "sequence_ids" if packed else "input_mask": mask}
     taken, attended = [], []
     monkeypatch.setattr(module, "Unpadding", lambda mask: taken.append(mask) or Unpadding(mask))
-    masks = Layout.attention_mask.fget
-    monkeypatch.setattr(
-        Layout, "attention_mask", property(lambda self: attended.append(masks(self)) or masks(self))
-    )
+    masks = Layout.mask
+
+    def mask_of(layout, window=None):
+        attended.append(masks(layout, window))
+        return attended[-1]
+
+    monkeypatch.setattr(Layout, "mask", mask_of)
 
     def call(inputs):
         return encoder(inputs, outputs=outputs, causal=causal)

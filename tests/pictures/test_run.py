@@ -13,7 +13,7 @@ from keras_bert.cli.training_commands import draw as draw_and_report
 from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
-from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.semantic_roles.metrics import role_metrics
 from keras_bert.tasks.tagging.metrics import chunk_metrics
 
@@ -189,7 +189,7 @@ def test_dollars_are_not_formulas(name, tmp_path):
 
 
 def test_every_kind_has_its_pictures():
-    assert {kind.split()[0] for kind in MEASURED} == {*finetuned_kinds()}
+    assert {kind.split()[0] for kind in MEASURED} == {*finetuned_task_types()}
 
 
 def test_the_kinds_of_chunks_are_drawn_with_what_is_outside_and_nothing_without_answers(draw):

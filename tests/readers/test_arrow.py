@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.cli.kinds import has_data_folder
+from keras_bert.cli.task_types import first_arguments, has_data_folder
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.readers.labels import several_labels
 from keras_bert.readers.sentences import TaggedSource
@@ -164,8 +164,8 @@ def test_bad_tables(tmp_path):
     path = saved(undecided, FEATURES, tmp_path / "undecided", how="folder")
     with says('has no gold label in "label" of any record'):
         list(TextSource(path, texts=PAIR))
-    assert has_data_folder(["--data", str(tmp_path)])
-    assert not has_data_folder(["--data", str(path)])
+    assert has_data_folder(first_arguments(["evaluate", "--data", str(tmp_path)]))
+    assert not has_data_folder(first_arguments(["evaluate", "--data", str(path)]))
 
 
 # A line of SNLI 1.0 and of MultiNLI 1.0 has these keys.

@@ -138,7 +138,7 @@ def test_one_word_per_row(write):
             w for w, _ in expected
         ]
     unlabelled = write("c.csv", "sentence_id,word\n1,Ann\n1,left\n2,Bo\n")
-    source = TaggedSource(unlabelled, need_tags=False)
+    source = TaggedSource(unlabelled, need_labels=False)
     assert [(s.words, s.tags) for s in source] == [(words, None) for words, _ in expected]
 
 
@@ -147,7 +147,7 @@ def test_one_word_per_row(write):
     [
         ("sentence_id,word,tag\n1,a,O\n2,b,O\n1,c,O\n", "line 4: sentence 1 comes again after"),
         ("sentence_id,word,tag\n1,a,O\n1,,O\n", 'line 3: no word in "word"'),
-        ("sentence_id,word,tag\n1,a,\n", 'line 2: no tag in "tag"'),
+        ("sentence_id,word,tag\n1,a,O\n1,b,\n", 'line 3: no tag in "tag"'),
         ("sentence_id,word,kind\n1,a,O\n", 'no column with the tag among "sentence_id", "word"'),
         ("sentence_id,word,ner,tag\n1,a,O,O\n", 'the tag could be in "ner", "tag". Give the right'),
     ],
@@ -194,13 +194,13 @@ def test_predictions_in_the_last_column_are_not_read(predicted, write):
 
 def test_a_txt_has_sentences_or_conll(write):
     path = write("a.txt", "Ann left Rome .\nBo came .\n")
-    source = TaggedSource(path, need_tags=False)
+    source = TaggedSource(path, need_labels=False)
     assert [s.text for s in source] == ["Ann left Rome .", "Bo came ."]
     assert "plain lines, one sentence per line" in source.description
     path = write("b.txt", "ann B-PER\nleft O\n")
     assert [s.tags for s in TaggedSource(path)] == [("B-PER", "O")]
     with says("b.txt could be CoNLL or plain text...Name it .conll, or give `word_column`"):
-        TaggedSource(path, need_tags=False)
-    assert [s.words for s in TaggedSource(path, need_tags=False, word_column=1)] == [
+        TaggedSource(path, need_labels=False)
+    assert [s.words for s in TaggedSource(path, need_labels=False, word_column=1)] == [
         ("ann", "left")
     ]

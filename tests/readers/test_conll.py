@@ -4,6 +4,7 @@ import pytest
 
 from keras_bert.readers.sentences import TaggedSource
 from tests.messages import says
+from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import LABEL, TEXT, prepare, several
 
 CONLL_2003 = """\
@@ -82,7 +83,7 @@ def test_columns_can_be_given_and_a_models_tags_are_recognised(read):
     assert pairs(read(columns(0, 1)))[0][1] == ("NNP", "VBZ", "JJ", "NN")
     known = read(CONLL_2003, labels=["NNP", "VBZ", "JJ", "NN", "CD"])
     assert pairs(known)[0][1] == ("NNP", "VBZ", "JJ", "NN")
-    unlabelled = read(columns(0, 1), labels=["O", "B-X", "I-X"], need_tags=False, word_column=1)
+    unlabelled = read(columns(0, 1), labels=["O", "B-X", "I-X"], need_labels=False, word_column=1)
     assert pairs(unlabelled)[2] == (("BRUSSELS", "1996-08-22"), None)
 
 
@@ -127,7 +128,7 @@ def test_conllu_gives_the_syntactic_words_and_any_column(read):
     assert (examples[0].words, examples[0].tags) == (("I", "do", "not"), ("PRP", "VBP", "RB"))
     assert [e.document for e in examples] == [0, 1] and examples[0].lines == (3, 5, 6)
     blank = CONLLU.replace("PRON", "_").replace("AUX", "_").replace("PART", "_")
-    untagged = pairs(read(blank, need_tags=False))
+    untagged = pairs(read(blank, need_labels=False))
     assert [tags for _, tags in untagged] == [None, ("PROPN",)]
 
 
@@ -146,14 +147,14 @@ def test_json_lines(read):
     assert pairs(read('{"tokens": ["a"], "ner_tags": [3]}')) == [(("a",), ("3",))]
     other = read('{"w": ["a"], "t": ["O"]}', word_column="w", tag_column="t")
     assert pairs(other) == [(("a",), ("O",))]
-    mixed = read('{"text": "One two."}\n{"words": ["a"]}', need_tags=False)
+    mixed = read('{"text": "One two."}\n{"words": ["a"]}', need_labels=False)
     first, second = mixed
     assert first.text == "One two." and first.words is None and second.words == ("a",)
 
 
 def test_what_has_no_tags_is_plain_text_unless_it_looks_like_words(read):
     def kind(text, **options):
-        return read(text, need_tags=False, **options).kind
+        return read(text, need_labels=False, **options).kind
 
     assert kind("One two.\n\nThree four.\n") == "lines"
     assert kind("One\nTwo\n") == "lines"  # no sentences apart
@@ -166,33 +167,25 @@ def test_what_has_no_tags_is_plain_text_unless_it_looks_like_words(read):
     assert kind("-DOCSTART-\n\nOne two\n") == "conll"
     assert kind("# Title\n\nOne two\n") == "lines"
     assert kind("{curly} text") == "lines"
-    sentences = list(read(" One\u3000two \n\n", need_tags=False, pretokenized=True))
+    sentences = list(read(" One\u3000two \n\n", need_labels=False, pretokenized=True))
     assert [(e.words, e.starts, e.document) for e in sentences] == [
         (("One", "two"), (1, 5), 0),
         ((), (), 1),
     ]
-    (sentence,) = read("One two.\n", need_tags=False)
+    (sentence,) = read("One two.\n", need_labels=False)
     assert (sentence.words, sentence.text) == (None, "One two.")
 
 
 def test_a_pipe_of_plain_lines_is_read_line_by_line(monkeypatch):
-    class Pipe:
-        given = 0
-
-        def readline(self, size):
-            self.given += 1
-            return b"line\n" if self.given < 9 else b""
-
-    pipe = Pipe()
-    monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
-    source = iter(TaggedSource("-", need_tags=False))
+    pipe = pipe_in(monkeypatch, [b"line\n"] * 8)
+    source = iter(TaggedSource("-", need_labels=False))
     assert next(source).text == "line" and pipe.given == 1
     assert next(source).text == "line" and pipe.given == 2
 
 
 def test_sentences_from_python():
     given = ["He said so.", ["He", "said"], (["so"], ["O"]), {"words": ["x"], "tags": ["B"]}]
-    found = list(TaggedSource(given, need_tags=False))
+    found = list(TaggedSource(given, need_labels=False))
     assert [(e.text, e.words, e.tags) for e in found] == [
         ("He said so.", None, None),
         (None, ("He", "said"), None),
@@ -201,15 +194,15 @@ def test_sentences_from_python():
     ]
     assert [e.document for e in found] == [0, 1, 2, 3]
     rows = [{"tokens": ["in", "Rome"], "ner_tags": ["O", "B-LOC"]}, {"text": "in Rome"}]
-    words, text = TaggedSource(rows, need_tags=False)
+    words, text = TaggedSource(rows, need_labels=False)
     assert (words.words, words.tags, text.text) == (("in", "Rome"), ("O", "B-LOC"), "in Rome")
-    assert list(TaggedSource(["a b"], need_tags=False, pretokenized=True))[0].words == (
+    assert list(TaggedSource(["a b"], need_labels=False, pretokenized=True))[0].words == (
         "a",
         "b",
     )
     for bad in ([[1, 2]], [[""]], [{"text": 5}], [([], "O")]):
         with pytest.raises(ValueError, match="A sentence must be"):
-            TaggedSource(bad, need_tags=False)
+            TaggedSource(bad, need_labels=False)
 
 
 def test_real_files(shared_data):
@@ -239,6 +232,7 @@ def test_a_prepared_dataset_names_its_tags(tmp_path, monkeypatch):
         TaggedSource("tfds:conll2003:train", tag_column="chunks")
 
 
+_REST = "\t_" * 6 + "\n"
 LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tham\n"
 
 
@@ -254,15 +248,15 @@ LABELLED = "We meet at noon .\tham\nWin a prize now !\tspam\nSee you there .\tha
         ("a\tO\n\xff\tO".encode("latin-1"), "line 2: byte 1 is not UTF-8"),
         (b"a\tO\nb\0\tO", "line 2: contains a NUL byte"),
         ('{"words": ["a"], "tags": ["O", "O"]}', "line 1: 1 word and 2 tags"),
-        ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"]}', 'line 2: "tags" should be a list'),
-        ('{"words": [], "tags": []}', "line 1: a sentence without a word"),
+        ('{"words": ["a"], "tags": ["O"]}\n{"words": ["a"], "tags": 1}', 'line 2: "tags" should'),
+        ('{"words": [], "tags": []}', 'has no word in "words" of any record (line 1), so there is'),
         ('{"words": ["a", ""], "tags": ["O", "O"]}', 'line 1: "words" should be a list of strings'),
         ('{"words": ["a"]}', 'line 1: no "tags" among the keys'),
         ('{"words": ["a"], "tags": ["O"]}\n[]', "line 2: not a JSON object"),
         (LABELLED, 'line 1: the word "We meet at noon ." contains spaces, as most do'),
         (f"{CONLLU}\n2\tx\n", "line 12: 2 columns; a word of CoNLL-U has 10"),
         (f"{CONLLU}\nx" + "\t_" * 9, 'line 12: the ID is "x"'),
-        (f"{CONLLU}\n1\tx\tx" + "\t" * 7, "line 12: UPOS is empty"),
+        (f"{CONLLU}\n1\tx\tx\tX{_REST}2\tx\tx\t{_REST}", "line 13: UPOS is empty; write _ for"),
     ],
 )
 def test_bad_lines_are_named(read, content, message):
@@ -278,7 +272,7 @@ def test_bad_lines_are_named(read, content, message):
         (CONLL_2003, {"tag_column": "0"}, 'has no column "0". Its columns are 1 to 4.'),
         (CONLL_2003, {"tag_column": "1", "word_column": 1}, "cannot be the same column"),
         (CONLLU, {"tag_column": "pos"}, 'no column "pos". Its columns are "ID", "FORM", "LEMMA"'),
-        (LABELLED, {"need_tags": False}, "line 1: ...such as classifier"),
+        (LABELLED, {"need_labels": False}, "line 1: ...such as classifier"),
     ],
 )
 def test_bad_columns_are_named(read, content, options, message):
@@ -292,7 +286,7 @@ def test_bad_columns_are_named(read, content, options, message):
         ("/nowhere/file", {}, "does not exist"),
         ([["a"]], {}, "Sentence 1 of those given: no tags"),
         ([(["a"], ["O"]), (["a", "b"], ["O"])], {}, "Sentence 2 ...: 2 words and 1 tag;"),
-        ([([], [])], {}, "Sentence 1 ...: a sentence without a word"),
+        ([([], [])], {}, 'the given sentences have no word in "words" of any record (row 1)'),
         ([(["a"], ["O"])], {"tag_column": 1}, "`tag_column` is for files"),
     ],
 )

@@ -101,12 +101,12 @@ def test_json_lines_python_and_plain_lines(tmp_path):
     assert (found[1].words, found[1].spans) == (None, ((0, 3, "0"), (8, 11, "0")))
     answer = {"words": ["a", "b"], "clusters": [[{"start": 0, "end": 1, "words": [0, 1]}] * 1]}
     assert list(CoreferenceSource([answer]))[0].spans == ()
-    _, lines = read(tmp_path, "Ada saw her.\nRain.\n", need_clusters=False)
+    _, lines = read(tmp_path, "Ada saw her.\nRain.\n", need_labels=False)
     assert [(line.text, line.words, line.spans) for line in lines] == [
         ("Ada saw her.", None, None),
         ("Rain.", None, None),
     ]
-    assert list(CoreferenceSource(["Rain."], need_clusters=False))[0].text == "Rain."
+    assert list(CoreferenceSource(["Rain."], need_labels=False))[0].text == "Rain."
     with pytest.raises(ValueError, match="A document must be a string, or a dictionary"):
         CoreferenceSource([("a", "b")])
 

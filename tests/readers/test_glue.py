@@ -92,8 +92,8 @@ def folder(tmp_path_factory):
 def read(path, task, *, labelled=True):
     return TextSource(
         path,
-        texts=TEXT if task.kind == "classifier" else PAIR,
-        form=score if task.kind == "regression" else one_label,
+        texts=TEXT if task.task_type == "classifier" else PAIR,
+        form=score if task.task_type == "regression" else one_label,
         glue=task.name,
         need_labels=labelled,
     )
@@ -103,7 +103,7 @@ def read(path, task, *, labelled=True):
 def test_a_task_by_its_name(folder, name):
     task = glue_task(name)
     settings = glue_settings(name.lower(), folder)
-    assert (settings["task"], settings["glue"]) == (task.kind, name)
+    assert (settings["task"], settings["glue"]) == (task.task_type, name)
     for which in ("train", "dev"):
         assert settings[which] == str(folder / task.folders[0] / getattr(task, which))
         for example in read(settings[which], task):

@@ -133,23 +133,32 @@ def test_plain_lines_keep_empty_and_tabbed_lines_so_that_answers_stay_in_step(wr
     assert source.columns.label == ()
 
 
-def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypatch):
-    class Pipe(io.RawIOBase):
-        def __init__(self):
-            self.lines = iter([b"first\n", b"second\n", b"third\n"])
-            self.given = 0
+class Pipe(io.RawIOBase):
+    """Gives a line at a time, and counts them."""
 
-        def readable(self):
-            return True
+    def __init__(self, lines):
+        self.lines = iter(lines)
+        self.given = 0
 
-        def readinto(self, buffer):
-            line = next(self.lines, b"")
-            self.given += bool(line)
-            buffer[: len(line)] = line
-            return len(line)
+    def readable(self):
+        return True
 
-    pipe = Pipe()
+    def readinto(self, buffer):
+        line = next(self.lines, b"")
+        self.given += bool(line)
+        buffer[: len(line)] = line
+        return len(line)
+
+
+def pipe_in(monkeypatch, lines):
+    """Makes lines the standard input; returns the `Pipe`."""
+    pipe = Pipe(lines)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe)))
+    return pipe
+
+
+def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypatch):
+    pipe = pipe_in(monkeypatch, [b"first\n", b"second\n", b"third\n"])
     rows = iter(TextSource("-", need_labels=False))
     assert next(rows).text == "first"
     assert pipe.given == 1
@@ -157,22 +166,13 @@ def test_standard_input_is_read_line_by_line_when_it_holds_plain_lines(monkeypat
 
 
 def test_a_pipe_of_a_table_is_answered_row_by_row(monkeypatch):
-    for first, rows in (
-        (b"", [b'{"text": "a"}\n', b'{"text": "b"}\n', b'{"text": "c"}\n']),
-        (b"id,text,note\n", [b"1,a,x\n", b"2,b,y\n", b"3,c,x\n"]),
+    for lines, header in (
+        ([b'{"text": "a"}\n', b'{"text": "b"}\n', b'{"text": "c"}\n'], 0),
+        ([b"id,text,note\n", b"1,a,x\n", b"2,b,y\n", b"3,c,x\n"], 1),
     ):
-        given = []
-
-        def lines(first=first, rows=rows, given=given):
-            for line in (first, *rows) if first else rows:
-                given.append(line)
-                yield line
-
-        lines = lines()
-        pipe = type("Pipe", (), {"readline": lambda self, size, lines=lines: next(lines, b"")})()
-        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": pipe}))
+        pipe = pipe_in(monkeypatch, lines)
         source = iter(TextSource("-", need_labels=False, labels=("x", "y")))
-        assert next(source).text == "a" and len(given) == 1 + bool(first)
+        assert next(source).text == "a" and pipe.given == 1 + header
         assert [e.text for e in source] == ["b", "c"]
 
 

@@ -71,14 +71,14 @@ def test_conll_2012(tmp_path):
 def test_predicates_without_arguments_are_read_to_predict(tmp_path):
     lines = [line.split() for line in OF_2005.splitlines()]
     unlabelled = "\n".join(" ".join(cells[:4]) for cells in lines) + "\n"
-    found = read(tmp_path, unlabelled, need_tags=False)
+    found = read(tmp_path, unlabelled, need_labels=False)
     assert [(each.predicate.start, each.tags) for each in found] == [(1, None), (4, None)]
     with pytest.raises(
         InputError, match=r"line 1: the sentence has 2 predicates in column 4 and 0"
     ):
         read(tmp_path, unlabelled)
     rows = row_2012(0, "fell", "fall", "01") + row_2012(1, "work", "work", "-")
-    (only,) = read(tmp_path, rows, need_tags=False)
+    (only,) = read(tmp_path, rows, need_labels=False)
     assert (only.words, only.predicate.start) == (("fell", "work"), 0)
     assert read(tmp_path, rows) == []
 
@@ -92,10 +92,10 @@ def test_json_lines_and_python_are_the_same(tmp_path):
     found = read(tmp_path, lines)
     assert found == list(PredicateSource(records))
     assert found[0].predicate == LabelledSpan(1, 2) and found[0].text == "she left"
-    (text,) = PredicateSource([{"text": "she left", "predicate": [4, 8]}], need_tags=False)
+    (text,) = PredicateSource([{"text": "she left", "predicate": [4, 8]}], need_labels=False)
     assert (text.words, text.predicate, text.tags) == (None, LabelledSpan(4, 8), None)
     answer = {"words": ["a", "b"], "predicate": {"start": 2, "end": 3, "words": [1, 2]}}
-    (again,) = PredicateSource([answer], need_tags=False)
+    (again,) = PredicateSource([answer], need_labels=False)
     assert again.predicate == LabelledSpan(1, 2)
 
 

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from keras_bert.readers import tables
 from keras_bert.readers.labels import score, several_labels
 from keras_bert.readers.sources import files_of
 from keras_bert.readers.texts import PAIR, TextSource, text_warnings
@@ -283,6 +284,15 @@ def test_the_only_score(write):
     for data in (path, frame):
         with says('the score could be in "a" or in "b". Give the right one as `fields`, label='):
             TextSource(data, texts=PAIR, form=score)
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_rows_of_a_large_file_are_not_kept_in_memory(large, write, monkeypatch):
+    monkeypatch.setattr(tables, "_LARGE", large)
+    for path in (write("a.tsv", TABS), write("a.csv", "phrase,verdict\n" + BODY)):
+        source = TextSource(path)
+        assert callable(source._records.rows) == (large == 1)
+        assert [(e.text, e.label) for e in source] == ROWS
 
 
 # What is missing.

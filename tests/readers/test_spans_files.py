@@ -51,7 +51,7 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
     assert [e.spans for e in SpanSource(file)] == [((0, 1, "ORG"),)]
     file = tmp_path / "a.txt"
     file.write_text("to Rome and back.\n\nHome.\n")
-    texts = list(SpanSource(file, need_spans=False))
+    texts = list(SpanSource(file, need_labels=False))
     assert [(e.text, e.words, e.spans) for e in texts] == [
         (line, None, None) for line in ("to Rome and back.", "", "Home.")
     ]
@@ -64,7 +64,7 @@ def test_conll_json_lines_and_plain_lines(tmp_path):
 def test_a_sentence_that_begins_with_what_could_be_a_tag_is_plain_text(text, tmp_path):
     file = tmp_path / "a.txt"
     file.write_text(text)
-    found = list(SpanSource(file, need_spans=False))
+    found = list(SpanSource(file, need_labels=False))
     assert [(e.text, e.words) for e in found] == [(line, None) for line in text.splitlines()]
 
 
@@ -144,15 +144,15 @@ def test_tags_that_break_their_scheme_are_told_as_the_tagger_tells_them(kind, tm
         f'{line} (I-LOC at "Rome"); the chunks are read as conlleval reads them.'
     )
     assert Tagger.notes(list(Tagger.read(path))) == [note]
-    for need_spans in (True, False):
-        refusing = SpanSource(path, invalid_tags="error", need_spans=need_spans)
+    for need_labels in (True, False):
+        refusing = SpanSource(path, invalid_tags="error", need_labels=need_labels)
         with says(f'line {line}: the tag I-LOC of "Rome" is invalid'):
             next(iter(refusing))
 
 
 def test_given_texts_are_strings_words_or_objects():
     given = ["to Rome", ["to", "Rome"], {"words": ["to", "Rome"], "spans": [[1, 2, "LOC"]]}]
-    texts = list(SpanSource(given, need_spans=False))
+    texts = list(SpanSource(given, need_labels=False))
     assert [text.text for text in texts] == ["to Rome"] * 3
     assert [text.words for text in texts] == [None, ("to", "Rome"), ("to", "Rome")]
     assert [text.spans for text in texts] == [None, None, ((1, 2, "LOC"),)]
@@ -164,7 +164,7 @@ def test_given_texts_are_strings_words_or_objects():
         SpanSource(given, tag_column="2")
 
 
-ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n'
+ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"], "spans": 3}\n'
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ ROME = '{"words": ["Rome"], "spans": []}\n{"words": ["Rome"]}\n'
             {"tag_column": "2"},
             'a.conll, line 2: the tag "X-ORG" should be O, B-…',
         ),
-        ("a.jsonl", ROME, {}, 'a.jsonl, line 2: no "spans" among the keys'),
+        ("a.jsonl", ROME, {}, 'a.jsonl, line 2: "spans" should be a list'),
         ("a.jsonl", ROME, {"word_column": "form"}, "`word_column` is for files with tags"),
     ],
 )

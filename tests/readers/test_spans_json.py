@@ -14,12 +14,15 @@ PAIR = {"words": WORDS, "head": [0, 5], "tail": [3, 4], "label": "part_of"}
 class Source:
     name = "a.jsonl"
 
+    def may_lack(self, key):
+        return False
+
     def error(self, line, message):
         return InputError(f"{self.name}, line {line}: {message}")
 
 
-def read(row, need_spans=True):
-    return spanned_words(row, 7, source=Source(), need_spans=need_spans)
+def read(row, need_labels=True):
+    return spanned_words(row, 7, source=Source(), need_labels=need_labels)
 
 
 def test_words_and_nested_spans():
@@ -46,8 +49,8 @@ def test_a_text_has_spans_by_characters_and_our_own_answers_can_be_read_again():
 
 
 def test_spans_may_be_missing_where_they_are_not_needed():
-    assert read({"text": "x"}, need_spans=False).spans is None
-    assert read({"text": "x", "spans": []}, need_spans=False).spans == ()
+    assert read({"text": "x"}, need_labels=False).spans is None
+    assert read({"text": "x", "spans": []}, need_labels=False).spans == ()
 
 
 @pytest.mark.parametrize(
@@ -93,8 +96,7 @@ def test_pairs_of_a_file_and_of_a_sequence(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"label": None}, 'no text under "label"'),
-        ({"label": 3}, 'no text under "label"'),
+        ({"label": ["of"]}, r"\['of'\] is a list, and not a label"),
         ({"head": [2, 9]}, r"head \[2, 9\] is beyond the text, which has 5 words"),
         ({"tail": [2, 1]}, r"tail \[2, 1\] ends before it begins"),
     ],

@@ -1,6 +1,5 @@
 """Reading questions: every form, every sentence about a bad one, and answers at wrong offsets."""
 
-import io
 import json
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from keras_bert.base.files import parse_json
 from keras_bert.readers.squad import QuestionSource, nearest, question_warnings
 from tests.messages import says
+from tests.readers.test_labelled_texts import pipe_in
 from tests.readers.test_tfds import NUMBER, TEXT, prepare, several
 
 CONTEXT = "The cat saw the dog. The dog ran."
@@ -97,26 +97,20 @@ def test_version_2_with_questions_without_an_answer(write):
     assert (found.id, found.answers) == ("7", ())
 
 
-def test_json_lines_are_read_line_by_line():
+def test_json_lines_are_read_line_by_line(monkeypatch):
     def lines():
         yield json.dumps({"question": "a?", "context": "b"}).encode() + b"\n"
         raise AssertionError("a second line was asked for")
 
-    class Pipe(io.RawIOBase):
-        def readline(self, size=-1, found=lines()):  # noqa: B008
-            return next(found)
-
-    source = QuestionSource.__new__(QuestionSource)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", type("In", (), {"buffer": Pipe()}))
-        source.__init__("-", need_answers=False)
+    pipe_in(monkeypatch, lines())
+    source = QuestionSource("-", need_labels=False)
     assert source.name == "standard input"
     assert next(iter(source)).question == "a?"
 
 
 def test_questions_from_python():
     pairs = [("who?", "a text"), ("where?", "")]
-    found = list(QuestionSource(pairs, need_answers=False))
+    found = list(QuestionSource(pairs, need_labels=False))
     assert as_tuples(found) == [(None, "who?", "a text", None), (None, "where?", "", None)]
     rows = [{**qa(), "context": CONTEXT}]
     assert as_tuples(QuestionSource(rows)) == EXPECTED
@@ -124,7 +118,7 @@ def test_questions_from_python():
         QuestionSource(pairs)
     for bad in (["text"], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(ValueError, match="must be pairs of a question and its context"):
-            QuestionSource(bad, need_answers=False)
+            QuestionSource(bad, need_labels=False)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +199,9 @@ def test_a_missing_file_is_a_sentence(tmp_path):
 
 
 def test_answers_are_not_asked_for_where_one_predicts(write):
-    examples = read(write(squad({"id": "x", "question": "?"})), need_answers=False)
+    examples = read(write(squad({"id": "x", "question": "?"})), need_labels=False)
     assert examples[0].answers is None
-    assert read(write(squad(qa())), need_answers=False)[0].located.text == "dog"
+    assert read(write(squad(qa())), need_labels=False)[0].located.text == "dog"
 
 
 def test_xquad_is_read_whole_and_its_offsets_are_right(shared_data):

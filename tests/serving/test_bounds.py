@@ -1,6 +1,5 @@
 """The limits of the server: no client can block others."""
 
-import asyncio
 import concurrent.futures
 import contextlib
 import functools
@@ -23,6 +22,7 @@ from keras_bert.serving.bounds import TimedProtocol
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
+from keras_bert.serving.settings import ServeSettings
 from tests.messages import says
 from tests.serving.running import running
 
@@ -393,7 +393,7 @@ def test_a_server_on_all_addresses_lists_its_host_names(echo_folder):
 @pytest.mark.parametrize("name", ["", "a*", "*a", "a.*.b", "**"])
 def test_invalid_host_names_are_rejected(echo_folder, name):
     with pytest.raises(kb.InputError, match="Invalid `allowed_hosts` .* Expected a host name"):
-        DevelopmentServer(models=echo_folder, allowed_hosts=[name])
+        ServeSettings.of({"models": echo_folder, "allowed_hosts": [name]})
 
 
 def test_responses_do_not_wait_for_the_acknowledgement_of_their_headers(server):
@@ -461,7 +461,6 @@ def test_an_address_that_is_not_available_is_rejected(server, echo_folder):
         ({"rest_port": server.rest_port}, "Cannot listen on 127.0.0.1"),
         ({"host": "a..b"}, "Cannot listen on a..b"),
     ):
-        settings = {"rest_port": 0, **address}
-        second = DevelopmentServer(models=[echo_folder], report=lambda line: None, **settings)
+        settings = ServeSettings.of({"models": [echo_folder], "rest_port": 0, **address})
         with says(message):
-            asyncio.run(second.run())
+            DevelopmentServer(settings, report=lambda line: None)

@@ -121,12 +121,33 @@ def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
         tensors.read_inputs({"inputs": [value]}, {"number": info(dtype, None)}, max_batch=1)
 
 
-def test_lists_with_too_many_axes_are_rejected():
+@pytest.mark.parametrize("levels", [33, 64, 65, 255, 900])
+def test_lists_with_too_many_axes_are_rejected(levels):
     deep = "a"
-    for _ in range(65):
+    for _ in range(levels):
         deep = [deep]
-    with pytest.raises(RequestError, match="nested too deep"):
+    with pytest.raises(RequestError, match="must have (the shape|equal lengths, and at most 64)"):
         tensors.read_inputs({"inputs": deep}, {"text": INFOS["text"]}, max_batch=1)
+
+
+@pytest.mark.parametrize(
+    "dtype, value",
+    [
+        (tf.int32, [True]),
+        (tf.int32, [1.0]),
+        (tf.int32, ["1"]),
+        (tf.float32, [False]),
+        (tf.float32, [None]),
+        (tf.float32, [1e39]),
+        (tf.bool, [1]),
+        (tf.string, [1]),
+        (tf.string, [[["a"], "b"]]),
+    ],
+)
+def test_values_of_another_type_are_rejected(dtype, value):
+    """NumPy and TensorFlow would convert most of them."""
+    with pytest.raises(RequestError, match="must (be|have)|is not float32"):
+        tensors.read_inputs({"inputs": value}, {"x": info(dtype, None)}, max_batch=1)
 
 
 def test_any_body_is_read_or_rejected():

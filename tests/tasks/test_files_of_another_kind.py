@@ -1,4 +1,4 @@
-"""What every kind of task says of a file or folder of another kind, and makes of long texts."""
+"""What every task type says of a file or folder of another kind, and makes of long texts."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert import FillMask, Pretrainer, evaluate, finetune, predict
 from keras_bert.base.errors import InputError
-from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks import finetuned_task_types, task_class
 from tests.pretraining_folder import make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -94,7 +94,7 @@ def made(tokenizer, files):
 
 
 def test_every_kind_is_looked_at():
-    assert set(FILES) == {kind for kind, _, _ in REJECTED} == set(finetuned_kinds())
+    assert set(FILES) == {kind for kind, _, _ in REJECTED} == set(finetuned_task_types())
 
 
 @pytest.mark.parametrize("kind, other, message", REJECTED)
@@ -151,8 +151,8 @@ def test_labelled_files_are_not_for_a_model_that_was_pre_trained(kind, tokenizer
     for ask in (evaluate, predict):
         with pytest.raises(
             InputError,
-            match=f"^{tmp_path / 'model'} contains a model of the task {kind.KIND}, which does not "
-            "read labelled files. Fine-tune it first.",
+            match=f"^{tmp_path / 'model'} contains a model of the task {kind.TASK_TYPE}, which "
+            "does not read labelled files. Fine-tune it first.",
         ):
             ask(model=tmp_path / "model", data=files / "classifier")
 

@@ -30,8 +30,8 @@ MIX = {"layer_norm_eps": 1e-6, "l2": 0.25}
 def make(kind, tokenizer, *, layers=1, mix=MIX, **options):
     encoder = make_encoder(tokenizer, num_hidden_layers=layers)
     task = kind(encoder, tokenizer, layer_mix=mix, **options)
-    task.scalar_mix.scores.assign([0.5, -1.0, 1.5][: layers + 1])
-    task.scalar_mix.gamma.assign(1.3)
+    task.reader.scalar_mix.scores.assign([0.5, -1.0, 1.5][: layers + 1])
+    task.reader.scalar_mix.gamma.assign(1.3)
     return task
 
 
@@ -49,8 +49,8 @@ def saved(tasks, tmp_path_factory):
     """The folder of each of them."""
     root = tmp_path_factory.mktemp("saved")
     for kind, task in tasks.items():
-        task.save(root / kind.KIND)
-    return {kind: root / kind.KIND for kind in tasks}
+        task.save(root / kind.TASK_TYPE)
+    return {kind: root / kind.TASK_TYPE for kind in tasks}
 
 
 def test_the_head_reads_the_mix_and_the_pooler_over_it(tokenizer):
@@ -84,7 +84,7 @@ def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenize
 @pytest.mark.parametrize("kind", [Classifier, FillMask])
 def test_a_folder_gives_it_back_and_the_encoder_without_it(kind, tasks, saved):
     task, loaded = tasks[kind], load_task(saved[kind])
-    assert loaded.layer_mix == MIX
+    assert loaded.reader.mix == MIX
     batch = BATCH
     if kind is FillMask:
         batch = {**BATCH, "masked_lm_positions": np.ones((6, 1), "int32")}
@@ -137,7 +137,7 @@ def test_rejects_a_folder_whose_mix_cannot_be(mix, sentence, saved, tmp_path):
 
 def test_is_converted_to_a_folder_and_rejected_by_what_has_no_place_for_it(saved, tmp_path):
     assert convert(saved[Classifier], tmp_path / "copy")["left_out"] == []
-    assert load_task(tmp_path / "copy").layer_mix == MIX
+    assert load_task(tmp_path / "copy").reader.mix == MIX
     for to in ("google", "keras-nlp"):
         with says(f"reads the layers mix-all, which the format {to} cannot"):
             convert(saved[Classifier], tmp_path / to, to=to)

@@ -14,11 +14,11 @@ from keras_bert.exports.saved_model import export
 from keras_bert.heads.layer_choice import LAYERS, MIXES, layer_numbers
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.layer_depths import depths
+from keras_bert.training.optimizer import depths
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
@@ -61,8 +61,8 @@ def encoder():
 def make(kind, layers, encoder=None, **options):
     encoder = encoder or deep_encoder()
     task = kind(encoder, TOKENIZER, labels=["a", "b"], layers=layers, **options)
-    if task.scalar_mix is not None:
-        task.scalar_mix.gamma.assign(1.5)
+    if task.reader.scalar_mix is not None:
+        task.reader.scalar_mix.gamma.assign(1.5)
     return task
 
 
@@ -106,7 +106,7 @@ def test_a_classifier_reads_the_layers(layers, encoder):
 def test_what_the_head_does_not_read_is_not_trained(layers):
     """Weight decay would shrink it, and layer-wise rates count from the highest layer read."""
     task = make(Classifier, layers, pooling="mean")
-    highest = max(task.layer_numbers)
+    highest = max(task.reader.numbers)
     trained = {id(variable) for variable in task.trainable_variables}
     for number, group in enumerate(task.encoder.layer_groups):
         weights = [v for layer in group for v in layer.trainable_variables]
@@ -132,7 +132,7 @@ def test_comes_back_from_a_folder_and_from_keras_own_file(layers, tmp_path):
         load_task(tmp_path / "folder"),
         keras.saving.load_model(tmp_path / "task.keras"),
     ):
-        assert loaded.layer_choice == layers
+        assert loaded.reader.layers == layers
         np.testing.assert_allclose(np.asarray(loaded(BATCH)["logits"]), expected, atol=1e-6)
     config = json.loads((tmp_path / "folder" / "config.json").read_text())
     assert config["architectures"] == ["BertModel"]  # its class would read the last layer
@@ -150,7 +150,7 @@ def test_a_folder_with_a_mix_and_no_name_of_layers_has_a_mix_of_all(tmp_path):
     del config["keras_bert"]["layers"]
     (tmp_path / "folder" / "config.json").write_text(json.dumps(config))
     loaded = load_task(tmp_path / "folder")
-    assert (loaded.layer_choice, loaded.layer_mix) == ("mix-all", task.layer_mix)
+    assert (loaded.reader.layers, loaded.reader.mix) == ("mix-all", task.reader.mix)
     np.testing.assert_array_equal(loaded(BATCH)["logits"], task(BATCH)["logits"])
 
 
@@ -214,7 +214,7 @@ def check_run(kind, layers, frozen, start, data, folder):
     for name, value in metrics["dev"].items():
         if isinstance(value, float):
             assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
-    assert load_task(output).layer_choice == layers
+    assert load_task(output).reader.layers == layers
     assert ("scalar_mix" in metrics) == (layers in MIXES)
     version = export(model=output, output=folder / "served")
     signature = tf.saved_model.load(str(version)).signatures["serving_default"]
@@ -243,7 +243,7 @@ def test_so_does_every_other_combination(layers, kind, frozen, start, files, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("kind", sorted({*finetuned_kinds()} - {"classifier", "tagger"}))
+@pytest.mark.parametrize("kind", sorted({*finetuned_task_types()} - {"classifier", "tagger"}))
 def test_every_kind_of_task_reads_four_layers(kind, frozen, start, files, tmp_path):
-    assert task_class(kind).KIND == kind
+    assert task_class(kind).TASK_TYPE == kind
     check_run(kind, "concat-last-4", frozen, start, files[kind], tmp_path)

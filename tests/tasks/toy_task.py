@@ -1,6 +1,4 @@
-"""A kind of task in one file: does a text hold a word? Everything that a new kind has to define."""
-
-import dataclasses
+"""A task type in one file: does a text hold a word? Everything that a new kind has to define."""
 
 import keras
 import numpy as np
@@ -14,7 +12,6 @@ from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class HoldsWordSettings(TaskSettings):
     word: str = setting("great", help="the word that is looked for", unit="WORD", stored=True)
     threshold: float = setting(
@@ -28,7 +25,7 @@ class HoldsWordSettings(TaskSettings):
 class HoldsWord(Task):
     """Gives `score` (B, 1), the logit that a text holds `word`, from the largest of its tokens."""
 
-    KIND = "holds-word"
+    TASK_TYPE = "holds-word"
     HEAD_READS = ("input_mask",)
     HEADS = ("scorer",)
     SETTINGS = HoldsWordSettings

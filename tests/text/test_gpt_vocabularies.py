@@ -335,6 +335,27 @@ def test_words_given_one_by_one_have_a_space_before_them(ours, theirs, learned):
     assert given == ours["openai-gpt"].tokenize(words).to_list()
 
 
+@pytest.mark.parametrize("of_json", [False, True])
+@pytest.mark.parametrize(
+    "of_class, config, expected",
+    [
+        ("GPT2Tokenizer", {}, False),
+        ("GPT2Tokenizer", {"add_prefix_space": True}, True),
+        ("GPT2Tokenizer", {"add_prefix_space": False}, False),
+        ("PreTrainedTokenizerFast", {}, None),
+        ("PreTrainedTokenizerFast", {"add_prefix_space": True}, None),
+    ],
+)
+def test_where_a_space_before_every_text_is_written(
+    of_json, of_class, config, expected, learned, tmp_path
+):
+    """As transformers 5: GPT-2's class reads its config alone, and others the tokenizer.json."""
+    theirs = built("gpt2", *learned["gpt2"], add_prefix_space=of_json)
+    folder = write("gpt2", theirs, tmp_path, tokenizer_class=of_class, **config)
+    vocabulary = Tokenizer.from_folder(folder).vocabulary
+    assert vocabulary.prefix_space == (of_json if expected is None else expected)
+
+
 def test_a_space_before_every_text(learned, tmp_path):
     vocab, merges = learned["gpt2"]
     theirs = built("gpt2", vocab, merges, add_prefix_space=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.text.ragged import kept, leading, of_values
+from keras_bert.text.ragged import leading, of_values, select
 
 ROWS = {
     "some": [[3, 1, 4], [], [1, 5, 9, 2, 6], [5], []],
@@ -17,7 +17,7 @@ ROWS = {
 def test_as_tensorflow_has_it(name):
     rows = tf.ragged.constant(ROWS[name], ragged_rank=1, dtype=tf.int32)
     is_odd = rows.with_values(rows.values % 2 == 1)
-    pairs = [(kept(rows, is_odd.values), tf.ragged.boolean_mask(rows, is_odd))]
+    pairs = [(select(rows, is_odd.values), tf.ragged.boolean_mask(rows, is_odd))]
     pairs += [(leading(rows, most), rows[:, :most]) for most in (0, 2, 9)]
     for found, expected in pairs:
         assert found.to_list() == expected.to_list()

@@ -18,8 +18,7 @@ from pathlib import Path
 import safetensors.numpy
 
 from keras_bert.training import checkpoint
-from keras_bert.training.monitoring.history import History
-from keras_bert.training.monitoring.tensorboard import TensorBoardHistory
+from keras_bert.training.logs import History, TensorBoardHistory
 from keras_bert.training.pretrain import pretrain
 from tests.kill_points import EVENTS, is_below
 

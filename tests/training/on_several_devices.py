@@ -33,12 +33,11 @@ from keras_bert.tasks.global_mean import GlobalMean
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop
+from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.pretrain import pretrain
-from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.scope import scope_of
-from keras_bert.training.strategies.workers import Workers
+from keras_bert.training.workers import Workers
 from tests.four_devices import see_devices
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 from tests.small_model import make_encoder, make_tokenizer
@@ -151,14 +150,14 @@ def pretrain_on(devices, arguments, copied=None):
 
 def at_the_end_of(step, happens):
     """Has something happen in this process at the end of a step (from 0), before its checkpoint."""
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def end(self, batch, logs=None):
         if self.first_step + batch == step:
             happens()
         original(self, batch, logs)
 
-    loop._End.on_train_batch_end = end
+    loop.EndOfRecord.on_train_batch_end = end
 
 
 @pytest.fixture(scope="module")

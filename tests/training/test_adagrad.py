@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.optimizers.gradients import with_gradient_norm
-from keras_bert.training.optimizers.update_rules import Adagrad
+from keras_bert.training.optimizer import with_gradient_norm
+from keras_bert.training.update_rules import Adagrad
 from tests.peers import torch
 
 V, D, STEPS = 9, 4, 5

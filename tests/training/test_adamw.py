@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.training.optimizers.update_rules import AdamW
+from keras_bert.training.update_rules import AdamW
 from tests.small_model import make_encoder, make_tokenizer
 
 SETTINGS = {"weight_decay": 0.3, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-6}

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from keras_bert.base.errors import InputWarning
-from keras_bert.encoders import presets
+from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.training.starting_point import read_architecture
 from tests.messages import says
 from tests.small_model import make_tokenizer
@@ -82,5 +81,5 @@ def test_a_file_without_end_is_no_architecture(vocabulary):
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
 def test_parameters_are_counted_without_making_them(sizes, pooler, model_type):
     changes = {"type_vocab_size": 3, "add_pooling_layer": pooler, "model_type": model_type}
-    config = BertConfig(**{**sizes, **changes})
-    assert config.parameter_count() == BertEncoder(config).count_params()
+    config = read_config({**sizes, **changes}, source="x")
+    assert config.parameter_count() == new_encoder(config).count_params()

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from keras_bert.training.checkpoint import Checkpoint, named_variables
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 from tests.messages import says
 
 

@@ -101,7 +101,6 @@ def test_answers_keep_the_index_of_the_rows_that_have_a_text(given, tmp_path):
 def test_several_files_and_a_glob(given, tmp_path, capsys):
     for number in range(2):
         TRAIN[number::2].to_csv(tmp_path / f"part{number}.csv", index=False)
-    TRAIN.to_csv(tmp_path / "dev.csv", index=False)
     columns = {"text_column": "phrase", "label_column": "verdict"}
     parts = [tmp_path / "part0.csv", tmp_path / "part1.csv"]
     for number, train in enumerate((parts, str(tmp_path / "part*.csv"))):
@@ -110,15 +109,16 @@ def test_several_files_and_a_glob(given, tmp_path, capsys):
             **given,
             **columns,
             train=train,
-            dev=tmp_path / "dev.csv",
+            dev=train,
             output=run,
             report=lines.append,
         )
         assert metrics["train_examples"] == 8 and metrics["labels"] == ["0", "1"]
-        assert [line.partition(":")[0] for line in lines[:2]] == [*map(str, parts)]
-    recorded = json.loads((tmp_path / "run0" / "run.json").read_text())["settings"]["train"]
-    assert recorded == [*map(str, parts)]
-    command = ["finetune", "--train", *map(str, parts), "--dev", str(tmp_path / "dev.csv")]
+        assert metrics["dev"]["examples"] == 8
+        assert [line.partition(":")[0] for line in lines[:4]] == [*map(str, parts)] * 2
+    recorded = json.loads((tmp_path / "run0" / "run.json").read_text())["settings"]
+    assert recorded["train"] == recorded["dev"] == [*map(str, parts)]
+    command = ["finetune", "--train", *map(str, parts), "--dev", *map(str, parts)]
     command += ["--text-column", "phrase", "--label-column", "verdict", "--epochs", "1"]
     command += ["--architecture", str(given["architecture"]), "--vocab", str(given["vocab"])]
     assert main([*command, "--batch-size", "4", "--output", str(tmp_path / "run0")]) == 0

@@ -1,4 +1,4 @@
-"""Fine-tuning from a folder that was fine-tuned: its head and options, for every kind of task."""
+"""Fine-tuning from a folder that was fine-tuned: its head and options, for every task type."""
 
 import json
 
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-import keras_bert.training.finetuning_run as module
+import keras_bert.training.finetune as module
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
-from keras_bert.tasks import finetuned_kinds, task_class
+from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
@@ -104,7 +104,7 @@ def continued(folder, tmp_path, monkeypatch):
 
 
 def test_every_kind_is_continued():
-    assert set(OPTIONS) == set(finetuned_kinds())
+    assert set(OPTIONS) == set(finetuned_task_types())
 
 
 # Options of all sorts, a mix, a CRF and a BiLSTM are among these; the other kinds are slow.

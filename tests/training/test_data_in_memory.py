@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 import keras_bert as kb
-from keras_bert.tasks import finetuned_kinds, task_class
-from keras_bert.training.settings import finetune_settings
+from keras_bert.tasks import finetuned_task_types, task_class
+from keras_bert.training.finetuning_settings import finetune_settings
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -21,7 +21,7 @@ DEV = [{"text": "a good film, and", "label": "good"}, {"text": "bad", "label": "
 TEXT = "ada lives in rome"
 SPAN = {"text": TEXT, "spans": [{"start": 13, "end": 17, "label": "LOC"}]}
 PAIR = {"text": TEXT, "head": [0, 3], "tail": [13, 17]}
-# The examples of each kind of task, as the rows of a table.
+# The examples of each task type, as the rows of a table.
 TABLES = {
     "classifier": ROWS,
     "pair-classifier": [{"text_a": "a", "text_b": "b", "label": label} for label in "xyx"],
@@ -75,7 +75,7 @@ def test_every_kind_reads_tables_of_every_library(kind):
 
 
 def test_every_kind_is_looked_at():
-    assert set(TABLES) == set(finetuned_kinds())
+    assert set(TABLES) == set(finetuned_task_types())
 
 
 @pytest.mark.usefixtures("eager")

@@ -15,8 +15,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SentenceOrderPretrainer,
     SpanPretrainer,
 )
-from keras_bert.training.monitoring import flops as module
-from keras_bert.training.monitoring.flops import flops_per_token, matrix_rate
+from keras_bert.training import costs as module
+from keras_bert.training.costs import flops_per_token, matrix_rate
 
 CONFIG = BertConfig(
     vocab_size=10,

@@ -9,7 +9,7 @@ from keras_bert.readers.texts import TextSource
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
-from keras_bert.training.finetuning_examples import FrozenExamples, freeze
+from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 RNG = np.random.default_rng(8)

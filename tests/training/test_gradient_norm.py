@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.training.optimizers.gradients import GradientNorm
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import GradientNorm, make_optimizer
 
 
 def small_model():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_bert.training.monitoring.health import health
+from keras_bert.training.health import health
 
 
 def metrics(

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from keras_bert.tasks.pretraining.metrics import exact_losses
-from keras_bert.training.loop import BatchSource, _HeldOutMetrics
-from keras_bert.training.monitoring import history as module
-from keras_bert.training.monitoring.history import History
-from keras_bert.training.monitoring.tensorboard import by_tag
-from keras_bert.training.plan import Plan, plan_steps
+from keras_bert.training import logs as module
+from keras_bert.training.callbacks import HeldOutMetrics
+from keras_bert.training.logs import History, by_tag
+from keras_bert.training.plan import BatchSource, Plan, plan_steps
 
 
 def test_the_total_has_the_weights_of_the_losses_and_the_penalties():
@@ -69,7 +68,7 @@ def test_a_metric_over_nothing_does_not_keep_a_run_from_its_evaluation():
         def held_out_metrics(self, step):
             return {"f1": step / 8}
 
-    callback = _HeldOutMetrics(
+    callback = HeldOutMetrics(
         Measured(), Plan(steps=4, record=1, evaluate_every=2, checkpoint_every=2)
     )
     for epoch, loss, expected in ((0, 1.0, {}), (1, 1.0, {"val_f1": 0.25}), (3, math.nan, {})):

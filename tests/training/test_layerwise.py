@@ -16,9 +16,9 @@ from keras_bert.training.checkpoint import (
     latest_checkpoint,
 )
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.layer_depths import depths, layers_to_train, train_last_layers
-from keras_bert.training.optimizers.update_rules import AdamW, LayerwiseAdamW
-from keras_bert.training.settings import finetune_settings
+from keras_bert.training.finetuning_settings import finetune_settings
+from keras_bert.training.optimizer import depths, layers_to_train, train_last_layers
+from keras_bert.training.update_rules import AdamW, LayerwiseAdamW
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied

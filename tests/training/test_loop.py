@@ -15,8 +15,8 @@ from keras_bert.base.ownership import lock_folder
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoders.bert.config import BertConfig
-from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
 from keras_bert.tasks.classification.classifier import Classifier
@@ -27,11 +27,11 @@ from keras_bert.tasks.pretraining.features import (
 )
 from keras_bert.training import loop
 from keras_bert.training.checkpoint import latest_checkpoint
+from keras_bert.training.devices import Devices
 from keras_bert.training.finetune import finetune
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.strategies.devices import Devices
 from tests.instant_training import make_evaluation_instant, make_fit_instant
 from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
@@ -76,14 +76,14 @@ def instant(monkeypatch, instant_fit):
 def counted_run(given, output, **options):
     """-> (the metrics of a run, what its callbacks were told at the end of each execution)."""
     told = []
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def count(self, batch, logs=None):
         told.append(logs)
         original(self, batch, logs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop._End, "on_train_batch_end", count)
+        patch.setattr(loop.EndOfRecord, "on_train_batch_end", count)
         return pretrain(**given, output=output, **options), told
 
 
@@ -119,7 +119,7 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
     plain, output = tmp_path / "plain", tmp_path / "run"
     pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
     odd = {**given, "eval_every": 10, "checkpoint_every": 7}
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def interrupt_in_step_30(self, batch, logs=None):
         if self.first_step + batch + 1 == 30:
@@ -127,7 +127,7 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
         original(self, batch, logs)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Terminated):
-        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_30)
+        patch.setattr(loop.EndOfRecord, "on_train_batch_end", interrupt_in_step_30)
         pretrain(**odd, output=output)
     assert latest_checkpoint(output / "checkpoints").name == "step-000000030.safetensors"
     metrics = pretrain(**odd, output=output)
@@ -149,14 +149,14 @@ def test_a_run_that_an_earlier_version_stopped_inside_of_an_record_resumes(
             plan_steps(60, evaluate_every=10, checkpoint_every=7), record=1
         )
         patch.setattr("keras_bert.training.pretrain.plan_steps", lambda *a, **options: of_each_step)
-        original = loop._End.on_train_batch_end
+        original = loop.EndOfRecord.on_train_batch_end
 
         def interrupt_in_step_12(self, batch, logs=None):
             if self.first_step + batch + 1 == 12:
                 signal.raise_signal(signal.SIGTERM)
             original(self, batch, logs)
 
-        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_12)
+        patch.setattr(loop.EndOfRecord, "on_train_batch_end", interrupt_in_step_12)
         with pytest.raises(Terminated):
             pretrain(**settings, output=tmp_path / "run")
     metrics = pretrain(**settings, output=tmp_path / "run")
@@ -169,7 +169,7 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
 ):
     settings = {**given, "steps": 40, "batch_tokens": 64}
     del settings["batch_size"]
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def interrupt_in_step_21(self, batch, logs=None):
         if self.first_step + batch + 1 == 21:
@@ -177,7 +177,7 @@ def test_batches_of_tokens_are_counted_for_a_run_that_resumes(
         original(self, batch, logs)
 
     with monkeypatch.context() as patch, pytest.raises(Terminated):
-        patch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_21)
+        patch.setattr(loop.EndOfRecord, "on_train_batch_end", interrupt_in_step_21)
         pretrain(**settings, output=tmp_path / "run")
     resolved = json.loads((tmp_path / "run" / "run.json").read_text())["resolved"]
     [[in_an_epoch]] = resolved["window_batches"]
@@ -215,7 +215,7 @@ def test_a_second_run_in_the_same_folder_is_rejected(given, tmp_path, capsys):
 def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not(
     given, instant, tmp_path, monkeypatch, capfd, interrupts, times
 ):
-    original = loop._End.on_train_batch_end
+    original = loop.EndOfRecord.on_train_batch_end
 
     def interrupt_in_step_3(self, batch, logs=None):
         if self.first_step + batch + 1 == 3:
@@ -223,7 +223,7 @@ def test_a_first_interrupt_waits_for_the_end_of_the_record_and_a_second_does_not
                 signal.raise_signal(signal.SIGINT)
         original(self, batch, logs)
 
-    monkeypatch.setattr(loop._End, "on_train_batch_end", interrupt_in_step_3)
+    monkeypatch.setattr(loop.EndOfRecord, "on_train_batch_end", interrupt_in_step_3)
     flags = {**given, "steps": 40, "eval_every": 20, "checkpoint_every": 20, "output": tmp_path}
     command = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     assert main(["pretrain", *command]) == 130
@@ -303,8 +303,7 @@ def test_going_on_from_a_model_folder(given, plain, instant_fit, tmp_path, monke
 @pytest.mark.filterwarnings("ignore:.*has no tokenizer")
 def test_a_model_without_a_tokenizer_is_rejected(given, tmp_path):
     """Its ids are of another vocabulary than those of any rows."""
-    config = BertConfig(**{**SIZES, "model_type": "roberta"})
-    save_folder(BertEncoder(config), None, tmp_path / "model")
+    save_folder(RobertaEncoder(RobertaConfig(**SIZES)), None, tmp_path / "model")
     further = {name: value for name, value in given.items() if name != "architecture"}
     with says("has no tokenizer, so no data can be made for it"):
         pretrain(**further, model=tmp_path / "model", output=tmp_path / "run")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from keras_bert.training.monitoring.tensorboard import as_table
+from keras_bert.training.logs import as_table
 from keras_bert.training.pretraining_examples import MaskExamples
 from tests.pretraining_folder import VOCABULARY
 

@@ -13,9 +13,9 @@ from keras_bert.inputs.batches import resolved
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training import plan, pretrain, pretraining_examples
-from keras_bert.training.loop import BatchSource
-from keras_bert.training.plan import steps_in
+from keras_bert.training import costs, pretrain, pretraining_examples
+from keras_bert.training.costs import steps_in
+from keras_bert.training.plan import BatchSource
 from keras_bert.training.pretraining_examples import InputTimer
 from keras_bert.training.settings import PretrainSettings
 from tests.messages import says
@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture()
 def clock(monkeypatch):
     clock = Clock()
-    for module in (plan, pretraining_examples):
+    for module in (costs, pretraining_examples):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

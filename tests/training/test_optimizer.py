@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.training.optimizers.optimizer import make_optimizer
-from keras_bert.training.optimizers.schedules import PerUpdate, WarmupLinearDecay
-from keras_bert.training.optimizers.update_rules import LAMB
+from keras_bert.training.optimizer import PerUpdate, WarmupLinearDecay, make_optimizer
+from keras_bert.training.update_rules import LAMB
 from tests.messages import says
 
 

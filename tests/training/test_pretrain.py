@@ -30,7 +30,7 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.training import checkpoint
-from keras_bert.training.monitoring.history import History
+from keras_bert.training.logs import History
 from keras_bert.training.pretrain import pretrain
 from keras_bert.training.pretraining_examples import ExamplesOfPhases
 from keras_bert.training.settings import PretrainSettings

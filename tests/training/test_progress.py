@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from keras_bert.training.monitoring.progress import Progress, describe
+from keras_bert.training.logs import Progress, describe
 from keras_bert.training.plan import plan_steps
 
 NAMES = {"masked_lm_loss": "loss", "masked_lm_accuracy": "accuracy"}

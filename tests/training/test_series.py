@@ -9,14 +9,15 @@ import signal
 import numpy as np
 import pytest
 
+import keras_bert.training.finetune as module
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
-from keras_bert.training import finetuning_run
-from keras_bert.training.finetune import finetune, mean_and_std, run_series
-from keras_bert.training.finetuning_run import Finetuning
+from keras_bert.training import frozen
+from keras_bert.training.finetune import finetune
+from keras_bert.training.finetuning_settings import finetune_settings, sweep_settings
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.settings import finetune_settings, sweep_settings
+from keras_bert.training.series import mean_and_std, run_series
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
@@ -51,16 +52,16 @@ def given(tmp_path_factory):
 def seeds(given, tmp_path_factory):
     output = tmp_path_factory.mktemp("seeds") / "run"
     told, computed = [], []
-    compute = finetuning_run.compute_once
+    compute = frozen.FrozenExamples
 
     def note_and_compute(*args, **options):
         computed.append(options)
         return compute(*args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finetuning_run, "compute_once", note_and_compute)
+        patch.setattr(frozen, "FrozenExamples", note_and_compute)
         metrics = finetune(**given, num_seeds=2, output=output, report=told.append)
-    assert len(computed) == 1  # a frozen encoder's outputs, for both
+    assert len(computed) == 2  # a frozen encoder's outputs on train and dev, for both runs
     return output, metrics, told
 
 
@@ -94,15 +95,15 @@ def test_a_run_of_a_series_is_the_one_that_it_is_alone_also_after_a_stop(
     assert_same_weights(output, tmp_path / "alone")
 
     made = []
-    run = Finetuning.run
+    run = module.finetune_on
 
-    def note_and_run(self, settings, report):
+    def note_and_run(data, settings, report, **options):
         made.append(settings.seed)
         if len(made) == 2:
             raise KeyboardInterrupt
-        return run(self, settings, report)
+        return run(data, settings, report, **options)
 
-    monkeypatch.setattr(Finetuning, "run", note_and_run)
+    monkeypatch.setattr(module, "finetune_on", note_and_run)
     with pytest.raises(KeyboardInterrupt, match="Interrupted. .* has 1 finished run. Run"):
         finetune(**given, num_seeds=2, output=tmp_path / "stopped")
     again = finetune(**given, num_seeds=2, output=tmp_path / "stopped")
@@ -148,28 +149,21 @@ def test_a_sweep_keeps_the_best_on_dev_and_shows_all(given, tmp_path, capsys):
     assert "finished already" in capsys.readouterr().err
 
 
-class Measured:
-    """Stands for `Finetuning`: every run's metric is given, by its seed."""
+def series_of(scores, given, output, *, report=print):
+    """A series of runs whose metrics are given, by their seeds."""
 
-    inputs = {}
-
-    def __init__(self, scores):
-        self._scores = scores
-
-    def run(self, settings, report):
-        with RunFolder.of(settings, command="finetune", inputs=self.inputs) as run:
+    def one_run(name, settings):
+        with RunFolder.of(settings, command="finetune", inputs={}) as run:
             tokenizer = make_tokenizer()
-            save_folder(make_encoder(tokenizer), tokenizer, run.model)
-            record = {"step": 1, "eval": {"accuracy": self._scores[settings.seed]}}
+            save_folder(make_encoder(tokenizer, num_hidden_layers=1), tokenizer, run.model)
+            record = {"step": 1, "eval": {"accuracy": scores[settings.seed]}}
             best = {"kept": {"step": 1, "epoch": 1}, "best_metric": "accuracy", "history": [record]}
             return run.finish({**best, "dev": {}, "steps": 1, "seconds": 1.0})
 
-
-def series_of(scores, given, output, *, report=print):
     settings = finetune_settings("classifier").of({**given, "output": str(output)})
     runs = {f"seed-{n}": dataclasses.replace(settings, seed=n) for n in range(len(scores))}
-    options = {"varied": ("seed",), "command": "finetune", "report": report}
-    return run_series(Measured(scores), settings, runs, **options)
+    options = {"varied": ("seed",), "command": "finetune", "inputs": {}, "report": report}
+    return run_series(settings, runs, one_run, **options)
 
 
 def test_a_run_whose_metric_is_nan_is_not_the_best(given, tmp_path):

@@ -18,11 +18,10 @@ from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.strategies.devices import Devices
-from keras_bert.training.strategies.scope import scope_of
-from keras_bert.training.strategies.shared_run import _common, _followed, _led
+from keras_bert.training.workers import _common, _followed, _led
 from tests.messages import says
 from tests.pretraining_folder import VOCABULARY, make_data_folder
 

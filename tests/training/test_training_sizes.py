@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_bert.training.finetune as module
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.predict import Inference, predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.ensemble import mean_outputs
 from keras_bert.training.finetune import finetune, sweep
-from keras_bert.training.finetuning_run import Finetuning
-from keras_bert.training.settings import finetune_settings, sweep_settings
+from keras_bert.training.finetuning_examples import read_data, sample, sample_size
+from keras_bert.training.finetuning_settings import finetune_settings, sweep_settings
 from tests.eagerly import eagerly
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
@@ -50,17 +51,17 @@ def sizes(given, tmp_path_factory):
     """The output of a run over sizes, stopped once, with its metrics and the runs that it made."""
     output = tmp_path_factory.mktemp("sizes") / "run"
     asked = {"train_fraction": [0.1, 15, 1], "baseline": "random", "num_seeds": 2, "seed": 4}
-    made, run = [], Finetuning.run
+    made, run = [], module.finetune_on
 
-    def note_and_run(self, settings, report):
+    def note_and_run(data, settings, report, **options):
         if len(made) == 5 and settings.output not in made:
             made.append(None)
             raise KeyboardInterrupt
         made.append(settings.output)
-        return run(self, settings, report)
+        return run(data, settings, report, **options)
 
     with pytest.MonkeyPatch.context() as patch, eagerly():
-        patch.setattr(Finetuning, "run", note_and_run)
+        patch.setattr(module, "finetune_on", note_and_run)
         with pytest.raises(KeyboardInterrupt, match="has 5 finished runs"):
             finetune(**given, **asked, output=output)
         said = []
@@ -104,16 +105,15 @@ def test_the_scores_are_those_of_the_runs(sizes):
 @pytest.fixture(scope="module")
 def opened(given):
     settings = finetune_settings("classifier").of({**given, "output": "none"})
-    return settings, Finetuning(settings, lambda line: None, given=given)
+    return settings, *read_data(settings, given, lambda line: None)
 
 
 def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
-    settings, finetuning = opened
-    (_, task) = finetuning._first
+    _, data, _ = opened
 
     def drawn(fraction, seed):
-        of = settings.of({**vars(settings), "train_fraction": fraction, "seed": seed})
-        return [example.line for example in finetuning._sampled(task, of).examples]
+        count = sample_size(fraction, data.train.examples)
+        return [example.line for example in sample(data.train.examples, count, seed=seed)]
 
     assert len(drawn(0.1, 0)) == 4 and len(drawn(15, 0)) == 15
     assert drawn(1, 0) == drawn(COUNT, 3) == list(range(1, COUNT + 1))
@@ -121,16 +121,15 @@ def test_a_sample_depends_on_the_seed_and_contains_smaller_ones(opened):
     assert drawn(15, 0) != drawn(15, 1)
 
 
-def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened):
-    settings, finetuning = opened
+def test_the_baseline_has_the_sizes_of_the_model_and_random_weights(opened, given):
+    settings, data, model = opened
     asked = settings.of({**vars(settings), "baseline": "random"})
-    baseline = finetuning.baseline(asked, lambda line: None)
-    ((_, model), (_, random)) = finetuning._first, baseline._first
+    baseline, random = module.read_baseline(data, asked, given, lambda line: None)
     assert random.config == model.config and random.labels == model.labels
     kernel, other = (task.encoder.blocks[0].weights[0] for task in (model, random))
     assert kernel.shape == other.shape and not np.allclose(kernel, other)
-    assert baseline.inputs["model"] != finetuning.inputs["model"]
-    assert baseline.inputs["train"] == finetuning.inputs["train"]
+    assert baseline.inputs["model"] != data.inputs["model"]
+    assert baseline.inputs["train"] == data.inputs["train"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_a_sweep_over_layers_compares_them_over_seeds(given, tmp_path, capsys):
         assert score["metrics"] == [run["metric"] for run in runs]
         assert score["mean"] == pytest.approx(np.mean(score["metrics"]))
         assert layers in out
-    assert load_task(tmp_path / "run").layer_choice == metrics["kept"]["run"].split("-rate")[0]
+    assert load_task(tmp_path / "run").reader.layers == metrics["kept"]["run"].split("-rate")[0]
     assert (tmp_path / "run" / "pictures" / "layers.png").stat().st_size > 5000
 
 

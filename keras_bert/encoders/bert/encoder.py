@@ -1,4 +1,4 @@
-"""The encoder of BERT, SpanBERT and RoBERTa, which differ in their config."""
+"""The encoder of BERT and SpanBERT (Devlin et al. 2018; Joshi et al. 2019)."""
 
 import dataclasses
 import re
@@ -8,14 +8,8 @@ import keras
 from keras_bert.encoders.bert import tensor_names
 from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
 from keras_bert.encoders.bert.initialization import initialize_local_attention
-from keras_bert.encoders.encoder import TransformerEncoder
-from keras_bert.heads.lm_head import LMTransform
+from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads.pooling import Pooler
-from keras_bert.layers.elementwise import LayerNorm
-from keras_bert.layers.embeddings import Embeddings
-from keras_bert.layers.layout import Layout
-from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -29,103 +23,24 @@ class BertEncoder(TransformerEncoder):
         config: a `BertConfig`.
         dtype: a dtype or policy for all layers; None is Keras's own setting.
 
-    Attributes: `embeddings`, `blocks` (the Transformer layers), `pooler` (a `Pooler`, or None).
+    Attributes: those of `TransformerEncoder`, and `pooler` (a `Pooler`, or None).
     """
 
     CONFIG = BertConfig
-    INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
     OBJECTIVES = ("mlm-nsp", "mlm-sop", "mlm", "span", "causal-lm")
 
     def __init__(self, config, *, dtype=None, name="bert_encoder", **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
-        common = {"initializer_range": config.initializer_range, "dtype": self.dtype_policy}
-        self.embeddings = Embeddings(
-            vocab_size=config.vocab_size,
-            hidden_size=config.hidden_size,
-            max_position_embeddings=config.max_position_embeddings,
-            position_offset=config.position_offset,
-            type_vocab_size=config.type_vocab_size,
-            dropout=config.hidden_dropout_prob,
-            layer_norm_eps=config.layer_norm_eps,
-            name="embeddings",
-            **common,
-        )
-        self.blocks = [self._block(f"block_{i}", common) for i in range(config.num_hidden_layers)]
         self.pooler = None
         if config.add_pooling_layer:
-            self.pooler = Pooler(hidden_size=config.hidden_size, name="pooler", **common)
-        self.embeddings.build()
-        for block in self.blocks:
-            block.build((None, config.hidden_size))
-        if self.pooler is not None:
+            self.pooler = Pooler(name="pooler", **self._common)
             self.pooler.build()
-        self.built = True
 
-    def _block(self, name, common):
-        config, dtype = self.config, self.dtype_policy
-
-        def norm(name):
-            return LayerNorm(epsilon=config.layer_norm_eps, name=name, dtype=dtype)
-
-        return TransformerBlock(
-            attention=SelfAttention(
-                hidden_size=config.hidden_size,
-                num_heads=config.num_attention_heads,
-                dropout=config.attention_probs_dropout_prob,
-                output_dropout=config.hidden_dropout_prob,
-                name="attention",
-                **common,
-            ),
-            feed_forward=FeedForward(
-                hidden_size=config.hidden_size,
-                intermediate_size=config.intermediate_size,
-                hidden_act=config.hidden_act,
-                dropout=config.hidden_dropout_prob,
-                name="feed_forward",
-                **common,
-            ),
-            attention_norm=norm("attention_norm"),
-            feed_forward_norm=norm("feed_forward_norm"),
-            name=name,
-            dtype=dtype,
+    def make_embeddings(self):
+        return super().make_embeddings(
+            position_offset=self.config.position_offset,
+            type_vocab_size=self.config.type_vocab_size,
         )
-
-    def call(self, inputs, outputs=("sequence_output",), causal=None, training=None):
-        inputs, outputs = self.checked_inputs(inputs), self.checked_outputs(outputs)
-        layout = Layout(
-            input_mask=inputs.get("input_mask"),
-            sequence_ids=inputs.get("sequence_ids"),
-            causal=self.config.is_causal if causal is None else causal,
-        )
-        x = self.embeddings(
-            inputs["input_ids"], inputs.get("segment_ids"), layout.positions, training=training
-        )  # (B, S, D)
-        keeps_states = "hidden_states" in outputs
-        cls_only = outputs == ("first_output",)
-        states, probabilities = [x], []
-        x = layout.unpad(x)  # (R, D)
-        for number, block in enumerate(self.blocks, start=1):
-            options = {"cls_only": cls_only and number == len(self.blocks), "training": training}
-            if "attention_probabilities" in outputs:
-                x, attention = block(x, layout=layout, return_probabilities=True, **options)
-                probabilities.append(attention)
-            else:
-                x = block(x, layout=layout, **options)
-            if keeps_states:
-                states.append(layout.pad(x))
-        values = {"hidden_states": tuple(states), "attention_probabilities": tuple(probabilities)}
-        if "sequence_output" in outputs:
-            values["sequence_output"] = states[-1] if keeps_states else layout.pad(x)  # (B, S, D)
-        if "first_output" in outputs:
-            values["first_output"] = x if cls_only else layout.first(x)  # (B, D)
-        return {name: values[name] for name in outputs}
-
-    def embed_step(self, ids, index):
-        return self.embeddings(ids, None, index, training=False)
-
-    @property
-    def layer_groups(self):
-        return [[self.embeddings], *([block] for block in self.blocks)]
 
     @property
     def default_pooling(self):
@@ -134,33 +49,22 @@ class BertEncoder(TransformerEncoder):
             return "last"
         return "mean" if self.pooler is None else "cls"
 
-    def head_transform(self, kind):
-        """The pooler, for the kinds of task whose class in `transformers` reads it."""
-        return self.pooler if kind in READ_THE_POOLER else None
+    def head_transform(self, task_type):
+        """The pooler, for the task types whose class in `transformers` reads it."""
+        return self.pooler if task_type in READ_THE_POOLER else None
 
-    def lacks_head_transform(self, kind):
-        """Whether the kind reads the pooler and the weights have none, as those of a masked LM."""
-        return kind in READ_THE_POOLER and self.pooler is None
+    def lacks_head_transform(self, task_type):
+        """Whether the task reads the pooler and the weights have none, as those of a masked LM."""
+        return task_type in READ_THE_POOLER and self.pooler is None
 
-    def with_head_transform(self, kind):
-        return self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(kind) else self
+    def with_head_transform(self, task_type):
+        return (
+            self.rebuilt(add_pooling_layer=True) if self.lacks_head_transform(task_type) else self
+        )
 
     def lm_head(self, *, name="lm_head"):
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
-        config = self.config
-        transform = LMTransform(
-            hidden_size=config.hidden_size,
-            hidden_act=config.hidden_act,
-            layer_norm_eps=config.layer_norm_eps,
-            initializer_range=config.initializer_range,
-            dtype=self.layer_policy,
-            name="transform",
-        )
-        return self._lm_head(name, transform=transform)
-
-    @property
-    def token_embedding(self):
-        return self.embeddings.token_embedding
+        return self._lm_head(name, transform=self.lm_transform())
 
     @classmethod
     def tensor_names(cls, config):

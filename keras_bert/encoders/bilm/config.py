@@ -120,10 +120,10 @@ class BilmConfig(EncoderConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """The dictionary of a `config.json`: every field, then `extra_keys`."""
-        values = super().to_dict()
+        fields = super().to_dict()
         if self.character_filters is not None:
-            values["character_filters"] = [list(one) for one in self.character_filters]
-        return values
+            fields["character_filters"] = [list(one) for one in self.character_filters]
+        return fields
 
     @property
     def direction_size(self) -> int:

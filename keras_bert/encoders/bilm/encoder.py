@@ -124,8 +124,8 @@ class BilmEncoder(Encoder):
             backward = self._layer(backward_lstm, backward, **options)
             states.append(ops.concatenate([forward, backward], axis=-1))  # (B, S, D)
         last = states[-1]
-        found = {"sequence_output": last, "first_output": last[:, 0], "hidden_states": (*states,)}
-        return {name: found[name] for name in outputs}
+        results = {"sequence_output": last, "first_output": last[:, 0], "hidden_states": (*states,)}
+        return {name: results[name] for name in outputs}
 
     def _layer(self, lstm, x, *, mask, residual, training):
         x = self.dropout(x, training=training)

@@ -4,35 +4,52 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_bert.encoders.config import TransformerConfig
+from keras_bert.encoders.transformer_config import TransformerConfig
 
 
 def _sizes(hidden_size, *, layers, heads, positions):
-    return {"n_embd": hidden_size, "n_layer": layers, "n_head": heads, "n_positions": positions}
+    return {
+        "hidden_size": hidden_size,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "max_position_embeddings": positions,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class GptConfig(TransformerConfig):
-    """What OpenAI GPT and GPT-2 share; field names are Hugging Face's.
+    """What OpenAI GPT and GPT-2 share; `KEYS` are Hugging Face's names.
 
     Attributes:
         vocab_size: rows of the token embedding.
-        n_embd: D, the hidden size; a multiple of `n_head`.
-        n_layer: number of Transformer layers.
-        n_head: N; each head has size `n_embd / n_head`.
-        n_positions: rows of the position embedding, the longest sequence.
-        resid_pdrop, embd_pdrop, attn_pdrop: dropout of each sub-layer's output, of the embeddings,
-            and of the attention probabilities.
-        layer_norm_epsilon: epsilon of every LayerNorm.
+        hidden_size: D; a multiple of `num_attention_heads`.
+        num_hidden_layers: number of Transformer layers.
+        num_attention_heads: N; each head has size `hidden_size / num_attention_heads`.
+        max_position_embeddings: rows of the position embedding, the longest sequence.
+        hidden_dropout_prob: dropout of each sub-layer's output.
+        embedding_dropout: dropout of the embeddings.
+        attention_probs_dropout_prob: dropout of the attention probabilities.
+        layer_norm_eps: epsilon of every LayerNorm.
         initializer_range: standard deviation of new weights.
         pad_token_id: id of the padding token, or None.
-        classifier_dropout: dropout before a task's classifier; None means `resid_pdrop`.
+        classifier_dropout: dropout before a task's classifier; None means `hidden_dropout_prob`.
 
     Raises:
         ValueError: an invalid value.
     """
 
+    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("openai-gpt", "gpt2")
     NORM_FIRST: ClassVar[bool]
+    KEYS: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "n_embd",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "max_position_embeddings": "n_positions",
+        "hidden_dropout_prob": "resid_pdrop",
+        "embedding_dropout": "embd_pdrop",
+        "attention_probs_dropout_prob": "attn_pdrop",
+        "layer_norm_eps": "layer_norm_epsilon",
+    }
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {
         "add_cross_attention": (False, None),
         "quantization_config": (None,),
@@ -40,85 +57,37 @@ class GptConfig(TransformerConfig):
     }
 
     vocab_size: int
-    n_embd: int
-    n_layer: int
-    n_head: int
-    n_positions: int
-    resid_pdrop: float = 0.1
-    embd_pdrop: float = 0.1
-    attn_pdrop: float = 0.1
-    layer_norm_epsilon: float = 1e-5
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    max_position_embeddings: int
+    hidden_dropout_prob: float = 0.1
+    embedding_dropout: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
     pad_token_id: int | None = None
     classifier_dropout: float | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
-        self._check(
-            "vocab_size n_embd n_layer n_head n_positions", lambda size: size >= 1, "at least 1"
-        )
-        dropout = "resid_pdrop embd_pdrop attn_pdrop classifier_dropout"
-        self._check(dropout, lambda rate: rate is None or 0 <= rate < 1, "in [0, 1)")
-        self._check("layer_norm_epsilon initializer_range", lambda value: value > 0, "above 0")
-        if self.n_embd % self.n_head:
+    def _check_activation(self):
+        if self.hidden_act not in ("gelu_new", "relu"):
             raise ValueError(
-                "`n_embd` must be a multiple of `n_head`. "
-                f"Received: n_embd={self.n_embd}, n_head={self.n_head}."
-            )
-        if self.activation not in ("gelu_new", "relu"):
-            raise ValueError(
-                f"The activation must be gelu_new or relu. Received: {self.activation!r}."
+                f"The activation must be gelu_new or relu. Received: {self.hidden_act!r}."
             )
 
     @property
-    def activation(self) -> str:
+    def hidden_act(self) -> str:
         """The activation of the feed-forward layers, by `keras_bert.layers.dense`'s name."""
         raise NotImplementedError
 
     @property
     def intermediate_size(self) -> int:
         """Size of the feed-forward layers."""
-        return 4 * self.n_embd
-
-    @property
-    def hidden_size(self) -> int:
-        """`n_embd`, by the name that every encoder has."""
-        return self.n_embd
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """`n_layer`, by the name that every encoder has."""
-        return self.n_layer
-
-    @property
-    def num_attention_heads(self) -> int:
-        """`n_head`, by the name that every encoder has."""
-        return self.n_head
-
-    @property
-    def max_length(self) -> int:
-        return self.n_positions
+        return 4 * self.hidden_size
 
     @property
     def is_causal(self) -> bool:
         return True
-
-    @property
-    def head_dropout(self) -> float:
-        return self.resid_pdrop if self.classifier_dropout is None else self.classifier_dropout
-
-    @property
-    def head_activation(self) -> str:
-        return self.activation
-
-    @property
-    def head_layer_norm_eps(self) -> float:
-        return self.layer_norm_epsilon
-
-    def parameter_count(self) -> int:
-        embeddings = (self.vocab_size + self.n_positions) * self.n_embd
-        last_norm = 2 * self.n_embd if self.NORM_FIRST else 0
-        return embeddings + self._layers_parameter_count() + last_norm
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -143,7 +112,7 @@ class OpenAIGptConfig(GptConfig):
     model_type: str = "openai-gpt"
 
     @property
-    def activation(self) -> str:
+    def hidden_act(self) -> str:
         return {"gelu": "gelu_new"}.get(self.afn, self.afn)
 
 
@@ -153,7 +122,7 @@ class Gpt2Config(GptConfig):
 
     Attributes:
         activation_function: "gelu_new" or "relu".
-        n_inner: size of the feed-forward layers; None is `4 * n_embd`.
+        n_inner: size of the feed-forward layers; None is `4 * hidden_size`.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]] = ("gpt2",)
@@ -176,7 +145,7 @@ class Gpt2Config(GptConfig):
     model_type: str = "gpt2"
 
     @property
-    def activation(self) -> str:
+    def hidden_act(self) -> str:
         return self.activation_function
 
     @property

@@ -3,10 +3,17 @@
 import functools
 import re
 
-from keras_bert.base.rename import Rename, transposed
-from keras_bert.encoders.tensor_names import KEPT, ClassNames, TensorNames, dense, layer_norm
+from keras_bert.base.rename import transposed
+from keras_bert.encoders.tensor_names import (
+    KEPT,
+    ClassNames,
+    TensorNames,
+    dense,
+    embeddings,
+    layer_norm,
+)
 
-# Kinds of task whose last linear layer has no bias in `transformers`.
+# Task types whose last linear layer has no bias in `transformers`.
 WITHOUT_BIAS = ("classifier", "pair-classifier")
 
 
@@ -15,35 +22,34 @@ def of(config):
     is_gpt2 = config.model_type == "gpt2"
     tokens, positions = ("wte", "wpe") if is_gpt2 else ("tokens_embed", "positions_embed")
     base = "GPT2" if is_gpt2 else "OpenAIGPT"
-    classes = {f"{base}LMHeadModel": ClassNames(kinds=("causal-lm",), heads={"lm_head": ()})}
+    classes = {f"{base}LMHeadModel": ClassNames(task_types=("causal-lm",), heads={"lm_head": ()})}
     classes[f"{base}ForSequenceClassification"] = ClassNames(
-        kinds=WITHOUT_BIAS,
+        task_types=WITHOUT_BIAS,
         heads={"classifier": [transposed("classifier.kernel", "score.weight", "D C")]},
         pooling="last",
     )
     if is_gpt2:
         classes["GPT2ForTokenClassification"] = ClassNames(
-            kinds=("tagger",), heads={"classifier": dense("classifier", "classifier", "D C")}
+            task_types=("tagger",), heads={"classifier": dense("classifier", "classifier", "D C")}
         )
         classes["GPT2ForQuestionAnswering"] = ClassNames(
-            kinds=("question-answering",),
+            task_types=("question-answering",),
             heads={"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")},
         )
     return TensorNames(
         base_class=f"{base}Model",
         encoder=[
-            Rename("token_embedding.embeddings", f"{tokens}.weight", "V D"),
-            Rename("position_embedding.embeddings", f"{positions}.weight", "P D"),
+            *embeddings(f"{tokens}.weight", positions=f"{positions}.weight"),
             *_LAYER,
             *(layer_norm("last_norm", "ln_f") if is_gpt2 else ()),
         ],
-        layers=config.n_layer,
+        layers=config.num_hidden_layers,
         sizes={
             "V": config.vocab_size,
-            "D": config.n_embd,
-            "E": 3 * config.n_embd,
+            "D": config.hidden_size,
+            "E": 3 * config.hidden_size,
             "I": config.intermediate_size,
-            "P": config.n_positions,
+            "P": config.max_position_embeddings,
         },
         prefix="transformer.",
         classes=classes,

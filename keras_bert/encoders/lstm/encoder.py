@@ -98,8 +98,8 @@ class AwdLstmEncoder(Encoder):
             x = lstm(x, recurrent_kernel=kernel, training=training)
             x = drop_outputs(x, training=training)  # (B, S, H)
             states.append(x)
-        found = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": tuple(states)}
-        return {name: found[name] for name in outputs}
+        results = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": tuple(states)}
+        return {name: results[name] for name in outputs}
 
     def _layers_and_dropouts(self):
         return zip(self.lstms, self.weight_dropouts, self.output_dropouts, strict=True)

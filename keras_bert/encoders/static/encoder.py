@@ -37,7 +37,7 @@ class StaticEncoder(Encoder):
         "with masked tokens.",
         "generate": f"{_NO_CONTEXT}, so they cannot generate text. Use a causal language model.",
         "single-token-pooling": f"{_NO_CONTEXT}, so its first and last token are the same for "
-        "every text. Choose the pooling mean or max, or put a BiLSTM over the vectors (`bilstm`).",
+        "every text. Choose the pooling mean or max, or put a BiLSTM over the vectors ({bilstm}).",
     }
 
     def __init__(self, config, *, dtype=None, name="static_encoder", **kwargs):
@@ -58,8 +58,8 @@ class StaticEncoder(Encoder):
         x = embedded(self.embedding, inputs["input_ids"], dtype=self.compute_dtype)  # (B, S, D)
         if self.config.normalize:
             x = normalized(x)
-        found = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": (x,)}
-        return {name: found[name] for name in outputs}
+        results = {"sequence_output": x, "first_output": x[:, 0], "hidden_states": (x,)}
+        return {name: results[name] for name in outputs}
 
     @property
     def layer_groups(self):

@@ -3,7 +3,9 @@
 The plain form, from one dense layer's output (B, S, 3 D) that holds queries, keys and values:
 
     query, key, value = split into N heads of size H = D / N            each (B, N, S, H)
+    query, key = their positions encoded, where these are rotary        (B, N, S, H)
     scores = query keyᵀ / √H, and -∞ where the mask is False            (B, N, S, S)
+    scores = scores + a bias for positions, where there is one          (B, N, S, S)
     context = dropout(softmax(scores)) value                            (B, N, S, H)
 """
 
@@ -18,12 +20,13 @@ from keras_bert.layers.kernels.program import has_fused_attention, is_for_litert
 
 def attend(
     query_key_value,
-    attention_mask,
+    layout,
     *,
     num_heads,
+    positions,
+    window,
     dropout,
     training,
-    encode_positions=None,
     cls_only=False,
     return_probabilities=False,
 ):
@@ -32,42 +35,65 @@ def attend(
     JAX and PyTorch have fused kernels, which have neither dropout nor the probabilities. Elsewhere
     axes are moved at once, and scale and mask are where a CPU fuses them with the product.
 
-    Shapes: query_key_value (B, S, 3 D), attention_mask bool (B, 1, S or 1, S) -> context (B, S, D),
-    and float (B, N, S, S) probabilities before dropout, or None. With `cls_only` the first token is
-    the only query: (B, 1, D) and (B, N, 1, S).
+    Shapes: query_key_value (B, S, 3 D) -> context (B, S, D), and float (B, N, S, S) probabilities
+    before dropout, or None. With `cls_only` the first token is the only query: (B, 1, D) and
+    (B, N, 1, S).
 
     Args:
+        layout: the batch's `Layout`.
+        positions: the `Positions`.
+        window: see `Layout.mask`.
         dropout: the `Dropout` layer of the probabilities.
-        encode_positions: None, or a function from query and key (B, N, S, H) to both with
-            their positions encoded.
     """
     fused = has_fused_attention() and not return_probabilities
-    fused = fused and not (training and dropout.rate > 0) and encode_positions is None
+    fused = fused and not (training and dropout.rate > 0) and not positions.HAS_BIAS
+    mask = layout.mask(window)  # (B, 1, S or 1, S)
+    places = layout.positions  # (B or 1, S)
+    query_places = places
+    if cls_only:
+        mask, query_places = mask[:, :, :1], places[:, :1]
     batch, length = ops.shape(query_key_value)[:2]
     size = query_key_value.shape[-1] // (3 * num_heads)
     split = ops.reshape(query_key_value, (batch, length, 3, num_heads, size))
     if fused:
         query, key, value = ops.unstack(split, 3, axis=2)  # (B, S, N, H)
         if cls_only:
-            query, attention_mask = query[:, :1], attention_mask[:, :, :1]
+            query = query[:, :1]
         context = ops.dot_product_attention(
-            query, key, value, mask=attention_mask, scale=1 / math.sqrt(size)
+            positions.encode(query, query_places[:, :, None]),
+            positions.encode(key, places[:, :, None]),
+            value,
+            mask=mask,
+            scale=1 / math.sqrt(size),
         )
         return _joined(context), None
     moved = _transposed(split, (2, 0, 3, 1, 4), training=training)
     query, key, value = ops.unstack(moved, 3, axis=0)  # (B, N, S, H)
-    if encode_positions is not None:
-        query, key = encode_positions(query, key)
     if cls_only:
-        query, attention_mask = query[:, :, :1], attention_mask[:, :, :1]
-    scores = _masked_scores(query, key, attention_mask, training=training)  # (B, N, S, S)
+        query = query[:, :, :1]
+    query = positions.encode(query, query_places[:, None])
+    key = positions.encode(key, places[:, None])
+    scores = _masked_scores(query, key, mask, training=training)  # (B, N, S, S)
+    if positions.HAS_BIAS:
+        scores = scores + _position_bias(positions, query, key, query_places, layout)
     probabilities = ops.softmax(scores, axis=-1)
     context = ops.matmul(dropout(probabilities, training=training), value)
     context = _joined(_transposed(context, (0, 2, 1, 3), training=training))
     return context, probabilities if return_probabilities else None
 
 
-def attend_step(query_key_value, cache, layout, *, num_heads):
+def _position_bias(positions, query, key, query_positions, layout):
+    """`Positions.bias`, computed once for all layers that share it: (B or 1, N, Q, K)."""
+
+    def compute():
+        return positions.bias(query, key, query_positions, layout.key_positions)
+
+    if not positions.BIAS_IS_SHARED:
+        return compute()
+    return layout.once(("bias", positions, query.shape[2]), compute)
+
+
+def attend_step(query_key_value, cache, layout, *, num_heads, positions, window):
     """The formula above for one new token of each sequence, over those before it and itself.
 
     The cache is of M positions, of which those after the token are masked, and hold zeros: a token
@@ -80,28 +106,32 @@ def attend_step(query_key_value, cache, layout, *, num_heads):
     size = query_key_value.shape[-1] // (3 * num_heads)
     split = ops.reshape(query_key_value, (batch, 3, num_heads, size))
     query, key, value = ops.unstack(split, 3, axis=1)  # (B, N, H)
+    query, key = (positions.encode(x, layout.positions) for x in (query, key))
     keys, values = (
-        _with_rows(old, layout.places, ops.reshape(new, (-1, size)))
+        _with_rows(old, layout.cache_indices, ops.reshape(new, (-1, size)))
         for old, new in zip(cache, (key, value), strict=True)
     )
-    query = (query * (1 / math.sqrt(size)))[:, :, None]  # (B, N, 1, H)
-    scores = _product_of_rows(query, keys, transpose=True)  # (B, N, 1, M)
-    probabilities = _softmax_of_rows(scores + _bias(layout.attention_mask, scores.dtype))
+    query = query[:, :, None]  # (B, N, 1, H)
+    scores = _product_of_rows(query * (1 / math.sqrt(size)), keys, transpose=True)  # (B, N, 1, M)
+    scores = scores + _mask_bias(layout.mask(window), scores.dtype)
+    if positions.HAS_BIAS:
+        scores = scores + _position_bias(positions, query, keys, layout.positions, layout)
+    probabilities = _softmax_of_rows(scores)
     context = _product_of_rows(probabilities, values)  # (B, N, 1, H)
     return ops.reshape(context, (batch, num_heads * size)), (keys, values)
 
 
-def _with_rows(x, places, rows):
-    """As `ops.scatter_update`, at places that hold zeros: x (B, N, M, H), rows (B N, H).
+def _with_rows(x, indices, rows):
+    """As `ops.scatter_update`, where x holds zeros: x (B, N, M, H), rows (B N, H).
 
     On a CPU TensorFlow copies x for it. This operation alone overwrites an x that has no other use,
     such as that of a loop.
     """
     if not is_unfused() or is_for_litert():
-        return ops.scatter_update(x, places, rows)
+        return ops.scatter_update(x, indices, rows)
     import tensorflow as tf
 
-    return tf.raw_ops.ScatterNdNonAliasingAdd(input=x, indices=places, updates=rows)
+    return tf.raw_ops.ScatterNdNonAliasingAdd(input=x, indices=indices, updates=rows)
 
 
 def _product_of_rows(x, y, *, transpose=False):
@@ -127,7 +157,7 @@ def _softmax_of_rows(x):
     return powers / ops.sum(powers, axis=-1, keepdims=True)
 
 
-def keys_and_values(query_key_value, is_token, *, num_heads, max_length):
+def keys_and_values(query_key_value, is_token, *, num_heads, positions, max_length):
     """The cache of `attend_step` with the keys and values of whole sequences at its beginning.
 
     Shapes: query_key_value (B, S, 3 D), is_token bool (B, S) -> keys and values (B, N, M, H), M
@@ -135,14 +165,16 @@ def keys_and_values(query_key_value, is_token, *, num_heads, max_length):
     """
     batch, length = ops.shape(query_key_value)[:2]
     size = query_key_value.shape[-1] // (3 * num_heads)
-    kept = ops.where(is_token[:, :, None], query_key_value, 0)
-    split = ops.reshape(kept, (batch, length, 3, num_heads, size))
+    at_tokens = ops.where(is_token[:, :, None], query_key_value, 0)
+    split = ops.reshape(at_tokens, (batch, length, 3, num_heads, size))
     moved = ops.transpose(split[:, :, 1:], (2, 0, 3, 1, 4))  # (2, B, N, S, H)
-    moved = ops.pad(moved, [(0, 0), (0, 0), (0, 0), (0, max_length - length), (0, 0)])
-    return tuple(ops.unstack(moved, 2, axis=0))
+    key, value = ops.unstack(moved, 2, axis=0)
+    key = positions.encode(key, ops.arange(length, dtype="int32")[None, None])
+    padding = [(0, 0), (0, 0), (0, max_length - length), (0, 0)]
+    return ops.pad(key, padding), ops.pad(value, padding)
 
 
-def _bias(mask, dtype):
+def _mask_bias(mask, dtype):
     """0 where a bool mask is True; elsewhere a number far below any score, and finite."""
     lowest = -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e9
     return ops.cast(ops.where(mask, 0.0, lowest), dtype)
@@ -171,7 +203,7 @@ def _masked_scores(query, key, attention_mask, *, training):
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     if scale_scores:
         scores = scores * scale
-    return scores + _bias(attention_mask, scores.dtype)
+    return scores + _mask_bias(attention_mask, scores.dtype)
 
 
 def _transposed(x, axes, *, training):

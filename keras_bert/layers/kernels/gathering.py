@@ -51,15 +51,15 @@ def at_distinct(function, ids):
         distinct, index = tf.unique(flat)
         return look_up(function(distinct), index)
 
-    found = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
-    return ops.reshape(found, (*ops.shape(ids), found.shape[-1]))
+    rows = on_cpu(of_distinct, of_each) if shapes_may_vary() else of_each()  # (N, D)
+    return ops.reshape(rows, (*ops.shape(ids), rows.shape[-1]))
 
 
 def sparse_rows(variable, ids):
     """Rows of a table that is a variable: (N, D), int (…) -> (…, D), for large tables.
 
     On TensorFlow the gradient is `tf.IndexedSlices`, the rows of the ids alone, for an optimizer
-    that adds up an id's rows (see `keras_bert.training.optimizers.update_rules`); `look_up` is
+    that adds up an id's rows (see `keras_bert.training.update_rules`); `look_up` is
     for all others.
     """
     if keras.backend.backend() != "tensorflow":

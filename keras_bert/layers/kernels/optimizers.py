@@ -64,10 +64,10 @@ class InFewPasses(ClipsInFewPasses):
             return super()._apply_weight_decay(variables)
         if not self.weight_decay:
             return
-        kept = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
+        remaining = 1 - ops.cast(self.learning_rate * self.weight_decay, "float32")
         for variable in variables:
             if self._use_weight_decay(variable):
-                variable.assign(variable * ops.cast(kept, variable.dtype))
+                variable.assign(variable * ops.cast(remaining, variable.dtype))
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if is_unfused():  # what all variables share, traced once
@@ -118,8 +118,8 @@ def with_unique_rows(gradient, *, dense=False):
         rows = gradient.dense_shape[0]
         return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
     rows, number = tf.unique(gradient.indices)
-    values = tf.math.unsorted_segment_sum(gradient.values, number, tf.size(rows))
-    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+    sums = tf.math.unsorted_segment_sum(gradient.values, number, tf.size(rows))
+    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
 
 
 def update_rows(gradient, variable, accumulator, *, rate, epsilon):

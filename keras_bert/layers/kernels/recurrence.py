@@ -51,8 +51,8 @@ def lstm(gates, recurrent_kernel, projection, state, *, cell_clip, projection_cl
         def gradient(*upstream):
             # Of JAX the gradients of all results are one tuple.
             d_outputs, d_cell = upstream[0] if len(upstream) == 1 else upstream
-            kept = outputs, cells, sigmoids, g
-            return _backward(arguments, *kept, d_outputs, d_cell, **clips)
+            saved = outputs, cells, sigmoids, g
+            return _backward(arguments, *saved, d_outputs, d_cell, **clips)
 
         return (outputs, cells[-1]), gradient
 
@@ -76,8 +76,8 @@ def _forward(gates, kernel, r, c, projection=None, *, cell_clip, projection_clip
         return (r, c), (r, c, sigmoids, g) if keeps else (r,)
 
     sizes = (size, units, 4 * units, units) if keeps else (size,)
-    (_, c), kept = _scan(step, (r, c), (gates,), sizes)
-    return kept if keeps else (*kept, c)
+    (_, c), saved = _scan(step, (r, c), (gates,), sizes)
+    return saved if keeps else (*saved, c)
 
 
 def _backward(
@@ -136,14 +136,14 @@ def _backward(
             d_h = ops.matmul(d_r, projection_transposed)
         d_c = d_c + d_h * of_cell
         d_gates = ops.concatenate([d_c, d_c, d_c, d_h], axis=-1) * of_gates
-        kept = (d_gates, d_r)[: len(sizes)]
-        return (ops.matmul(d_gates, kernel_transposed), d_c * of_state), kept
+        d_steps = (d_gates, d_r)[: len(sizes)]
+        return (ops.matmul(d_gates, kernel_transposed), d_c * of_state), d_steps
 
     begin = (ops.zeros_like(first_r), d_cell)
-    (d_r, d_c), kept = _scan(step, begin, inputs, sizes, reverse=True)
-    gradients = [kept[0], _product(_shifted(outputs, first_r), kept[0]), d_r, d_c]
+    (d_r, d_c), d_steps = _scan(step, begin, inputs, sizes, reverse=True)
+    gradients = [d_steps[0], _product(_shifted(outputs, first_r), d_steps[0]), d_r, d_c]
     if projection:
-        gradients.append(_product(o * tanh_c, kept[1]))
+        gradients.append(_product(o * tanh_c, d_steps[1]))
     return tuple(gradients)
 
 
@@ -173,7 +173,7 @@ def _shifted(x, first):
 
 def _product(x, y):
     """The sum over steps and batch of outer products: (S, B, M), (S, B, N) -> (M, N)."""
-    rows, columns = (ops.reshape(each, (-1, each.shape[-1])) for each in (x, y))
+    rows, columns = (ops.reshape(array, (-1, array.shape[-1])) for array in (x, y))
     return ops.matmul(ops.transpose(rows), columns)
 
 

@@ -84,7 +84,7 @@ class Classifier(TextTask):
             a causal encoder is read.
     """
 
-    KIND = "classifier"
+    TASK_TYPE = "classifier"
     HEADS = ("classifier",)
     MIN_LABELS = 2
     SETTINGS = ClassifierSettings
@@ -120,14 +120,14 @@ class Classifier(TextTask):
         if self.METRIC != "accuracy":
             self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
         if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
-            raise InputError(
-                f"`metric` {metric} requires two labels, not {len(self.labels)}. Use macro_f1."
+            raise InputError.naming(
+                "{metric} {} requires two labels, not {}. Use macro_f1.", metric, len(self.labels)
             )
         self.dropout, self.classifier = labelled_head(
             encoder,
             len(self.labels),
             dropout=dropout,
-            use_bias=self.KIND not in encoder.WITHOUT_BIAS,
+            use_bias=self.TASK_TYPE not in encoder.WITHOUT_BIAS,
         )
         self.hidden_layers = hidden_layers
         self.hidden = None
@@ -333,7 +333,7 @@ class PairClassifier(Classifier):
     With `both_orders` it reads each pair in both orders (see `TextTask`).
     """
 
-    KIND = "pair-classifier"
+    TASK_TYPE = "pair-classifier"
     SETTINGS = PairClassifierSettings
     text_names = PAIR
 

@@ -40,13 +40,14 @@ def parse_class_weights(text, labels):
         except ValueError:
             weight = math.nan
         if not 0 < weight < math.inf:
-            raise InputError(
-                "`class_weights` must be none, balanced, or LABEL=WEIGHT,… with weights above 0. "
-                f"Received: {part}."
+            raise InputError.naming(
+                "{class_weights} must be none, balanced, or LABEL=WEIGHT,… with weights above 0. "
+                "Received: {}.",
+                part,
             )
         if label not in weights:
-            raise InputError(
-                f'Unknown label "{label}" in `class_weights`. The labels are {quoted(labels)}.'
+            raise InputError.naming(
+                'Unknown label "{}" in {class_weights}. The labels are {}.', label, quoted(labels)
             )
         weights[label] = weight
     return tuple(weights.values())

@@ -30,18 +30,19 @@ class PooledTask(Task):
         if "cls" in POOLINGS[self.pooling]:
             if encoder.config.is_causal:
                 usable = [name for name, parts in POOLINGS.items() if "cls" not in parts]
-                raise InputError(
-                    f"`pooling` cannot be {pooling} for a causal encoder, whose first token sees "
-                    "no other token and is the same for every text. Choose from: "
-                    f"{', '.join(usable)}."
+                raise InputError.naming(
+                    "{pooling} cannot be {} for a causal encoder, whose first token sees no other "
+                    "token and is the same for every text. Choose from: {}.",
+                    pooling,
+                    ", ".join(usable),
                 )
-            self.transform = encoder.head_transform(self.KIND)
-            if encoder.lacks_head_transform(self.KIND):
+            self.transform = encoder.head_transform(self.TASK_TYPE)
+            if encoder.lacks_head_transform(self.TASK_TYPE):
                 raise ValueError(
                     f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
                     "with a pooler. Received: an encoder whose weights came without one."
                 )
-        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.bilstm_layer is None:
+        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(self.pooling)
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()
@@ -52,7 +53,7 @@ class PooledTask(Task):
 
     def is_standard(self):
         names = self.encoder.tensor_names(self.config)
-        pooling = names.names(names.class_of(self.KIND)).pooling
+        pooling = names.names(names.class_of(self.TASK_TYPE)).pooling
         return super().is_standard() and self.pooling == pooling
 
     @classmethod
@@ -65,7 +66,7 @@ class PooledTask(Task):
         names = self.encoder.tensor_names(self.config)
         if (
             self.transform is not None
-            and names.names(names.class_of(self.KIND)).drops_before_transform
+            and names.names(names.class_of(self.TASK_TYPE)).drops_before_transform
         ):
             encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
         return pooled(encoded, mask, pooling=self.pooling, transform=self.transform)
@@ -84,7 +85,7 @@ class TextTask(PooledTask):
     def set_both_orders(self, both_orders):
         """Sets `both_orders`; InputError if the examples are single texts."""
         if both_orders and len(self.text_names) != 2:
-            raise InputError("`both_orders` is for pairs of texts. Leave it out.")
+            raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
         self.both_orders = both_orders
         if both_orders:
             self.SEQUENCE_AXES = (2,)

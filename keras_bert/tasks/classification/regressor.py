@@ -42,7 +42,7 @@ class Regressor(TextTask):
         ValueError: the encoder lacks the pooler that is read, or the scale is not a power of two.
     """
 
-    KIND = "regression"
+    TASK_TYPE = "regression"
     HEADS = ("scorer",)
     HEAD_SCALES = {"scorer": "scale"}
     SETTINGS = RegressionSettings

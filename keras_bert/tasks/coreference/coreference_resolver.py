@@ -49,7 +49,7 @@ class CoreferenceResolver(Task):
     `AntecedentScores`) and `dropout`.
     """
 
-    KIND = "coreference"
+    TASK_TYPE = "coreference"
     SEQUENCE_AXES = (None,)
     HEAD_READS = ("input_mask",)
     HEAD_INPUTS = dict.fromkeys(("word_starts", "word_ends", "word_segments"), (None,))
@@ -104,14 +104,14 @@ class CoreferenceResolver(Task):
         return {"antecedents": AntecedentLoss()}
 
     @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True):
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`SpannedWords` of CoNLL-2012, CorefUD, JSON Lines or plain lines, or of a sequence.
 
         See `keras_bert.readers.coreference.CoreferenceSource`.
         """
         from keras_bert.readers.coreference import CoreferenceSource
 
-        return CoreferenceSource(data, need_clusters=labelled)
+        return CoreferenceSource(data, need_labels=labelled, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
@@ -132,10 +132,6 @@ class CoreferenceResolver(Task):
         )
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         return f"{line} Mentions have up to {max(widths)} words." if widths else line
-
-    @classmethod
-    def notes(cls, examples):
-        return examples[0].source.notes()
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.tasks.coreference.features import CoreferenceSequences

@@ -38,7 +38,7 @@ class MultipleChoice(PooledTask):
         InputError: [CLS] of a causal encoder is read.
     """
 
-    KIND = "multiple-choice"
+    TASK_TYPE = "multiple-choice"
     SEQUENCE_AXES = (None,)
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings

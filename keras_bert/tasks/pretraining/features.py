@@ -36,7 +36,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import PARALLEL_CALLS, PREFETCHED, resolved, token_batches
+from keras_bert.inputs.batches import (
+    PARALLEL_CALLS,
+    PREFETCHED,
+    resolved,
+    token_batches,
+    without_autograph,
+)
 from keras_bert.records import STATIC_VECTORS, DataFolder
 from keras_bert.records.masking import example_keys
 from keras_bert.records.padding import pad
@@ -100,7 +106,7 @@ class WindowBatches:
         return window if self._windows == 1 else epoch * self._windows + window
 
 
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@without_autograph
 def training_dataset(
     folder,
     *,
@@ -162,7 +168,7 @@ def training_dataset(
     return resolved(dataset).prefetch(PREFETCHED)
 
 
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@without_autograph
 def parts_of_steps(dataset, parts):
     """The batches of `training_dataset`, of which so many are a step.
 
@@ -196,7 +202,7 @@ def parts_of_steps(dataset, parts):
     return resolved(dataset).prefetch(PREFETCHED)
 
 
-@tf.autograph.experimental.do_not_convert  # it writes Python files into the temporary folder
+@without_autograph
 def evaluation_dataset(folder, *, vocabulary, batch_size, batches=None, task=None):
     """Returns the batches of the eval split, every example once and always in the same order.
 
@@ -249,10 +255,12 @@ def check_sequences_fit(folder, config, task_class, *, source):
             "more positions."
         )
     if folder.card.has_pairs and not config.num_segments and task_class.MASKED_OUTPUTS:
-        raise InputError(
-            f"The examples of {folder.path} have two segments, but {source} has one "
-            '(type_vocab_size 1). Make the data with `objective="mlm"`, or use an architecture '
-            "with two."
+        raise InputError.naming(
+            "The examples of {} have two segments, but {} has one "
+            '(type_vocab_size 1). Make the data with {objective="mlm"}, or use an architecture '
+            "with two.",
+            folder.path,
+            source,
         )
 
 

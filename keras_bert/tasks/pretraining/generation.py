@@ -95,7 +95,7 @@ class Generator:
 
     def __init__(self, task, *, compiled=True):
         task.encoder.require("generate")
-        if task.layer_mix is not None:
+        if task.reader.mix is not None:
             raise InputError(
                 "A causal LM with a learned mix of layers cannot generate text. Pre-train one "
                 "without `layer_mix`."

@@ -1,13 +1,12 @@
 """Language models: causal, masked and causal (GPT-BERT), and bidirectional (ELMo)."""
 
-import dataclasses
 import functools
 
 import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, setting
+from keras_bert.base.settings import Settings, required
 from keras_bert.heads.lm_head import NextTokenPositions
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask, shown
@@ -32,7 +31,7 @@ class CausalLM(PretrainingTask):
         InputError: the encoder is not causal.
     """
 
-    KIND = "causal-lm"
+    TASK_TYPE = "causal-lm"
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()
@@ -76,11 +75,10 @@ class CausalLM(PretrainingTask):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedCausalSettings(Settings):
     """The argument of a `MaskedCausalLM` that a model folder stores."""
 
-    causal_fraction: float = setting(
+    causal_fraction: float = required(
         help="weight of the next-token loss; the masked-token loss has the rest",
         above=0,
         below=1,
@@ -105,7 +103,7 @@ class MaskedCausalLM(FillMask):
         causal_fraction: the fraction of a batch's examples that are causal.
     """
 
-    KIND = "masked-causal-lm"
+    TASK_TYPE = "masked-causal-lm"
     HEAD_INPUTS = {
         **FillMask.HEAD_INPUTS,
         "causal_input_ids": (None,),
@@ -154,14 +152,14 @@ class BidirectionalLM(PretrainingTask):
         InputError: a token's vector has seen both sides in every part, as in a BERT.
     """
 
-    KIND = "bidirectional-lm"
+    TASK_TYPE = "bidirectional-lm"
     HEADS = ("lm_head",)
     TOKEN_OUTPUTS = PERPLEXITIES = ("forward_lm", "backward_lm")
     MASKED_OUTPUTS = ()
     SHOWN = shown(forward_lm="next-token", backward_lm="previous-token")
 
     def __init__(self, encoder, tokenizer=None, *, name="bidirectional_lm"):
-        if self.KIND not in encoder.OBJECTIVES:
+        if self.TASK_TYPE not in encoder.OBJECTIVES:
             raise InputError(
                 "A bidirectional LM needs an encoder with a forward and a backward direction, such "
                 f"as elmo. Received: a {encoder.config.model_type} encoder."

@@ -134,7 +134,7 @@ class FillMask(PretrainingTask):
         tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
     """
 
-    KIND = "fill-mask"
+    TASK_TYPE = "fill-mask"
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head",)
     SHOWN = shown(masked_lm="masked-token")
@@ -180,7 +180,7 @@ class Pretrainer(PretrainingTask):
         ValueError: the encoder has no pooler.
     """
 
-    KIND = "pretrainer"
+    TASK_TYPE = "pretrainer"
     ENCODER_OUTPUTS = ("sequence_output", "first_output")
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head", "next_sentence_head")
@@ -189,19 +189,19 @@ class Pretrainer(PretrainingTask):
 
     def __init__(self, encoder, tokenizer=None, *, name=None, **between):
         self.set_encoder(encoder, **between)
-        if encoder.lacks_head_transform(self.KIND):
+        if encoder.lacks_head_transform(self.TASK_TYPE):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
                 "Received: an encoder whose weights came without one."
             )
-        self.transform = encoder.head_transform(self.KIND)
+        self.transform = encoder.head_transform(self.TASK_TYPE)
         self.lm_head = encoder.lm_head()
         self.next_sentence_head = NextSentenceHead(
             initializer_range=encoder.config.head_initializer_range,
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
-        super().__init__(tokenizer, name=name or self.KIND.replace("-", "_"))
+        super().__init__(tokenizer, name=name or self.TASK_TYPE.replace("-", "_"))
 
     def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
@@ -232,12 +232,11 @@ class SentenceOrderPretrainer(Pretrainer):
     "swapped". A model folder stores the head under the names of the next-sentence head.
     """
 
-    KIND = "sentence-order-pretrainer"
+    TASK_TYPE = "sentence-order-pretrainer"
     SENTENCES = "sentence_order"
     SHOWN = shown(masked_lm="masked-token", sentence_order="sentence-order")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanSettings(Settings):
     """The arguments of a `SpanPretrainer` that a model folder stores."""
 
@@ -270,7 +269,7 @@ class SpanPretrainer(FillMask):
         span_boundary_weight: the weight of the second loss in the sum.
     """
 
-    KIND = "span-pretrainer"
+    TASK_TYPE = "span-pretrainer"
     HEAD_INPUTS = dict.fromkeys(
         ("masked_lm_positions", "span_left", "span_right", "span_offset"), (None,)
     )
@@ -294,6 +293,7 @@ class SpanPretrainer(FillMask):
         self.span_boundary_weight = span_boundary_weight
         self.span_boundary = SpanBoundary(
             token_embedding=encoder.token_embedding,
+            hidden_size=encoder.config.hidden_size,
             max_span_length=max_span_length,
             offset_width=_OFFSET_WIDTH,
             hidden_act=encoder.config.head_activation,

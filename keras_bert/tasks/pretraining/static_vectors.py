@@ -7,18 +7,18 @@ Legend of shapes: B examples, S length of an example, R chunks, C tokens of a ch
 window, L = C + 2 W, M negatives of a chunk, V vocabulary.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
+from keras_bert.training.optimizer import make_optimizer
 
 # Of a chunk, whose tokens share its negatives: the more tokens, the fewer vectors are read, and the
 # more the gradients vary (benchmarks/NOTES.md).
@@ -30,7 +30,6 @@ _CHUNKS = 2
 _POWER = 0.75
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StaticVectorSettings(Settings):
     """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
 
@@ -72,10 +71,11 @@ class StaticVectorTask(PretrainingTask):
         subsample=StaticVectorSettings.subsample,
         name=None,
     ):
-        if self.KIND not in encoder.OBJECTIVES:
-            raise InputError(
-                f"`{type(self).__name__}` trains static vectors. Received: a "
-                f"{encoder.config.model_type} encoder. Use a `StaticEncoder`."
+        if self.TASK_TYPE not in encoder.OBJECTIVES:
+            raise InputError.naming(
+                "{} trains static vectors. Received: a {} encoder. Use a `StaticEncoder`.",
+                argument(type(self).__name__),
+                encoder.config.model_type,
             )
         self.set_encoder(encoder)
         self.window, self.negatives, self.subsample = window, negatives, subsample
@@ -83,7 +83,7 @@ class StaticVectorTask(PretrainingTask):
             token_embedding=encoder.token_embedding,
             window=window,
             negatives=negatives,
-            cbow=self.KIND == "cbow",
+            cbow=self.TASK_TYPE == "cbow",
             name="contexts",
         )
         super().__init__(tokenizer, name=name or self.name_of_output)
@@ -99,7 +99,7 @@ class StaticVectorTask(PretrainingTask):
 
     @property
     def name_of_output(self):
-        return self.KIND.replace("-", "_")
+        return self.TASK_TYPE.replace("-", "_")
 
     def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
         """As `PretrainingTask.compile_defaults`; the default optimizer is that of `pretrain`.
@@ -107,8 +107,6 @@ class StaticVectorTask(PretrainingTask):
         It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
         """
         if optimizer is None:
-            from keras_bert.training.optimizers.optimizer import make_optimizer
-
             given = {} if learning_rate is None else {"learning_rate": learning_rate}
             given = {**self.RUN_DEFAULTS, **given}
             optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
@@ -127,8 +125,9 @@ class StaticVectorTask(PretrainingTask):
 
     def signatures(self, *, max_length=None, top_k=5):
         """Raises `InputError`: what is learned is the encoder."""
-        raise InputError(
-            f"A model of the task {self.KIND} is exported as its vectors. Pass `encoder=True`."
+        raise InputError.naming(
+            "A model of the task {} is exported as its vectors. Pass {encoder=True}.",
+            self.TASK_TYPE,
         )
 
 
@@ -154,7 +153,7 @@ class SkipGram(StaticVectorTask):
         InputError: another encoder.
     """
 
-    KIND = "skip-gram"
+    TASK_TYPE = "skip-gram"
     SHOWN = {"skip_gram_loss": "skip-gram loss"}
 
 
@@ -171,7 +170,7 @@ class Cbow(StaticVectorTask):
         InputError: another encoder.
     """
 
-    KIND = "cbow"
+    TASK_TYPE = "cbow"
     SHOWN = {"cbow_loss": "CBOW loss"}
 
 

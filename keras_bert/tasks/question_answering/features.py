@@ -125,9 +125,10 @@ def question_sequences(
     """
     room = tokenizer.template.room(max_length, texts=2)
     if room < 2:
-        raise InputError(
-            f"`max_length` must be at least {max_length - room + 2} to hold a question and text. "
-            f"Received: {max_length}."
+        raise InputError.naming(
+            "{max_length} must be at least {} to hold a question and text. Received: {}.",
+            max_length - room + 2,
+            max_length,
         )
     limit = question_limit(room, max_question_length)
     questions = tokenized([example.question for example in examples], tokenizer, limit)

@@ -58,7 +58,7 @@ class QuestionAnswerer(Task):
     Attributes: the arguments, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
     """
 
-    KIND = "question-answering"
+    TASK_TYPE = "question-answering"
     HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings
@@ -127,7 +127,7 @@ class QuestionAnswerer(Task):
     @classmethod
     def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
         """`Question`s of SQuAD's JSON, JSON Lines, tfds or a sequence (see `QuestionSource`)."""
-        return QuestionSource(data, need_answers=labelled, schema=schema, **columns)
+        return QuestionSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):

@@ -45,7 +45,7 @@ class SemanticRoleTagger(Tagger):
         ValueError: the labels are fewer than two or not unique, or have no scheme.
     """
 
-    KIND = "semantic-roles"
+    TASK_TYPE = "semantic-roles"
     HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings
@@ -103,6 +103,7 @@ class SemanticRoleTagger(Tagger):
         labelled=True,
         invalid_tags=REPAIR,
         unknown_labels=COUNT,
+        **columns,
     ):
         """`PredicateWords` of CoNLL-2005, CoNLL-2012 or JSON Lines, or of a sequence.
 
@@ -111,7 +112,7 @@ class SemanticRoleTagger(Tagger):
         from keras_bert.readers.predicates import PredicateSource
 
         return CheckedSentences(
-            PredicateSource(data, need_tags=labelled),
+            PredicateSource(data, need_labels=labelled, **columns),
             labels=(inferred_arguments or {}).get("labels"),
             scheme=None,
             invalid_tags=invalid_tags,

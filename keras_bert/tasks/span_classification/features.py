@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.base.errors import Naming
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequences
 from keras_bert.records.padding import padded_length
@@ -165,8 +166,11 @@ class PairSequences(SequencesOfWords):
         if not self.fits.all():
             self.unfit = (
                 int((~self.fits).sum()),
-                f"head and tail are too far apart for {max_length} tokens, and need a "
-                f"`max_length` of {max_length + missing.max()}",
+                Naming(
+                    "head and tail are too far apart for {} tokens, and need a {max_length} of {}",
+                    max_length,
+                    max_length + missing.max(),
+                ),
             )
         first, end = found.first.numpy()[:, None, None], found.end.numpy()[:, None, None]
         ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least

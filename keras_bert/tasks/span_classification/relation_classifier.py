@@ -58,7 +58,7 @@ class RelationClassifier(WordsTask):
             or the representation is unknown.
     """
 
-    KIND = "relation-classifier"
+    TASK_TYPE = "relation-classifier"
     HEAD_INPUTS = {**WordsTask.HEAD_INPUTS, "span_firsts": (2,), "span_lasts": (2,)}
     HEADS = ("spans", "classifier")
     MIN_LABELS = 2
@@ -181,7 +181,7 @@ class RelationClassifier(WordsTask):
 def _null_label(given, labels):
     """The label that means "no relation", or None."""
     if given is not None and given not in labels:
-        raise InputError(
-            f'`null_label` must be one of the labels ({quoted(labels)}). Received: "{given}".'
+        raise InputError.naming(
+            '{null_label} must be one of the labels ({}). Received: "{}".', quoted(labels), given
         )
     return given or next((label for label in _NULL_LABELS if label in labels), None)

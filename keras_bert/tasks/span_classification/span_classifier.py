@@ -6,7 +6,7 @@ from collections import Counter
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import check_labels, labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
@@ -101,7 +101,7 @@ class SpanClassifier(WordsTask):
         ValueError: the labels are empty or not unique, or the representation is unknown.
     """
 
-    KIND = "span-classifier"
+    TASK_TYPE = "span-classifier"
     HEADS = ("spans", "classifier")
     MIN_LABELS = 1
     SETTINGS = SpanClassifierSettings
@@ -164,7 +164,7 @@ class SpanClassifier(WordsTask):
 
         labels = (inferred_arguments or {}).get("labels")
         labels = None if labels == [ANY] else labels
-        return SpanSource(data, need_spans=labelled, labels=labels, schema=schema, **columns)
+        return SpanSource(data, need_labels=labelled, labels=labels, schema=schema, **columns)
 
     @classmethod
     def infer_arguments(cls, examples):
@@ -288,8 +288,10 @@ class SpanClassifier(WordsTask):
     def _check(self, label, example):
         if label is None:
             raise example.error(
-                "a span has no label. Add one, or find spans regardless of their labels with "
-                "`identify=True`."
+                Naming(
+                    "a span has no label. Add one, or find spans regardless of their labels with "
+                    "{identify=True}."
+                )
             )
 
 

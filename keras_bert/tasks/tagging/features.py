@@ -162,9 +162,10 @@ def repeated_tokens(marked, room):
         InputError: there is no room for a token of each.
     """
     if room < 2:
-        raise InputError(
-            f"`max_length` leaves no room for a text and its marked words. It must be at least "
-            f"{2 - room} more."
+        raise InputError.naming(
+            "{max_length} leaves no room for a text and its marked words. It must be at least {} "
+            "more.",
+            2 - room,
         )
     return tf.minimum(marked[:, 1] - marked[:, 0], max(1, room // 4))
 

@@ -72,7 +72,7 @@ class Tagger(Task):
             tokens per word.
     """
 
-    KIND = "tagger"
+    TASK_TYPE = "tagger"
     HEADS = ("classifier",)
     MIN_LABELS = 2
     SETTINGS = TaggerSettings
@@ -183,7 +183,7 @@ class Tagger(Task):
         from keras_bert.readers.sentences import TaggedSource
 
         labels = (inferred_arguments or {}).get("labels")
-        source = TaggedSource(data, labels=labels, schema=schema, need_tags=labelled, **columns)
+        source = TaggedSource(data, labels=labels, schema=schema, need_labels=labelled, **columns)
         return CheckedSentences(
             source,
             labels=labels,
@@ -223,10 +223,6 @@ class Tagger(Task):
             f"{counted(len(train), 'training sentence')} of {counted(words, 'word')} and "
             f"{counted(len(dev), 'dev sentence')}; {what}."
         )
-
-    @classmethod
-    def notes(cls, examples):
-        return examples[0].source.notes()
 
     def features(self, examples, *, max_length=None, labelled=False):
         from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
@@ -289,10 +285,10 @@ class Tagger(Task):
 
     def check_export(self):
         if self.document_context:
-            raise InputError(
-                "A tagger with `document_context` cannot be exported: it reads the sentences "
-                "around each one, which a served text does not have. Use `predict`, or train it "
-                "with `document_context=False`."
+            raise InputError.naming(
+                "A tagger with {document_context} cannot be exported: it reads the sentences "
+                "around each one, which a served text does not have. Use {predict}, or train it "
+                "with {document_context=False}."
             )
 
     def signatures(self, *, max_length=None):
@@ -331,7 +327,9 @@ class CheckedSentences:
         self._scheme = None if labels is None else scheme_of_labels(labels)
         if labels is not None and scheme not in (None, self._scheme):
             has = f"the scheme {self._scheme}" if self._scheme else "no scheme"
-            raise InputError(f"The model's tags have {has}; `scheme` is a setting of training.")
+            raise InputError.naming(
+                "The model's tags have {}; {scheme} is a setting of training.", has
+            )
         self._wanted = scheme or self._scheme
         self._broken = InvalidTags(reject=invalid_tags == ERROR)
         rejects = source.labelled and invalid_tags == ERROR
@@ -349,16 +347,17 @@ class CheckedSentences:
                 self._scheme = detected or self._scheme
         if self._labels is None:
             if self._scheme is None and self._wanted is not None:
-                raise InputError(
-                    f"{self.name} has tags that do not name chunks, as B-PER and O do, so they "
-                    "have no `scheme`."
+                raise InputError.naming(
+                    "{} has tags that do not name chunks, as B-PER and O do, so they have no "
+                    "{scheme}.",
+                    self.name,
                 )
             self._wanted = self._wanted or (BIO if self._scheme == IOB1 else self._scheme)
         return (self._checked(sentence) for sentence in sentences)
 
     def notes(self):
-        """Lines for the user on invalid tags, and on words with spaces, so far."""
-        lines = self._broken.notes()
+        """Lines for the user on what was left out, invalid tags and words with spaces, so far."""
+        lines = [*self._source.notes(), *self._broken.notes()]
         if self._with_spaces:
             sentence, word = self._first_with_spaces
             lines.append(

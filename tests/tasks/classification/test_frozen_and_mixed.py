@@ -18,7 +18,7 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.training.finetune import finetune
-from keras_bert.training.optimizers.optimizer import make_optimizer
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.plan import plan_epochs
 from tests.eagerly import eagerly
 from tests.messages import says
@@ -120,11 +120,11 @@ def test_predicts_the_same_when_it_is_served(way, finished, tmp_path):
 def test_the_learned_mix_is_told(way, finished):
     _, output, metrics = finished(way)
     task = load_task(output / "model")
-    assert task.layer_mix == {"layer_norm_eps": task.config.layer_norm_eps, "l2": 0.01}
+    assert task.reader.mix == {"layer_norm_eps": task.config.layer_norm_eps, "l2": 0.01}
     fractions, gamma = metrics["scalar_mix"]["layer_weights"], metrics["scalar_mix"]["gamma"]
-    np.testing.assert_allclose(fractions, task.scalar_mix.layer_weights, atol=1e-6)
+    np.testing.assert_allclose(fractions, task.reader.scalar_mix.layer_weights, atol=1e-6)
     assert sum(fractions) == pytest.approx(1, abs=1e-5) and max(fractions) - min(fractions) > 1e-3
-    assert gamma == pytest.approx(float(task.scalar_mix.gamma), rel=1e-5)
+    assert gamma == pytest.approx(float(task.reader.scalar_mix.gamma), rel=1e-5)
 
 
 @pytest.mark.parametrize("way", ["mixed", "both"])
@@ -175,12 +175,12 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
         verbose=0,
         shuffle=False,
     )
-    moved = [task.classifier, encoder.pooler, task.scalar_mix]
-    ours = [found.classifier, found.encoder.pooler, found.scalar_mix]
+    moved = [task.classifier, encoder.pooler, task.reader.scalar_mix]
+    ours = [found.classifier, found.encoder.pooler, found.reader.scalar_mix]
     for layer, other in zip(moved, ours, strict=True):
         for one, two in zip(layer.weights, other.weights, strict=True):
             np.testing.assert_allclose(one, two, atol=1e-5, err_msg=one.path)
-    assert not np.allclose(task.scalar_mix.scores, 0, atol=1e-2)
+    assert not np.allclose(task.reader.scalar_mix.scores, 0, atol=1e-2)
 
 
 def test_the_command_says_what_was_learned_and_its_settings_repeat_the_run(given, tmp_path, capsys):

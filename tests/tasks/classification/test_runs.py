@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from keras_bert import Regressor, evaluate, finetune, predict
 from keras_bert.checkpoints import load_task
-from keras_bert.cli.kinds import resolve_glue
 from keras_bert.cli.main import main, parse
+from keras_bert.cli.task_types import resolve_glue
 from keras_bert.training.checkpoint import best_metric_value
 from tests.eagerly import eagerly
 from tests.messages import says

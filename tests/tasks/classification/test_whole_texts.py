@@ -113,7 +113,7 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
     )
     assert task.pooling == "last"
     inputs = [batch(seed=seed) for seed in (0, 1)]
-    if task.KIND == "multiple-choice":
+    if task.TASK_TYPE == "multiple-choice":
         inputs = [{name: x[None] for name, x in each.items()} for each in inputs]
     (first,), (second,) = (task(each).values() for each in inputs)
     assert np.abs(np.asarray(first) - np.asarray(second)).min() > 1e-4

@@ -11,7 +11,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.framing import frame
-from keras_bert.training.finetuning_examples import FrozenExamples, freeze
+from keras_bert.training.frozen import FrozenExamples, freeze
 from tests.eagerly import eagerly
 from tests.messages import says
 from tests.peers import torch, transformers

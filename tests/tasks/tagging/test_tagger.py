@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert import Tagger
 from keras_bert.checkpoints import load_task
-from keras_bert.training.finetuning_examples import freeze
+from keras_bert.training.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
 
 LABELS = ["O", "B", "I"]

@@ -1,4 +1,4 @@
-"""A new kind of task is its own folder and one line of KINDS: all that a task is put through."""
+"""A new task type is its own folder and one line of TASKS: all that a task is put through."""
 
 import dataclasses
 import json
@@ -23,14 +23,14 @@ from tests.small_model import make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 from tests.tasks.toy_task import HoldsWord
 
-KIND = tasks.Kind("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
+TASK = tasks.TaskType("tests.tasks.toy_task:HoldsWord", "tests.tasks.toy_task:HoldsWordSettings")
 WORDS = ["great", "film", "plot", "dull", "the", "fun"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def entered():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(tasks.KINDS, "holds-word", KIND)
+        patch.setitem(tasks.TASKS, "holds-word", TASK)
         yield
 
 
@@ -236,10 +236,10 @@ def test_a_bad_example_is_named(run, tmp_path):
 
 
 def test_the_settings_in_the_table_are_those_of_the_class():
-    for name in tasks.KINDS:
+    for name in tasks.TASKS:
         found = tasks.task_class(name)
-        assert found.KIND == name
-        if name in tasks.finetuned_kinds():
+        assert found.TASK_TYPE == name
+        if name in tasks.finetuned_task_types():
             assert found.SETTINGS is tasks.settings_class(name)
             assert dataclasses.is_dataclass(found.SETTINGS)
         else:

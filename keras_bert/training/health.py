@@ -117,19 +117,19 @@ def _sentences(metrics, chance):
 
 def _course(history):
     """Whether the loss has not risen again."""
-    for part, what, margin in _LOSS_MARGINS:
+    for part, name, margin in _LOSS_MARGINS:
         losses = [(e[part]["loss"], e["step"]) for e in history if e.get(part)]
         if len(losses) > 2:
-            return _rise(losses, what, margin)
+            return _rise(losses, name, margin)
     return Finding(None, "too few losses to detect a divergence")
 
 
-def _rise(losses, what, margin):
+def _rise(losses, name, margin):
     """Whether the last of some (loss, step) is the lowest one, within a margin."""
     (lowest, at), (last, _) = min(losses), losses[-1]
     if last <= (1 + margin) * lowest:
-        return Finding(True, f"no divergence ({what} {last:.3f}, lowest {lowest:.3f})")
-    return Finding(False, f"the {what} rose from {lowest:.3f} at step {at} to {last:.3f}")
+        return Finding(True, f"no divergence ({name} {last:.3f}, lowest {lowest:.3f})")
+    return Finding(False, f"the {name} rose from {lowest:.3f} at step {at} to {last:.3f}")
 
 
 def _input(metrics):

@@ -15,7 +15,7 @@ from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints.model_folder import CARD
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
-from keras_bert.tasks import KINDS
+from keras_bert.tasks import TASKS
 
 FILE = CARD
 NAME = "owner/name"  # a placeholder, which `push` replaces
@@ -36,7 +36,7 @@ _TASKS = {
 }
 
 
-# Kind of task -> the hub's name of its task, whatever class the folder names.
+# Task type -> the hub's name of its task, whatever class the folder names.
 _PIPELINES = {
     **dict.fromkeys(
         ("classifier", "pair-classifier", "regression", "relation-classifier"),
@@ -59,22 +59,22 @@ _PIPELINES = {
 _BASE_MODEL = re.compile(r'^base_model: "?([^"\n]+)"?$', re.MULTILINE)
 
 
-def model_card(values, *, name=None, settings=None, metrics=None):
+def model_card(config, *, name=None, settings=None, metrics=None):
     """The text of a card.
 
     Files are named without their folders, which are private.
 
     Args:
-        values: the dictionary of the model's `config.json`.
-        name: the model's name; None is its kind of task.
+        config: the dictionary of the model's `config.json`.
+        name: the model's name; None is its task type.
         settings: the settings of the run that made it, as in run.json; None where no run is known.
         metrics: the contents of metrics.json of that run.
     """
     settings, metrics = settings or {}, metrics or {}
-    kept = stored(values, source=CONFIG)
-    kind = kept.get("task")
-    name = name or str(kind or "encoder").replace("-", " ")
-    task = _PIPELINES.get(kind) or _of_the_hub(values)[0]
+    stored_keys = stored(config, source=CONFIG)
+    task_type = stored_keys.get("task")
+    name = name or str(task_type or "encoder").replace("-", " ")
+    task = _PIPELINES.get(task_type) or _of_the_hub(config)[0]
     base = _base_model(settings.get("model"))
     shown = _metrics(metrics)
     metadata = _metadata(name, task, base, settings, shown)
@@ -85,12 +85,12 @@ def model_card(values, *, name=None, settings=None, metrics=None):
         "",
         f"# {_markdown(name)}",
         "",
-        f"{_markdown(_described(kind, base, settings))} Made with keras-bert "
-        f"{_markdown(kept.get('version', keras_bert.__version__))}.",
+        f"{_markdown(_described(task_type, base, settings))} Made with keras-bert "
+        f"{_markdown(stored_keys.get('version', keras_bert.__version__))}.",
         "",
-        *_table("Training", _training(values, base, settings, metrics)),
+        *_table("Training", _training(config, base, settings, metrics)),
         *_table(f"Metrics on {_held_out(metrics)}", [(n, f"{v:.4f}") for n, v in shown.items()]),
-        *_loading(values, kind, task, name),
+        *_loading(config, task_type, task, name),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,13 +131,13 @@ def _metadata(name, task, base, settings, shown):
         yield "model-index", [{"name": name, "results": [result]}]
 
 
-def _described(kind, base, settings):
+def _described(task_type, base, settings):
     """What the model is, as a sentence."""
-    what = str(kind or "encoder").replace("-", " ")
+    title = str(task_type or "encoder").replace("-", " ")
     data = _file_name(settings.get("train") or settings.get("data"))
-    article = "An" if what[0] in "aeio" else "A"
+    article = "An" if title[0] in "aeio" else "A"
     trained = f", trained on {data}" if data else ""
-    return f"{article} {what}{trained}{f', from the base model {base}' if base else ''}."
+    return f"{article} {title}{trained}{f', from the base model {base}' if base else ''}."
 
 
 def _base_model(model):
@@ -148,23 +148,23 @@ def _base_model(model):
         return model.removeprefix("hf://").partition("@")[0]
     for card in (Path(model, FILE), Path(model, "model", FILE)):
         if card.is_file():
-            found = _BASE_MODEL.search(read_small(card).decode("utf-8", errors="replace"))
-            return found and found[1]
+            match = _BASE_MODEL.search(read_small(card).decode("utf-8", errors="replace"))
+            return match and match[1]
     return None
 
 
-def _training(values, base, settings, metrics):
+def _training(config, base, settings, metrics):
     start = settings.get("model")
     if start is None and settings:
         start = f"random weights ({settings.get('architecture') or 'tiny'})"
-    labels = values.get("id2label")
+    labels = config.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
     rows = [
         ("base model", base),
         ("starting from", None if str(start).startswith("hf://") else _file_name(start)),
         ("training data", _file_name(settings.get("train") or settings.get("data"))),
         ("labels", ", ".join(map(str, labels.values()))),
-        ("architecture", _sizes(values)),
+        ("architecture", _sizes(config)),
         ("steps", metrics.get("steps") and f"{metrics['steps']:,}"),
         ("batch size", _phases(settings.get("batch_size"))),
         ("learning rate", settings.get("learning_rate")),
@@ -174,14 +174,14 @@ def _training(values, base, settings, metrics):
     return [(name, value) for name, value in rows if value not in (None, "")]
 
 
-def _phases(values):
+def _phases(setting):
     """The values of all phases, or the one value of a run."""
-    return ", then ".join(map(str, values)) if isinstance(values, list) else values
+    return ", then ".join(map(str, setting)) if isinstance(setting, list) else setting
 
 
-def _sizes(values):
+def _sizes(config):
     names = ("num_hidden_layers", "hidden_size", "vocab_size")
-    layers, size, tokens = (values.get(name) for name in names)
+    layers, size, tokens = (config.get(name) for name in names)
     return f"{layers} layers, hidden size {size}, {tokens:,} tokens" if tokens else ""
 
 
@@ -205,16 +205,18 @@ def _table(title, rows):
     return [f"## {_markdown(title)}", "", "| | |", "|---|---|", *cells, ""]
 
 
-def _loading(values, kind, task, name):
+def _loading(config, task_type, task, name):
     """How to load the model with three libraries."""
-    _, auto = _of_the_hub(values)
-    is_finetuned = kind in KINDS and KINDS[kind].settings is not None
+    _, auto = _of_the_hub(config)
+    is_finetuned = task_type in TASKS and TASKS[task_type].settings is not None
     yield from ["## How to load it", "", "With keras-bert, also from the path of a folder:", ""]
     yield from ["```python", "import keras_bert as kb", ""]
     yield f'encoder, tokenizer = kb.load("hf://{NAME}")'
     if is_finetuned:
         yield f'predictions = kb.predict(model="hf://{NAME}", data="FILE")'
-    alone = ", the encoder without the head" if kind is not None and auto == "AutoModel" else ""
+    alone = (
+        ", the encoder without the head" if task_type is not None and auto == "AutoModel" else ""
+    )
     yield from ["```", "", f"With transformers{alone}:", "", "```python"]
     yield from [f"from transformers import {auto}, AutoTokenizer", ""]
     yield f'tokenizer = AutoTokenizer.from_pretrained("{NAME}")'
@@ -232,14 +234,14 @@ def _loading(values, kind, task, name):
     yield "```"
 
 
-def _of_the_hub(values):
-    name = _architecture(values)
-    found = (task for end, task in _TASKS.items() if name.endswith(end))
-    return next(found, (None, "AutoModel"))
+def _of_the_hub(config):
+    name = _architecture(config)
+    tasks = (task for end, task in _TASKS.items() if name.endswith(end))
+    return next(tasks, (None, "AutoModel"))
 
 
-def _architecture(values):
-    return str((values.get("architectures") or ["BertModel"])[0])
+def _architecture(config):
+    return str((config.get("architectures") or ["BertModel"])[0])
 
 
 def _file_name(path):

@@ -1,0 +1,241 @@
+"""What examples have in common, and the sources that read them one by one."""
+
+import warnings
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from keras_bert.base.errors import InputError, InputWarning, Naming, argument
+from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.labels import check_known
+from keras_bert.readers.settings import COUNT, ERROR, SKIP
+from keras_bert.readers.sources import TextFile, is_text
+from keras_bert.readers.tables import open_objects
+
+_MOST_LINES = 5  # that a note lists
+
+
+class Missing(Exception):
+    """Raised for a row that lacks a part, such as "a label", in the column `place`; and `why`."""
+
+    def __init__(self, part, *, place="", why=""):
+        super().__init__(part)
+        self.part, self.place, self.why = part, place, why
+
+
+class ExampleSource:
+    """One pass over the examples of a table, or of lines, in order; each type has a subclass.
+
+    Examples of files are read when they are reached, and raise their InputErrors then. Those of
+    data in memory are read at opening, and may be iterated again; an item of another type raises
+    ValueError. Rows that lack a part are left out and counted.
+
+    Args:
+        data: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a
+            sequence.
+        need_labels: whether examples without labels, tags or answers are left out.
+        labels: those of a model, by which a column is recognised.
+        unknown_labels: "count" or "error", whether another label than those is an error here; only
+            where labels are needed.
+        schema: the columns of the data that a model was trained on, as another source has them.
+        missing: "skip" or "error", whether a row that lacks a part is an error.
+        of_files: {name: value} of settings that sequences do not have.
+
+    Attributes: `name`, `kind` (see `Table`), `description`, one line for the user on how the data
+    are read, `schema`, the columns as a model folder stores them (None where there are none),
+    `is_chosen_by_content` (a column was chosen by what it holds, and not by its name), and
+    `at_end`, a function that is called after the last example.
+
+    A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
+    have (UNIT), what items are (ITEMS, a sentence) besides dictionaries (STRINGS, or lists of
+    WORDS), and how a line begins by which a file is not recognised (COMMENT). `_example` makes an
+    example of a location and a row, and `_of_file` the examples of a text file.
+    """
+
+    ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
+    STRINGS, WORDS, COMMENT = False, False, None
+    description = ""
+    schema = None
+    is_chosen_by_content = False
+    at_end = None
+
+    def __init__(
+        self,
+        data,
+        *,
+        need_labels=True,
+        labels=None,
+        unknown_labels=COUNT,
+        schema=None,
+        missing=SKIP,
+        of_files=None,
+    ):
+        self._need_labels, self._labels, self._schema = need_labels, labels, schema or {}
+        self._accepted = labels if need_labels and unknown_labels == ERROR else None
+        self._missing, self._left_out, self._count = missing, {}, 0
+        self._records = self._open(data)
+        self.name, self.kind = self._records.name, self._records.kind
+        for name, value in (of_files or {}).items():
+            if self.kind == "given" and value is not None:
+                raise InputError.naming(
+                    "{} is for files; {} have no columns.", argument(name), self.name
+                )
+        examples = self._examples_of(self._records)
+        self._examples = list(examples) if self.kind in ("given", "table") else examples
+
+    def _open(self, data):
+        return open_objects(data, item=self.ITEM, as_record=self._as_record, comment=self.COMMENT)
+
+    def _examples_of(self, records):
+        return (self._of_file if isinstance(records, TextFile) else self._of_objects)(records)
+
+    def _of_objects(self, records):
+        if self.kind != "given":
+            unit = self.UNIT or f"one {self.ITEM} per {records.location}"
+            self.description = f"{self.name}: {records.format}, {unit}"
+        return self._each(records, self._example)
+
+    @classmethod
+    def _as_record(cls, item):
+        if isinstance(item, dict):
+            return item
+        if cls.STRINGS and isinstance(item, str):
+            return {"text": item}
+        is_list = cls.WORDS and isinstance(item, list | tuple)
+        if is_list and all(isinstance(word, str) for word in item):
+            return {"words": item}
+        raise ValueError(f"{cls.ITEMS}. Received: {item!r}.")
+
+    def __iter__(self):
+        yield from self._examples
+        if self.at_end is not None:
+            self.at_end()
+
+    @property
+    def location(self):
+        """What the `line` of an example counts: "line", "row", "item" or "record"."""
+        return self._records.location
+
+    def error(self, line, message):
+        """The InputError that names a location in the source."""
+        return self._records.error(line, message)
+
+    def notes(self):
+        """Lines for the user about the examples read so far: what was left out, and where."""
+        lines = [
+            f"{self.name}, {located(where, self)}: {counted(len(where), self.ROW)} without {part}, "
+            f"left out{why}."
+            for (part, _, why), where in self._left_out.items()
+        ]
+        return lines + [f"{self.name}: {note}" for note in self._more_notes()]
+
+    def _more_notes(self):
+        return ()
+
+    def _each(self, rows, read):
+        """Yields `read(line, row)` of the rows that lack nothing, and counts the others."""
+        for line, row in rows:
+            try:
+                example = read(line, row)
+            except Missing as missing:
+                if self._missing == ERROR:
+                    raise self.error(
+                        line,
+                        Naming(
+                            'a {} without {}. Set {missing="skip"} to leave such {}s out.',
+                            self.ROW,
+                            missing.part,
+                            self.ROW,
+                        ),
+                    ) from None
+                key = missing.part, missing.place, missing.why
+                self._left_out.setdefault(key, []).append(line)
+            else:
+                self._count += 1
+                yield example
+        if self._need_labels and self._left_out and not self._count:
+            part, place, _ = max(self._left_out, key=lambda key: len(self._left_out[key]))
+            part = part.removeprefix("a ") + (f" in {place}" if place else "")
+            where = located([line for lines in self._left_out.values() for line in lines], self)
+            raise InputError(
+                f"{self.name} {'have' if self.kind == 'given' else 'has'} no {part} of any record "
+                f"({where}), so there is nothing to train on or to evaluate."
+            )
+
+    def _check_labels(self, labels, error):
+        """Raises `error` of a message for a label that the model lacks, where that is an error."""
+        check_known(labels, self._accepted, error)
+
+    def may_lack(self, key):
+        """Whether the first row has a key, so that others lack it where they do not have it."""
+        return key in self._records.names
+
+    def value(self, line, record, key, part, *, more=""):
+        """What a dictionary has under a key; where it has nothing, Missing or an InputError."""
+        value = record.get(key)
+        if value is not None and value != "":
+            return value
+        if self.may_lack(key):
+            raise Missing(part, place=f'"{key}"')
+        columns = self._records.calls_columns
+        raise self.error(line, f'no "{key}" among the {columns} ({listed(record)}){more}')
+
+    def _text(self, line, record, key):
+        """The text of a dictionary under a key; InputError where there is none."""
+        text = record.get(key)
+        if not isinstance(text, str):
+            raise self.error(line, f'no text under "{key}"; a string is needed there.')
+        if not is_text(text):
+            raise self.error(line, f'"{key}" contains a NUL or half a surrogate pair.')
+        return text
+
+
+@dataclass(slots=True)  # one that is frozen takes three times as long to make
+class Example:
+    """What examples have in common: where each is in its `source`, a number or in words."""
+
+    line: int | str
+    source: Any = field(default=None, kw_only=True, compare=False, repr=False)
+
+    def error(self, message):
+        """The InputError that names the location of the example."""
+        return self.source.error(self.line, message)
+
+
+def not_reported(line):
+    """The `report` of a caller that wants no lines: choices by content are warnings then."""
+
+
+def report_source(source, report):
+    """Reports how a source is read; without a report, warns where a column's content decided."""
+    if report not in (None, not_reported) and source.description:
+        report(source.description)
+    elif report in (None, not_reported) and getattr(source, "is_chosen_by_content", False):
+        warnings.warn(source.description, InputWarning, stacklevel=3)
+
+
+def report_notes(source, report):
+    """Reports what was left out of a source; without a report, a warning for each note."""
+    for note in source.notes():
+        if report in (None, not_reported):
+            warnings.warn(note, InputWarning, stacklevel=3)
+        else:
+            report(f"Note: {note}")
+
+
+def located(where, source):
+    """The rows of a source: `line 4`, `lines 4, 7 and 9`, `lines 4, 7, 9, 12, 15 and 80 more`."""
+    *first, last = map(str, islice(where, _MOST_LINES))
+    more = len(where) - _MOST_LINES
+    if more > 0:
+        first, last = [*first, last], f"{more:,} more"
+    location = "" if isinstance(where[0], str) else source.location
+    location = f"{location}s " if location and first else location and f"{location} "
+    return f"{location}{', '.join(first)} and {last}" if first else f"{location}{last}"
+
+
+def first_location(examples):
+    """The source and location of the first of some examples, and whether there are more."""
+    first = examples[0]
+    where = f"line {first.line}" if isinstance(first.line, int) else first.line
+    return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")

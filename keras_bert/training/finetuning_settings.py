@@ -1,0 +1,480 @@
+"""The settings of fine-tuning: of a run, of a sweep, and of all of GLUE.
+
+The help texts also document the Python arguments.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import InitVar
+from itertools import product
+
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    about,
+    merged,
+    required,
+    setting,
+    without,
+)
+from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.readers.glue import GLUE, glue_task
+from keras_bert.readers.sources import STANDARD_INPUT, is_file
+from keras_bert.tasks import settings_class, task_type_named
+from keras_bert.tasks.settings import (
+    HEAD_LEARNING_RATE,
+    LEARNING_RATE,
+    PoolingSettings,
+)
+from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
+
+KEEP = ("best", "last")
+BASELINE = "baseline"
+RANDOM = "random"  # the baseline with random weights
+# The grid of `glue` with `quick`.
+QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+
+
+class LabelledRunSettings(RunSettings):
+    """What fine-tuning once, with several seeds, or in a sweep have in common."""
+
+    REMOVED = {
+        "features": "Use {freeze_encoder}, which computes the encoder's outputs once, for all "
+        "epochs and runs."
+    }
+
+    task: str = setting("classifier", help="the task", unit="TASK")
+    model: PathText | None = setting(
+        None,
+        help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
+        unit="FOLDER",
+        default_help="start from random weights",
+        is_path=True,
+    )
+    architecture: str | None = setting(
+        None,
+        help=f"start from random weights instead: {ARCHITECTURES}",
+        unit="NAME|FILE",
+        default_help="as the model",
+        instead_of="model",
+    )
+    vocab: PathText | None = setting(
+        None,
+        help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
+        "(byte-pair encoding: vocab.json and merges.txt)",
+        unit="PATH",
+        default_help="the model's",
+        is_path=True,
+    )
+    cased: bool = setting(
+        False, help="the vocabulary of an architecture is cased: keep capitals and accents"
+    )
+    train: object = required(
+        help="the examples to train on: a file, several, or a glob; - is standard input",
+        unit="FILE",
+        is_path=True,
+        several=True,
+    )
+    dev: object = required(
+        help="the examples to evaluate on after each epoch, likewise",
+        unit="FILE",
+        is_path=True,
+        several=True,
+    )
+    epochs: int = setting(3, help="passes over the training data", at_least=1)
+    learning_rate: float | None = setting(
+        None,
+        help="learning rate at the end of the warm-up",
+        unit="RATE",
+        default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
+        above=0,
+    )
+    freeze_encoder: bool = setting(
+        False,
+        help="train the head alone: the encoder's outputs are computed once for all epochs",
+    )
+    layers: str = setting(
+        LAST,
+        help=f"the layers that the head reads: {', '.join(LAYERS)}, layer-K (first is the "
+        f"embedding layer), or a learned mix: {', '.join(MIXES)}",
+        unit="LAYERS",
+        stored=True,
+    )
+    scalar_mix_l2: float = setting(
+        0.0,
+        help="L2 regularization of a learned mix toward equal weights",
+        unit="STRENGTH",
+        at_least=0,
+    )
+    scalar_mix_layer_norm: bool = setting(
+        False, help="normalize every layer before a learned mix", stored=True
+    )
+    static_vectors: PathText | None = setting(
+        None,
+        help="a model folder of static vectors, or a file of word vectors, of the model's own "
+        "vocabulary: the head reads them concatenated with the encoder's output",
+        unit="FOLDER",
+        default_help="none",
+        is_path=True,
+    )
+    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
+    train_layers: int | None = setting(
+        None,
+        help="train only the last layers, this many, and the head; freeze the rest",
+        unit="LAYERS",
+        default_help="the whole model",
+        at_least=1,
+    )
+    gradual_unfreezing: bool = setting(
+        False,
+        help="train the head alone in the first epoch, and unfreeze one more layer in each "
+        "following epoch, from the last down (ULMFiT)",
+    )
+    patience: int | None = setting(
+        None,
+        help="early stopping: epochs in a row without a better metric on the dev data",
+        unit="EPOCHS",
+        default_help="train all epochs",
+        at_least=1,
+    )
+    keep: str = setting(
+        "best",
+        help="keep the model of the epoch with the best metric on the dev data, or of the last "
+        "epoch",
+        choices=KEEP,
+    )
+    num_seeds: int = setting(
+        1,
+        help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
+        "standard deviation, and keeps the model that is best on the dev data",
+        unit="N",
+        at_least=1,
+    )
+
+    def __post_init__(self, *arguments):
+        if isinstance(self.task, str):
+            object.__setattr__(self, "task", task_type_named(self.task))
+        super().__post_init__()
+
+    def check(self):
+        super().check()
+        settings_class(self.task)  # raises an error for an unknown task
+        if all(is_file(data) and data == STANDARD_INPUT for data in (self.train, self.dev)):
+            raise InputError.naming(
+                "{train} and {dev} are both standard input, which is read only once. Give one of "
+                "them as a file."
+            )
+        _check_layers(self)
+        if self.freeze_static_vectors and self.static_vectors is None:
+            raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
+        _check_seeds(self)
+        for name, default in (
+            ("train_layers", None),
+            ("layer_decay", 1.0),
+            ("gradual_unfreezing", False),
+            ("lm_loss_weight", 0.0),
+        ):
+            if self.freeze_encoder and getattr(self, name, default) != default:
+                raise InputError.naming(
+                    "{} trains layers of the encoder, and {freeze_encoder} none. Leave one of "
+                    "them out.",
+                    argument(name),
+                )
+        if self.gradual_unfreezing and self.epochs < 2:
+            raise InputError.naming(
+                "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
+                "of 2 or more. Received: {}.",
+                self.epochs,
+            )
+
+    @property
+    def columns(self):
+        """How the files are read: arguments of the task's `read`."""
+        return self._of_task(lambda setting: setting.reads)
+
+    @property
+    def arguments(self):
+        """The task's arguments, except those that are inferred from its examples."""
+        return self._of_task(lambda setting: setting.stored or not setting.reads)
+
+    def _of_task(self, belongs):
+        fields = dataclasses.fields(settings_class(self.task))
+        return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
+
+
+def _check_layers(settings):
+    layers = as_list(settings.layers)
+    for choice in layers:
+        check_layers(choice, learned=True)
+    for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
+        if getattr(settings, name) and not {*layers} & {*MIXES}:
+            raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
+
+
+def _check_seeds(settings):
+    if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
+        raise InputError.naming("{seed} and {num_seeds} exceed the largest seed, {}.", LARGEST_SEED)
+
+
+class FinetuneSettings(LabelledRunSettings):
+    """Settings of `keras_bert.finetune`, without those of the task."""
+
+    train_fraction: float | Sequence[float] = setting(
+        1.0,
+        help="train on a random part of the training examples: fractions up to 1, or counts above "
+        "1; with several, a run for each, for the score against the number of examples",
+        unit="FRACTION",
+        above=0,
+        several=True,
+    )
+    baseline: str | None = setting(
+        None,
+        help="make each run from this model, too: a folder, or random, which has the sizes of the "
+        "model and random weights",
+        unit="FOLDER|random",
+        default_help="none",
+    )
+    ensemble: bool = setting(
+        False,
+        help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
+        "data, and exports it as one SavedModel, in OUTPUT/ensemble/",
+    )
+
+    def check(self):
+        super().check()
+        if self.ensemble and (self.num_seeds == 1 or len(self.runs()) > self.num_seeds):
+            raise InputError.naming(
+                "{ensemble} averages the models of several seeds. Give {num_seeds} of 2 or more, "
+                "and neither several {train_fraction} nor {baseline}."
+            )
+        for fraction in self.fractions:
+            if fraction > 1 and fraction != int(fraction):
+                raise InputError.naming(
+                    "{train_fraction} must be a fraction up to 1 or a whole number of examples. "
+                    "Received: {}.",
+                    fraction,
+                )
+        if len({*self.fractions}) < len(self.fractions):
+            raise InputError.naming(
+                "{train_fraction} has a value twice. Received: {}.", self.fractions
+            )
+        if self.baseline == RANDOM and self.model is None:
+            raise InputError.naming(
+                "{baseline} random is for runs that start from a model. This one starts from "
+                "random weights."
+            )
+
+    @property
+    def fractions(self):
+        """The list of `train_fraction`."""
+        return as_list(self.train_fraction)
+
+    def runs(self):
+        """The settings of each run by name; those of the baseline begin with "baseline-"."""
+        starts = ("",) if self.baseline is None else ("", f"{BASELINE}-")
+        are_compared = len(self.fractions) * len(starts) > 1
+        alone = {"num_seeds": 1, "baseline": None, "ensemble": False}
+        return {
+            f"{start}{f'train-{_shortest(fraction)}-' if are_compared else ''}seed-{seed}": (
+                dataclasses.replace(self, train_fraction=fraction, seed=seed, **alone)
+            )
+            for fraction, start, seed in product(
+                self.fractions, starts, range(self.seed, self.seed + self.num_seeds)
+            )
+        }
+
+
+class SweepSettings(LabelledRunSettings):
+    """Settings of `keras_bert.sweep`, without those of the task.
+
+    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
+    compared, the others' are those of `finetune`.
+    """
+
+    learning_rate: float | Sequence[float] = setting(
+        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
+    )
+    batch_size: int | Sequence[int] = setting(
+        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
+    )
+    epochs: int | Sequence[int] = setting(
+        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
+    )
+    layers: Sequence[str] = setting(
+        (LAST,),
+        help="the layers to try, as those of finetune; with several, the default is one rate "
+        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
+        unit="LAYERS",
+    )
+
+    @classmethod
+    def of(cls, given):
+        """As `Settings.of`; only here is it known what is given beside several `layers`."""
+        layers = given.get("layers")
+        if isinstance(layers, list | tuple) and len(layers) > 1:
+            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else LEARNING_RATE
+            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
+            given = {"learning_rate": rate, **one, **given}
+        return super().of(given)
+
+    @property
+    def varied(self):
+        """The names of the settings that are tried."""
+        more = ["layers"] if len(self.layers) > 1 else []
+        more += ["seed"] if self.num_seeds > 1 else []
+        return ("learning_rate", "batch_size", "epochs", *more)
+
+    def check(self):
+        for name in ("learning_rate", "batch_size", "epochs", "layers"):
+            if not getattr(self, name):
+                raise InputError.naming(
+                    "{} is empty. Give at least one value to try.", argument(name)
+                )
+        _check_layers(self)
+        _check_seeds(self)
+        for settings in self.runs().values():
+            finetune_settings(self.task).of(settings)
+
+    def runs(self):
+        """The settings of `finetune` for each run, by name."""
+        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        common["num_seeds"] = 1
+        seeds = range(self.seed, self.seed + self.num_seeds)
+        runs = {}
+        for layers, rate, size, epochs, seed in product(
+            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
+        ):
+            name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
+            name = f"{layers}-{name}" if "layers" in self.varied else name
+            name = f"{name}-seed-{seed}" if "seed" in self.varied else name
+            tried = {"layers": layers, "learning_rate": rate, "batch_size": size, "epochs": epochs}
+            runs[name] = {**common, **tried, "seed": seed}
+            if layers not in MIXES:  # which alone has these
+                runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
+        return runs
+
+
+def _shortest(rate):
+    """A learning rate in few digits that identify it."""
+    text = f"{rate:g}"
+    return text if float(text) == rate else repr(rate)
+
+
+def finetune_settings(task):
+    """The class of all settings of `finetune` for a task."""
+    return merged(settings_class(task), FinetuneSettings)
+
+
+def sweep_settings(task):
+    """The class of all settings of `sweep` for a task."""
+    return merged(settings_class(task), SweepSettings)
+
+
+# Without what GLUE itself determines.
+_SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
+
+
+class GlueSettings(_SweepOfGlueSettings):
+    """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
+
+    The default grid is that of Devlin et al. 2018, appendix A.3.
+    """
+
+    report: InitVar[Report] = None
+
+    output: PathText = required(
+        help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
+        "task), submission/ and submission.zip",
+        unit="FOLDER",
+        is_path=True,
+        recorded=False,
+    )
+    data: PathText = required(
+        help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
+        unit="FOLDER",
+        is_path=True,
+    )
+    tasks: Sequence[str] = setting(
+        tuple(name for name, task in GLUE.items() if task.train is not None),
+        help="the tasks to train; MNLI includes MNLI-mm and AX",
+        unit="NAME",
+    )
+    quick: bool = setting(
+        False,
+        help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
+        "epochs; a learning rate, batch size or epochs that are given count",
+    )
+    num_seeds: int = setting(
+        1,
+        help="train the best setting of each task with this many consecutive seeds: reports mean "
+        "and standard deviation",
+        unit="N",
+        at_least=1,
+    )
+    dev_only: bool = setting(
+        False, help="train and evaluate only: needs no test files and writes no submission"
+    )
+
+    def __post_init__(self, *arguments):
+        tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
+        names = [glue_task(name).name for name in tasks]
+        object.__setattr__(self, "tasks", list(dict.fromkeys(names)))
+        super().__post_init__()
+
+    def check(self):
+        if not self.tasks:
+            raise InputError.naming("{tasks} is empty. Give at least one task of GLUE.")
+        for name in self.tasks:
+            if GLUE[name].train is None:
+                raise InputError.naming(
+                    "GLUE's {} has no training file: it is predicted with the model of MNLI. Give "
+                    "MNLI in {tasks}.",
+                    name,
+                )
+        if self.strategy == "multiworker":
+            raise InputError.naming(
+                "{strategy} multiworker trains one model on several machines, and {glue} trains "
+                "one after another. Give each machine its own {tasks}, with {strategy} mirrored."
+            )
+        _check_seeds(self)
+        for name in self.tasks:
+            self.of_task(name)  # checks the combinations
+
+    @property
+    def grid(self):
+        """The learning rates, batch sizes and epochs to try, by the names of the settings."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return {
+            name: quick
+            if self.quick and getattr(self, name) == list(defaults[name])
+            else getattr(self, name)
+            for name, quick in QUICK.items()
+        }
+
+    @property
+    def is_sweep(self):
+        """Whether the grid has several combinations."""
+        return any(len(tried) > 1 for tried in self.grid.values())
+
+    @property
+    def runs_per_task(self):
+        """The combinations of the grid, and the seeds of the best one."""
+        if not self.is_sweep:
+            return self.num_seeds
+        seeds = self.num_seeds if self.num_seeds > 1 else 0
+        return math.prod(map(len, self.grid.values())) + seeds
+
+    def of_task(self, name):
+        """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
+        task = GLUE[name]
+        of_glue = {
+            "task": task.task_type,
+            "metric": task.metric,
+            "train": self.data,
+            "dev": self.data,
+        }
+        return sweep_settings(task.task_type).of(
+            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
+        )

@@ -1,0 +1,206 @@
+"""The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.formatting import counted, listed
+from keras_bert.checkpoints import load
+from keras_bert.encoders import new_encoder
+from keras_bert.heads.layer_choice import MIXES
+from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE
+from keras_bert.training.optimizer import (
+    depths,
+    layers_to_train,
+    make_optimizer,
+    train_last_layers,
+)
+from keras_bert.training.starting_point import EarlierTask, StartingPoint
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskRecipe:
+    """What the tasks of one or more runs are made of, besides the settings of each run.
+
+    Attributes:
+        task_class: the class of the tasks.
+        start: the `StartingPoint`.
+        earlier: the `EarlierTask` whose head the runs continue with, or None.
+        options: the settings that come from the model, since the caller does not give them.
+        inferred_arguments: the arguments of the task that follow from the training examples.
+        columns: the columns of the training data.
+        max_length: the maximum sequence length in tokens.
+    """
+
+    task_class: type
+    start: StartingPoint
+    earlier: EarlierTask | None
+    options: dict
+    inferred_arguments: dict
+    columns: Any
+    max_length: int
+
+    def resolved(self, settings):
+        """The settings of a run, with the model's options where none are given."""
+        return dataclasses.replace(settings, **self.options)
+
+    def build(self, settings, report, *, drawn=None):
+        """Returns the task of a run with `resolved` settings.
+
+        Args:
+            settings: the settings.
+            report: called with each line about the head.
+            drawn: the result of `draw` for these settings, if there is one already.
+        """
+        encoder, tokenizer = drawn or draw(self.start, settings)
+        arguments = {
+            **self.inferred_arguments,
+            **settings.arguments,
+            "max_length": self.max_length,
+            "layers": settings.layers,
+        }
+        if settings.layers in MIXES:
+            epsilon = encoder.config.head_layer_norm_eps
+            if self.earlier is not None:
+                epsilon = self.earlier.layer_norm_eps(epsilon)
+            epsilon = epsilon if settings.scalar_mix_layer_norm else None
+            arguments["layer_mix"] = {"layer_norm_eps": epsilon, "l2": settings.scalar_mix_l2}
+        vectors = _static_vectors(self.earlier, settings, tokenizer)
+        if vectors is not None:
+            arguments["static_vectors"] = vectors
+        if encoder.lacks_head_transform(self.task_class.TASK_TYPE):
+            if self.task_class.reads_first_token(**settings.arguments):
+                report("The model has no pooler; the head reads [CLS] through a new one.")
+                encoder = encoder.with_head_transform(self.task_class.TASK_TYPE)
+            elif arguments.get("pooling") is None:
+                report("The model has no pooler; the head reads the tokens instead of [CLS].")
+        task = self.task_class(encoder, tokenizer, **arguments)
+        task.columns = self.columns
+        if self.earlier is not None:
+            heads = self.earlier.continue_in(task)
+            report(_line_on_continued(settings, self.earlier.options, *heads))
+        if not settings.freeze_encoder:
+            epochs = settings.epochs if settings.gradual_unfreezing else None
+            groups = task.read_groups
+            layers = layers_to_train(groups, last=settings.train_layers, epochs=epochs)
+            above = len(groups) - 1  # the embeddings
+            if layers <= above:
+                train_last_layers(task, layers)
+                report(f"Training the head and the last {layers} of {counted(above, 'layer')}.")
+        return task
+
+
+def draw(start, settings):
+    """-> (encoder, tokenizer) of a `StartingPoint`; new weights are drawn from the seed."""
+    keras.utils.set_random_seed(settings.seed)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return start.build()
+
+
+def _static_vectors(earlier, settings, tokenizer):
+    """The encoder whose vectors are concatenated with the other's, or None.
+
+    A model that the run continues with has its own.
+    """
+    of_model = None if earlier is None else earlier.static_vectors
+    if of_model is not None:
+        if settings.static_vectors is not None:
+            raise InputError.naming(
+                "{} has static vectors already. Leave {static_vectors} out.", settings.model
+            )
+        return new_encoder(of_model, dtype=settings.dtype)
+    if settings.static_vectors is None:
+        return None
+    vectors, vocabulary_of = load(settings.static_vectors, dtype=settings.dtype)
+    if vectors.config.num_hidden_states != 1:
+        raise InputError(
+            f"{settings.static_vectors} contains a {vectors.config.model_type} encoder, not "
+            "static vectors."
+        )
+    if vocabulary_of is None or vocabulary_of.vocabulary != tokenizer.vocabulary:
+        raise InputError(
+            f"The static vectors in {settings.static_vectors} have another vocabulary than the "
+            "model. Train them with the model's vocabulary."
+        )
+    vectors.trainable = not settings.freeze_static_vectors
+    return vectors
+
+
+def options_not_given(earlier, settings, given):
+    """The options of an `EarlierTask` that the caller does not give; none without such a task."""
+    if earlier is None:
+        return {}
+    names = {name for name, value in given.items() if value is not None}
+    if "layers" in names and settings.layers not in MIXES:
+        names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
+    return {name: value for name, value in earlier.options.items() if name not in names}
+
+
+def _line_on_continued(settings, options, same, new, lost):
+    """A line on what a run keeps of an earlier task.
+
+    The heads are those of it that are the `same`, that are `new`, and that are `lost`.
+    """
+    now = {name: getattr(settings, name) for name in options}
+    is_lost = not set(new).isdisjoint(lost)  # what it read is not there any more
+    subject = "its options, without its head, which reads something else" if is_lost else "its head"
+    parts = [f"Continuing with {subject} ({_described(now) or 'no options'})."]
+    changed = [
+        f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
+    ]
+    if changed:
+        parts.append(f"Changed: {'; '.join(changed)}.")
+    texts = (
+        ("Kept", same if is_lost else ()),
+        ("New, from random weights", new),
+        ("Not kept", lost),
+    )
+    for text, heads in texts:
+        if heads:
+            parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
+    return " ".join(parts)
+
+
+def line_on_new_head(why, earlier, options):
+    """A line on a model whose head a run cannot use, and on its options, of which some are used."""
+    if earlier is None:
+        return f"The head is new: {why} Its own head and options are not kept."
+    left = {name: value for name, value in earlier.options.items() if name not in options}
+    line = f"The head is new: {why} Its own head is not kept ({_described(left) or 'no options'})."
+    of_reading = _described(options)
+    return f"{line} Its options for reading files are kept: {of_reading}." if options else line
+
+
+def _described(options):
+    shown = ((name, value) for name, value in options.items() if value not in (None, False))
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
+
+
+def compile_for(settings, plan, *, model, task):
+    """Compiles the model that a run trains, which is the task or its head alone."""
+    depth = depths(task, model.trainable_variables)
+    unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
+    optimizer = make_optimizer(
+        model,
+        learning_rate=settings.learning_rate
+        or (HEAD_LEARNING_RATE if settings.freeze_encoder else LEARNING_RATE),
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        steps=plan.steps,
+        schedule=settings.schedule,
+        fractions=[settings.layer_decay**below for below in depth],
+        first_steps=[unfreeze_every * below for below in depth],
+        measures_gradients=model is task,
+    )
+    model.compile(
+        optimizer=optimizer,
+        loss=task.compiled_losses(),
+        loss_weights=task.default_loss_weights(),
+        weighted_metrics=task.default_metrics(),
+        jit_compile=False,  # XLA would compile again for every batch length
+        steps_per_execution=settings.steps_per_execution,
+    )

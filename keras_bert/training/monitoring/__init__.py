@@ -1,1 +1,0 @@
-"""What a run logs, shows and writes beside its weights."""

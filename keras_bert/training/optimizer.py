@@ -1,0 +1,421 @@
+"""The optimizer of a run: its learning rates, its gradients, and which layers it trains."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.formatting import counted
+from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
+from keras_bert.tasks.global_mean import replica_count
+from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE, WARMUP, WEIGHT_DECAY
+from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
+
+
+class Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to `peak` over `warmup_steps`; subclasses define what follows.
+
+    No step has a learning rate of zero: with `step` updates done, the next one of the warm-up uses
+    peak * (step + 1) / warmup_steps, so that both its last step and the one after it use `peak`.
+
+    Args:
+        peak: the highest learning rate.
+        warmup_steps: the steps of the warm-up; 0 begins at the peak.
+        steps: of the whole run.
+    """
+
+    def __init__(self, *, peak, warmup_steps, steps):
+        if peak <= 0 or not 0 <= warmup_steps < steps:
+            raise ValueError(
+                "`peak` must be positive and `warmup_steps` at least 0 and below `steps`. "
+                f"Received: peak={peak}, warmup_steps={warmup_steps}, steps={steps}."
+            )
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.steps = steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        fraction = ops.where(step < self.warmup_steps, self.rising(step), self.falling(step))
+        return self.peak * ops.maximum(fraction, 0.0)
+
+    def rising(self, step):
+        """The fraction of the peak in the warm-up, with `step` (float32) updates done."""
+        return (step + 1.0) / max(self.warmup_steps, 1)
+
+    def falling(self, step):
+        """The fraction of the peak after the warm-up: 1 with `warmup_steps` updates done."""
+        raise NotImplementedError
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "steps": self.steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class OneCycle(Warmup):
+    """Half a cosine up from `peak / 25` to `peak`, and half a cosine down to a ten-thousandth.
+
+    With t updates done, of T, and w the `warmup_steps`, the next one uses
+
+        low + (peak - low) * (1 - cos(pi * t / w)) / 2          low = peak / 25, up to w
+        end + (peak - end) * (1 + cos(pi * (t - w) / (T - w))) / 2      end = low / 10,000, after it
+
+    The fractions are those of fastai and PyTorch, whose warm-up takes 0.25 to 0.3 of the steps. The
+    betas are constant: the paper's cycle of the momentum was found for SGD.
+    """
+
+    START = 1 / 25
+    END = START / 10_000
+
+    def rising(self, step):
+        risen = 0.5 * (1.0 - ops.cos(math.pi * step / max(self.warmup_steps, 1)))
+        return self.START + (1.0 - self.START) * risen
+
+    def falling(self, step):
+        passed = (step - self.warmup_steps) / (self.steps - self.warmup_steps)
+        left = 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(passed, 1.0)))
+        return self.END + (1.0 - self.END) * left
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SlantedTriangular(Warmup):
+    """A short rise and a long decay, both linear, between `peak / ratio` and `peak` (ULMFiT).
+
+    With t updates done, of T, and cut the `warmup_steps`, the next one uses
+
+        p = t / cut before the cut, else 1 - (t - cut) / (T - cut)
+        peak * (1 + p * (ratio - 1)) / ratio
+
+    The paper's cut_frac is 0.1 (the default warm-up here, too) and its ratio 32.
+    """
+
+    def __init__(self, *, peak, warmup_steps, steps, ratio=32):
+        super().__init__(peak=peak, warmup_steps=warmup_steps, steps=steps)
+        self.ratio = ratio
+
+    def rising(self, step):
+        return self._above_the_floor(step / max(self.warmup_steps, 1))
+
+    def falling(self, step):
+        passed = (step - self.warmup_steps) / (self.steps - self.warmup_steps)
+        return self._above_the_floor(1.0 - passed)
+
+    def _above_the_floor(self, p):
+        return (1.0 + p * (self.ratio - 1)) / self.ratio
+
+    def get_config(self):
+        return {**super().get_config(), "ratio": self.ratio}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class WarmupConstant(Warmup):
+    """After the warm-up the learning rate stays at `peak`."""
+
+    def falling(self, step):
+        return ops.ones_like(step)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class WarmupCosineDecay(Warmup):
+    """After the warm-up, half a cosine to 0 at `steps` (SGDR, Loshchilov and Hutter 2017)."""
+
+    def falling(self, step):
+        passed = (step - self.warmup_steps) / (self.steps - self.warmup_steps)
+        return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(passed, 1.0)))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class WarmupLinearDecay(Warmup):
+    """After the warm-up the learning rate decays linearly to 0 (Devlin et al. 2019, A.2).
+
+    With `step` updates done, the next one uses peak * (steps - step) / (steps - warmup_steps).
+    """
+
+    def falling(self, step):
+        return (self.steps - step) / (self.steps - self.warmup_steps)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PerUpdate(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule over updates that Keras calls with the number of batches.
+
+    Under gradient accumulation `optimizer.iterations` counts updates, but Keras calls the schedule
+    with the number of batches.
+
+    Args:
+        schedule: the learning rate by the number of updates done.
+        batches: the batches of an update.
+    """
+
+    def __init__(self, *, schedule, batches):
+        self.schedule = schedule
+        self.batches = batches
+
+    def __call__(self, step):
+        return self.schedule(ops.floor_divide(step, self.batches))
+
+    def get_config(self):
+        return {
+            "schedule": keras.saving.serialize_keras_object(self.schedule),
+            "batches": self.batches,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        schedule = keras.saving.deserialize_keras_object(config["schedule"])
+        return cls(**{**config, "schedule": schedule})
+
+
+SCHEDULES = {
+    "linear": WarmupLinearDecay,
+    "slanted-triangular": SlantedTriangular,
+    "cosine": WarmupCosineDecay,
+    "one-cycle": OneCycle,
+    "constant": WarmupConstant,
+}
+
+
+GRADIENT_NORM = "gradient_norm"
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GradientNorm(keras.metrics.Metric):
+    """The mean norm of the gradients over updates; NaN while there were none.
+
+    It is summed on the device, and read with a run's other metrics.
+    """
+
+    def __init__(self, name=GRADIENT_NORM):
+        super().__init__(name=name, dtype="float32")
+        self.sums = self.add_variable((2,), initializer="zeros", name="sums")  # norms, updates
+
+    def update_state(self, norm):
+        """Adds the norm of an update, ()."""
+        norm = ops.cast(norm, self.dtype)
+        self.sums.assign_add(ops.stack([norm, ops.ones_like(norm)]))
+
+    def result(self):
+        norms, updates = ops.unstack(self.sums.value)
+        return norms / updates
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+def with_gradient_norm(optimizer_class):
+    """The class of optimizers with a `gradient_norm`, a `GradientNorm`, updated when they clip."""
+
+    class Measuring:
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.gradient_norm = GradientNorm()
+
+        def _clip_gradients(self, grads):
+            # The formula that clips them: TensorFlow computes the two as one.
+            self.gradient_norm.update_state(global_norm(grads))
+            return super()._clip_gradients(grads)
+
+    return type(optimizer_class.__name__, (Measuring, optimizer_class), {})
+
+
+def with_global_gradients(optimizer_class):
+    """The class of optimizers that first sum the gradients over the replicas.
+
+    Keras sums them last: each replica clips, or accumulates, the gradients of its own part of the
+    batch, which makes other updates than the whole batch on one device. Here all replicas have the
+    same gradients, and each updates its own copies of the variables as one device would.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow.optimizer import TFOptimizer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    class PerReplica(TFOptimizer):
+        """The sum, and then what one device does, in place of Keras's for `tf.distribute`."""
+
+        def _backend_apply_gradients(self, grads, trainable_variables):
+            context = tf.distribute.get_replica_context()
+            grads = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            # The sum of `tf.IndexedSlices` names a row once for each replica that has it.
+            grads = [with_unique_rows(gradient) for gradient in grads]
+            super()._backend_apply_gradients(grads, trainable_variables)
+
+        _backend_update_step = BaseOptimizer._backend_update_step
+        _apply_weight_decay = BaseOptimizer._apply_weight_decay
+        _backend_increment_gradient_accumulators = (
+            BaseOptimizer._backend_increment_gradient_accumulators
+        )
+
+    # Python puts `PerReplica` between the optimizer's own methods and Keras's for TensorFlow.
+    return type(optimizer_class.__name__, (optimizer_class, PerReplica), {})
+
+
+def depths(task, variables):
+    """The depth of each variable of a task, a list of ints.
+
+    The head is at 0, with all that belongs to it, such as the pooler or a layer mix. The groups of
+    the encoder's layers count from the highest that the head reads: 1, 2, … down to the embeddings.
+    """
+    groups = enumerate(reversed(task.read_groups), 1)
+    depth_of = {id(v): depth for depth, group in groups for layer in group for v in layer.variables}
+    return [depth_of.get(id(variable), 0) for variable in variables]
+
+
+def layers_to_train(groups, *, last=None, epochs=None):
+    """The number of groups of an encoder's layers that are trained, from the highest down.
+
+    Args:
+        groups: those that the head reads.
+        last: train only so many layers; None is all of the encoder.
+        epochs: unfreeze one more layer after each of so many epochs; None is all at once.
+
+    Raises:
+        InputError: there are fewer layers above the embeddings.
+    """
+    groups = len(groups)
+    if last is not None and last > groups - 1:
+        raise InputError.naming(
+            "{train_layers} is {}, but the head reads {}. Leave it out to train all of them.",
+            last,
+            counted(groups - 1, "layer"),
+        )
+    layers = groups if last is None else last
+    return layers if epochs is None else min(layers, epochs - 1)
+
+
+def train_last_layers(task, layers):
+    """Freezes everything below the last `layers` groups of a task's encoder."""
+    for group in task.read_groups[::-1][layers:]:
+        for layer in group:
+            layer.trainable = False
+
+
+OPTIMIZERS = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
+# google-research/bert, optimization.py.
+_ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
+CLIP_NORM = 1.0
+
+
+def make_optimizer(
+    model,
+    *,
+    learning_rate,
+    warmup,
+    weight_decay,
+    steps,
+    optimizer="adamw",
+    clip_norm=CLIP_NORM,
+    gradient_accumulation_steps=1,
+    schedule="linear",
+    fractions=None,
+    first_steps=None,
+    measures_gradients=False,
+):
+    """Returns the optimizer that trains `model` for `steps` steps, built.
+
+    Unlike google-research/bert, the moments are bias-corrected, as in Hugging Face's and Keras's
+    AdamW.
+
+    Args:
+        model: the model whose trainable variables are updated.
+        learning_rate: the highest learning rate.
+        warmup: the fraction of the steps (0 to below 1) after which it is reached.
+        weight_decay: of matrices; biases and the parameters of LayerNorm do not decay.
+        steps: updates of the weights; None keeps the learning rate constant from the first step.
+        optimizer: "adamw" (Loshchilov and Hutter 2019), "lamb" (You et al. 2019, for batches of
+            thousands; see `LAMB`) or "adagrad" (Duchi et al. 2011; see `Adagrad`).
+        clip_norm: the global norm that gradients are clipped to; 0 does not clip them.
+        gradient_accumulation_steps: batches of an update; their mean gradient is clipped.
+        schedule: the learning rate after the warm-up.
+        fractions, first_steps: as of `LayerwiseAdamW`, per trainable variable; None is 1 and 0.
+        measures_gradients: whether it has a `gradient_norm`, which is among the task's metrics.
+
+    Raises `InputError` where a number is out of its range or a name is unknown.
+    """
+    for name, value, names in (
+        ("optimizer", optimizer, OPTIMIZERS),
+        ("schedule", schedule, SCHEDULES),
+    ):
+        if value not in names:
+            raise InputError.naming(
+                "Invalid {}. Choose from: {}. Received: {!r}.",
+                argument(name),
+                ", ".join(names),
+                value,
+            )
+    for name, value, is_valid, expected in (
+        ("steps", steps, steps is None or steps >= 1, "at least 1"),
+        ("learning_rate", learning_rate, learning_rate > 0, "a number above 0"),
+        ("warmup", warmup, 0 <= warmup < 1, "a fraction of the steps, from 0 to below 1"),
+        ("weight_decay", weight_decay, weight_decay >= 0, "at least 0"),
+        (
+            "gradient_accumulation_steps",
+            gradient_accumulation_steps,
+            gradient_accumulation_steps >= 1,
+            "at least 1",
+        ),
+    ):
+        if not is_valid:
+            raise InputError.naming(
+                "Invalid {}. Expected {}. Received: {}.", argument(name), expected, value
+            )
+    rate, accumulated = learning_rate, None
+    if steps is not None:
+        rate = SCHEDULES[schedule](peak=rate, warmup_steps=int(warmup * steps), steps=steps)
+    if gradient_accumulation_steps > 1:
+        accumulated = gradient_accumulation_steps
+        rate = rate if steps is None else PerUpdate(schedule=rate, batches=accumulated)
+    kind, layerwise = OPTIMIZERS[optimizer], {}
+    if any(fraction != 1 for fraction in fractions or ()) or any(first_steps or ()):
+        if optimizer != "adamw":
+            raise InputError(f"Layer-wise rates need the optimizer adamw. Received: {optimizer}.")
+        count = len(model.trainable_variables)
+        kind = LayerwiseAdamW
+        layerwise = {"fractions": fractions or [1.0] * count}
+        layerwise["first_steps"] = first_steps or [0] * count
+    if replica_count() > 1:
+        kind = with_global_gradients(kind)
+    if measures_gradients:
+        kind = with_gradient_norm(kind)
+    built = kind(
+        rate,
+        weight_decay=weight_decay,
+        **({} if optimizer == "adagrad" else _ADAM),
+        global_clipnorm=clip_norm or None,
+        gradient_accumulation_steps=accumulated,
+        # Fixed: checkpoints store variables by path, and Keras numbers automatic names.
+        name=optimizer,
+        **layerwise,
+    )
+    built.exclude_from_weight_decay(
+        var_list=[variable for variable in model.trainable_variables if not decays(variable)]
+    )
+    # If it were built in the first step, TensorFlow would trace that step twice.
+    built.build(model.trainable_variables)
+    return built
+
+
+def decays(variable):
+    """Whether weight decay applies to a variable: to matrices, not to biases and norms."""
+    return len(variable.shape) > 1 and "bias" not in variable.name
+
+
+def finetuning_optimizer(task, *, steps, learning_rate=None):
+    """`make_optimizer` with the defaults of `keras_bert.finetune`.
+
+    Args:
+        task: a `Task`.
+        steps: as of `make_optimizer`.
+        learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
+    """
+    if learning_rate is None:
+        layers = (layer for group in task.encoder.layer_groups for layer in group)
+        is_trained = any(layer.trainable_variables for layer in layers)
+        learning_rate = LEARNING_RATE if is_trained else HEAD_LEARNING_RATE
+    return make_optimizer(
+        task,
+        learning_rate=learning_rate,
+        warmup=WARMUP,
+        weight_decay=WEIGHT_DECAY,
+        steps=steps,
+    )

@@ -1,1 +1,0 @@
-"""BERT's optimizers: warm-up, global clipping, no weight decay on biases and LayerNorm."""

@@ -1,0 +1,178 @@
+"""Several runs under one output: made one after another, compared, and summed up."""
+
+import dataclasses
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.files import delete, system_errors
+from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
+from keras_bert.training.devices import Devices
+from keras_bert.training.finetuning_settings import BASELINE
+from keras_bert.training.run_folder import RunFolder, read_metrics
+
+
+def run_series(
+    settings,
+    runs,
+    one_run,
+    *,
+    command,
+    inputs,
+    varied,
+    report,
+    candidates=None,
+    summary=None,
+    keeps_models=False,
+):
+    """Makes the runs that are not finished yet, and keeps the model of the best run.
+
+    Each run in OUTPUT/runs/NAME is what `keras_bert.finetune` makes with its settings, except that
+    only the best model is kept, in OUTPUT/model: the one with the highest `best_metric` on the dev
+    data, of equal ones with the lowest loss there.
+
+    Args:
+        settings: the settings of the series, whose `output` is OUTPUT.
+        runs: the settings of each run, of `finetune_settings`, by name.
+        one_run: a function of a run's name and its settings that makes the run in its `output`, or
+            resumes it there, and returns its metrics.
+        command: the command that writes OUTPUT.
+        inputs: fingerprints of everything that the series depends on except its settings.
+        varied: the names of the settings that differ between runs.
+        report: called with each line about the runs.
+        candidates: the names of the runs whose model may be kept; None is all.
+        summary: a function from the metrics of all runs, by name, and the folders of their models
+            to a dictionary that is added to OUTPUT/metrics.json.
+        keeps_models: whether the models of all runs are kept, in OUTPUT/runs/NAME.
+
+    Returns:
+        The contents of OUTPUT/metrics.json: the metrics of the best run, with its name as
+        `kept["run"]`; `runs`, by name each run's `varied` settings, its `metric`, `kept`, `dev`,
+        `steps` and `seconds`; and the `summary`.
+
+    Raises:
+        InputError: OUTPUT contains something else, or another series.
+    """
+    if Devices().workers > 1:
+        raise InputError.naming(
+            "{} cannot make several runs with {strategy} multiworker: each run would wait for all "
+            "workers. Give every worker its own runs, with {strategy} mirrored.",
+            argument(command),
+        )
+    with RunFolder.of(settings, command=command, inputs=inputs) as folder:
+        if folder.finished:
+            report(f"The runs in {folder.path} are finished already. These are their results.")
+            return folder.read_metrics()
+        metrics = {}
+        for name, run in runs.items():
+            report(f"Run {len(metrics) + 1} of {len(runs)}: {name}.")
+            run = dataclasses.replace(run, output=str(folder.runs / name), force=False)
+            metrics[name] = _metrics_of_finished(run.output) or one_run(name, run)
+            best = _best_run(metrics, candidates or runs)
+            for other in metrics:
+                delete(folder.runs / other / "checkpoints")
+                if other != best and not keeps_models:
+                    delete(folder.runs / other / "model")
+            gc.collect()  # a model contains reference cycles, and the next one needs the memory
+        models = {name: folder.runs / name / "model" for name in runs}
+        with system_errors(folder.model):
+            if models[best].exists():  # else it was moved before an interruption
+                os.rename(models[best], folder.model)
+        models[best] = folder.model
+        folder.check_model(f"delete {folder.runs / best} to train it again")
+        results = {**metrics[best], "kept": {**metrics[best]["kept"], "run": best}}
+        results["runs"] = {
+            name: {
+                **{setting: getattr(runs[name], setting) for setting in varied},
+                "metric": best_metric_value(of_run),
+                **{key: of_run[key] for key in ("kept", "dev", "steps", "seconds")},
+            }
+            for name, of_run in metrics.items()
+        }
+        if summary is not None:
+            results |= summary(metrics, [*models.values()])
+        return folder.finish(results)
+
+
+def _metrics_of_finished(output):
+    """The metrics of the run in a folder; None where it is not finished, or they are damaged."""
+    try:
+        return read_metrics(Path(output, "metrics.json"))
+    except (FileNotFoundError, InputError):
+        return None
+
+
+def _best_run(metrics, candidates):
+    """The name of the best of the candidates that are finished; without one, the last run."""
+    names = [name for name in metrics if name in candidates] or [*metrics][-1:]
+    return max(names, key=lambda name: quality_of_run(metrics[name]))
+
+
+def over_seeds(metrics, runs):
+    """The means and deviations of the official metrics of runs that differ in the seed."""
+    mean, std = mean_and_std([of_run["dev"] for of_run in metrics.values()])
+    seconds = sum(of_run["seconds"] for of_run in metrics.values())
+    return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
+
+
+def over_sizes(metrics, runs):
+    """`training_sizes`: for the model and the baseline, their scores by the number of examples."""
+    sizes = {}
+    for name, of_run in metrics.items():
+        start = BASELINE if name.startswith(BASELINE) else "model"
+        of_start = sizes.setdefault(start, {})
+        of_start.setdefault(runs[name].train_fraction, []).append(of_run)
+    return {
+        "training_sizes": {
+            start: [
+                {"train_examples": of_seeds[0]["train_examples"], **_scores(of_seeds)}
+                for of_seeds in of_start.values()
+            ]
+            for start, of_start in sizes.items()
+        }
+    }
+
+
+def over_layers(metrics, runs):
+    """`by_layers`: for each choice of layers the scores of its best combination."""
+    names = ("learning_rate", "batch_size", "epochs")
+    by_layers = {}
+    for name, of_run in metrics.items():
+        of_layers = by_layers.setdefault(runs[name].layers, {})
+        combination = tuple(getattr(runs[name], setting) for setting in names)
+        of_layers.setdefault(combination, []).append(of_run)
+    best = {}
+    for layers, of_layers in by_layers.items():
+        scores = [
+            {**dict(zip(names, combination, strict=True)), **_scores(of_seeds)}
+            for combination, of_seeds in of_layers.items()
+        ]
+        best[layers] = max(scores, key=lambda score: rank(score["mean"]))
+    return {"by_layers": best}
+
+
+def _scores(of_seeds):
+    """The metrics that select a model of runs that differ in the seed, their mean and deviation."""
+    scores = [best_metric_value(of_run) for of_run in of_seeds]
+    if None in scores:  # a NaN
+        return {"metrics": scores, "mean": None, "std": None}
+    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+    return {"metrics": scores, "mean": float(np.mean(scores)), "std": std}
+
+
+def mean_and_std(dictionaries):
+    """The means and the sample standard deviations (n - 1) of the floats in nested dictionaries."""
+    means, stds = {}, {}
+    for name, value in dictionaries[0].items():
+        of_all = [dictionary.get(name) for dictionary in dictionaries]
+        if all(isinstance(value, float) for value in of_all):
+            means[name] = float(np.mean(of_all))
+            stds[name] = float(np.std(of_all, ddof=1))
+        elif all(isinstance(value, dict) for value in of_all):
+            inner = mean_and_std(of_all)
+            if inner[0]:
+                means[name], stds[name] = inner
+    return means, stds

@@ -1,1 +1,0 @@
-"""The strategies of `tf.distribute` that a run trains under; docs/distribution.md is the guide."""
