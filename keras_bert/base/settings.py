@@ -313,17 +313,22 @@ def takes(
         function.__signature__ = of_function.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
-        lines = []
-        for field in dataclasses.fields(cls):
-            line = f"    {field.name}: {about(field).help}"
-            if about(field).default_help:
-                line += f" (None: {about(field).default_help})"
-            lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
-        text, arguments = inspect.cleandoc(function.__doc__), "\n".join(lines)
+        text, arguments = inspect.cleandoc(function.__doc__), described(dataclasses.fields(cls))
         function.__doc__ = _SETTINGS_LINE.sub(lambda match: arguments, text)
         return function
 
     return decorate
+
+
+def described(fields):
+    """The lines of a docstring on settings: name and help of each."""
+    lines = []
+    for field in fields:
+        line = f"    {field.name}: {about(field).help}"
+        if about(field).default_help:
+            line += f" (None: {about(field).default_help})"
+        lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
+    return "\n".join(lines)
 
 
 class OfTask(Protocol[_Arguments, _Result]):

@@ -229,7 +229,7 @@ class PretrainedCheckpoint:
 
     @functools.cached_property
     def stored(self):
-        """What `config.json` contains under this library's own key."""
+        """The object under this library's own key of `config.json`."""
         return stored(self.config_json, source=self.source)
 
     @property
@@ -304,7 +304,7 @@ class PretrainedCheckpoint:
                 length,
                 longest,
             )
-        return settings
+        return task.with_effect(settings)
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
@@ -383,7 +383,7 @@ def class_of(config_json):
 
 
 def stored(config_json, *, source):
-    """What our own key in a `config.json` contains, with settings under their present names."""
+    """The object under our own key of a `config.json`, settings under their present names."""
     options = config_json.get(MARK, {})
     if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")

@@ -83,7 +83,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     hidden = task.encoded(inputs, training=False)["sequence_output"]
     positions = positions.astype(np.int32)
     if settings.head == "span-boundary":
-        spans = _span_boundaries(positions[0], longest=task.max_span_length)
+        spans = _span_boundaries(positions[0], longest=task.settings.max_span_length)
         logits = task.span_boundary(hidden, *(boundary[None] for boundary in spans), training=False)
     else:
         logits = task.lm_head(hidden, positions, training=False)

@@ -145,7 +145,7 @@ def open_table(
     """The `Table` of a file, of a table in memory, or of a sequence.
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
+        data: a path, a `TextFile`, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
             `datasets.Dataset`, a `tf.data.Dataset`, a list of dictionaries, a dictionary of lists,
             or a sequence, whose items messages call `item` and `as_record` makes dictionaries.
         is_row: whether dictionaries in memory, by the first of them, are rows and not items.
@@ -159,12 +159,13 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    if not is_file(data):
+    is_open = isinstance(data, TextFile)
+    if not (is_open or is_file(data)):
         return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
-    if is_stored_table(data):
+    if not is_open and is_stored_table(data):
         return _stored(str(data))
-    file, form_by_name = TextFile(data), form_of(data)
-    number, line = file.first_line()
+    file = data if is_open else TextFile(data)
+    form_by_name, (number, line) = form_of(file.name), file.first_line()
     form = form_by_name or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
