@@ -227,12 +227,13 @@ class OutputFolder:
         return claims
 
     def _in_use(self, owner):
-        known_elsewhere = owner is not None and not owner.is_here
+        is_elsewhere = owner is not None and not owner.is_here
+        advice = Naming(" If that has ended, use {force=True}.") if is_elsewhere else ""
         return InputError.naming(
             "The output {} is in use by {}. Wait for its end, or use another folder.{}",
             self.path,
             owner or "another process",
-            Naming(" If that has ended, use {force=True}.") if known_elsewhere else "",
+            advice,
         )
 
     def _clean(self):

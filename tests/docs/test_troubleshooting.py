@@ -27,6 +27,9 @@ def strings():
                 yield "".join(v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
+                # A `Naming` has values in {}, {!r} or {:,}, and names of arguments in braces.
+                template = re.sub(r"\{([!:][^{}]*)?\}", "…", node.value)
+                yield re.sub(r"\{(\w+(=[^{}]*)?)\}", r"`\1`", template)
     yield (REPOSITORY / "Makefile").read_text()
 
 
