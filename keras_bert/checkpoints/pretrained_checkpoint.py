@@ -255,7 +255,7 @@ class PretrainedCheckpoint:
             try:
                 task = tasks.task_class(str(self.stored["task"]))
             except InputError as error:
-                raise InputError(f"{source}: {error}") from None
+                raise InputError.naming("{}: {}", source, error) from None
             if name in (names.class_of(task.TASK_TYPE), names.base_class):
                 return task
         if name == names.base_class:
@@ -294,7 +294,7 @@ class PretrainedCheckpoint:
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
             except InputError as error:
-                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+                raise InputError.naming("{}, under {}: {}", self.source, MARK, error) from None
         length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
             raise InputError.naming(
@@ -326,7 +326,7 @@ class PretrainedCheckpoint:
             try:
                 check_layers(str(layers), learned=True)
             except InputError as error:
-                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+                raise InputError.naming("{}, under {}: {}", self.source, MARK, error) from None
             options["layers"] = str(layers)
         if mix is None:
             return options

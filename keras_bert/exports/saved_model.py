@@ -58,7 +58,7 @@ def export(*, report=None, **settings) -> Path:
     for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
 
     Args:
-        {settings}
+        **settings: the fields of `ExportSettings`.
         report: a function that receives one line on the cost of a precision, and on files that were
             not written.
 

@@ -44,7 +44,7 @@ def evaluate(*, report=None, **settings) -> dict[str, Any]:
     it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
-        {settings}
+        **settings: the fields of `EvaluateSettings`, and those of the model's task.
         report: a function that is called with a line on how the file was read, and one per note.
 
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
@@ -106,7 +106,7 @@ def evaluate_records(*, report=None, **settings):
     """Returns the metrics of a pre-trained model on the eval split of a data folder.
 
     Args:
-        {settings}
+        **settings: the fields of `EvaluateRecordsSettings`.
         report: a function that is called with a line on what of the model is not evaluated.
 
     `model` may also be a pre-training task. Examples that were stored without masks are masked as

@@ -31,7 +31,7 @@ def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     counted and reported with its line.
 
     Args:
-        {settings}
+        **settings: the fields of `PredictSettings`, and those of the model's task.
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
             where that is a DataFrame or a Series.
         report: a function that is called with a line on how the file was read, and at the end with

@@ -55,7 +55,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `FinetuneSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
@@ -93,38 +93,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         runs = settings.runs()
         if len(runs) == 1:
             return finetune_on(data, settings, report, task=task)
-        of_model, inputs = _runs_on(data, task, settings, report), dict(data.inputs)
-        candidates = [name for name in runs if not name.startswith(BASELINE)]
-        of_baseline = None
-        if settings.baseline is not None:
-            baseline, task = read_baseline(data, first, given, report)
-            of_baseline = _runs_on(baseline, task, baseline.recipe.resolved(first), report)
-            inputs[BASELINE] = baseline.inputs["model"]
-            for name in runs.keys() - {*candidates}:
-                runs[name] = baseline.recipe.resolved(runs[name])
-        varied, summarize = ("train_fraction", "seed"), over_sizes
-        if len(settings.fractions) == 1 and settings.baseline is None:
-            varied, summarize = ("seed",), over_seeds
-
-        def summary(metrics, models):
-            summary = summarize(metrics, runs)
-            if settings.ensemble:
-                # Outside the scope of a strategy, on one device of this process.
-                summary |= out_of_scope(_export_mean, settings, data.dev, models, report)
-            return summary
-
-        return run_series(
-            settings,
-            runs,
-            lambda name, run: of_model(run) if name in candidates else of_baseline(run),
-            command="finetune",
-            inputs=inputs,
-            varied=varied,
-            candidates=candidates,
-            summary=summary,
-            keeps_models=settings.ensemble,
-            report=report,
-        )
+        return _finetune_several(runs, settings, first, data, task, given, report)
 
 
 class _SweepClassifier(ClassifierSettings, SweepSettings):
@@ -140,7 +109,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     arguments resumes the interrupted run; finished runs are not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `SweepSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
@@ -181,6 +150,48 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
             ),
             report=report,
         )
+
+
+def _finetune_several(runs, settings, first, data, task, given, report):
+    """Makes the runs of several seeds, fractions and starts, and keeps the best model.
+
+    Args:
+        runs: the settings of each run by name.
+        settings: those of all, resolved by the recipe of the data; `first` are the unresolved ones.
+        data, task: what `read_data` gives.
+        given: the caller's arguments by name.
+        report: called with each line about the runs.
+    """
+    one_run, inputs = {False: _runs_on(data, task, settings, report)}, dict(data.inputs)
+    is_baseline = {name: name.startswith(BASELINE) for name in runs}
+    if settings.baseline is not None:
+        baseline, task = read_baseline(data, first, given, report)
+        one_run[True] = _runs_on(baseline, task, baseline.recipe.resolved(first), report)
+        inputs[BASELINE] = baseline.inputs["model"]
+        runs = {n: baseline.recipe.resolved(x) if is_baseline[n] else x for n, x in runs.items()}
+    varied, summarize = ("train_fraction", "seed"), over_sizes
+    if len(settings.fractions) == 1 and settings.baseline is None:
+        varied, summarize = ("seed",), over_seeds
+
+    def summary(metrics, models):
+        summary = summarize(metrics, runs)
+        if settings.ensemble:
+            # Outside the scope of a strategy, on one device of this process.
+            summary |= out_of_scope(_export_mean, settings, data.dev, models, report)
+        return summary
+
+    return run_series(
+        settings,
+        runs,
+        lambda name, run: one_run[is_baseline[name]](run),
+        command="finetune",
+        inputs=inputs,
+        varied=varied,
+        candidates=[name for name in runs if not is_baseline[name]],
+        summary=summary,
+        keeps_models=settings.ensemble,
+        report=report,
+    )
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from keras_bert.readers.glue import (
 )
 from keras_bert.tasks import task_class
 from keras_bert.tasks.global_mean import means_over
+from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune, finetuning_plan, sweep
@@ -56,7 +57,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
     arguments resumes an interrupted run; what is finished is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `GlueSettings`.
         report: called with each line about the files and the training, such as `print`.
 
     Returns:
@@ -75,6 +76,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
     """
     given, report = settings, report or (lambda line: None)
     settings = GlueSettings.of(given)
+    check_callbacks(settings.callbacks)
     is_new = check_output(settings.output, command="glue", force=settings.force) is None
     check_glue_folder(settings.data, settings.tasks, with_tests=not settings.dev_only)
     start = StartingPoint.of(settings)

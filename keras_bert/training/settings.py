@@ -127,7 +127,7 @@ class RunSettings(Settings):
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
-    callbacks: list[object] | None = setting(
+    callbacks: Sequence[object] | None = setting(
         None,
         help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
         "in a module of the working directory or of an installed package (can be repeated)",

@@ -98,7 +98,7 @@ def test_a_call_shows_its_settings():
         """Makes.
 
         Args:
-            {settings}
+            **settings: the fields of `CallSettings`.
             report: is told.
         """
 

@@ -248,7 +248,7 @@ def run_of(kind, files, vectors, output, **changes):
     return finetune(**given)
 
 
-QUICK = ("classifier", "tagger")
+QUICK = ("classifier",)
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
 
 

@@ -107,7 +107,12 @@ def test_every_kind_is_continued():
     assert set(OPTIONS) == set(finetuned_task_types())
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+# Options of all sorts, a mix, a CRF and a BiLSTM are among these; the other kinds are slow.
+QUICK = ("classifier", "tagger", "question-answering")
+KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in OPTIONS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved, continued):
     source = saved(kind)
     found, said = continued(kind, source)
