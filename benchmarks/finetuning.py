@@ -155,7 +155,7 @@ def combined(run, data, how):
     import keras_bert as kb
 
     tagger = kb.load_task(run)
-    tagger.aggregation = how
+    tagger.update_settings(aggregation=how)
     return kb.evaluate(model=tagger, data=data)
 
 

@@ -64,7 +64,7 @@ class LiteRT:
             [tokenizer.tokenize(texts)],
             tokenizer=tokenizer,
             names=self.task.encoder.input_names,
-            max_length=self.task.max_length,
+            max_length=self.task.settings.max_length,
         )
         logits = self.run(**{name: x.numpy() for name, x in rows.items()})["logits"]
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))

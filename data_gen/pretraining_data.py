@@ -130,7 +130,7 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
     called and however many workers there are. Nothing is done where the output is complete already.
 
     Args:
-        {settings}
+        **settings: the fields of `DataSettings`.
         lowercase: False is `cased`; True rejects a folder whose vocabulary is cased.
         beam_options: Beam's own flags, a list of strings. The default is as many local processes
             as there are processors and enough input for.

@@ -78,6 +78,18 @@ def progress():
         yield follow
 
 
+# What the errors of a step name; of an error in another process only the text is known.
+_NAMED_BY_STEPS = ("text_field", 'bad_lines="skip"')
+
+
+def _error_of_step(message):
+    """The `InputError` of a step, which names its arguments again."""
+    template = message.replace("{", "{{").replace("}", "}}")
+    for named in _NAMED_BY_STEPS:
+        template = template.replace(f"`{named}`", f"{{{named}}}")
+    return InputError.naming(template)
+
+
 def run(build, beam_options=(), *, meanwhile=None):
     """Builds and runs a pipeline, and waits for its end.
 
@@ -109,11 +121,11 @@ def run(build, beam_options=(), *, meanwhile=None):
             result = pipeline.run()
             result.wait_until_finish()
         except InputError as error:
-            raise InputError(_WHERE.sub("", str(error))) from None
+            raise _error_of_step(_WHERE.sub("", str(error))) from None
         except RuntimeError as error:
             raised = _FROM_WORKER.search(str(error))
             if raised:
-                raise InputError(raised.group(1)) from None
+                raise _error_of_step(raised.group(1)) from None
             if pool and pool.has_lost_a_worker:
                 raise InputError(_LOST) from None
             if log:

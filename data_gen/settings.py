@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import InitVar
@@ -108,16 +107,6 @@ class _JobSettings(Settings):
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
     )
-
-    @classmethod
-    def of(cls, values):
-        """As `Settings.of`; `input` may also be one path or glob, and any sequence of them."""
-        if "input" in values:
-            patterns = values["input"]
-            if isinstance(patterns, str | os.PathLike):
-                patterns = [patterns]
-            values = {**values, "input": list(map(str, patterns))}
-        return super().of(values)
 
     def check_case(self, lowercase):
         """The argument `lowercase`, or False for `cased`; `InputError` where they contradict."""

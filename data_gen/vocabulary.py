@@ -66,7 +66,7 @@ def learn_vocabulary(
     """Learns a vocabulary from text files and writes it, unless it is there already.
 
     Args:
-        {settings}
+        **settings: the fields of `VocabularySettings`.
         lowercase: False is `cased`; True is the default.
         beam_options: Beam's own flags, a list of strings. The default is as many local processes
             as there are processors and enough input for.

@@ -240,24 +240,38 @@ def _own_flags(task_type):
 
 
 class ArgumentsOfSettings(griffe.Extension):
-    """Shows a function with the signature and the docstring that `takes` gives it."""
+    """Shows what settings give a function or a task: its signature and its docstring."""
 
     def on_function(self, *, func, **options):
         if not any(str(d.value).startswith("takes") for d in func.decorators):
             return
         function = getattr(import_module(func.module.path), func.name)
         func.docstring.value = inspect.getdoc(function)
-        func.parameters = griffe.Parameters(
-            *(
-                griffe.Parameter(
-                    parameter.name,
-                    kind=griffe.ParameterKind[parameter.kind.name.lower()],
-                    annotation=_type(parameter.annotation),
-                    default=None if parameter.default is parameter.empty else "...",
-                )
-                for parameter in inspect.signature(function).parameters.values()
+        func.parameters = _parameters(function)
+
+    def on_class(self, *, cls, **options):
+        if not cls.module.path.startswith("keras_bert.tasks.") or cls.docstring is None:
+            return
+        task = getattr(import_module(cls.module.path), cls.name)
+        if "__signature__" in vars(task):
+            cls.docstring.value = inspect.getdoc(task)
+            init = griffe.Function("__init__", parameters=_parameters(task), parent=cls)
+            cls.set_member("__init__", init)
+
+
+def _parameters(called):
+    """The parameters of a function or a class for a page."""
+    return griffe.Parameters(
+        *(
+            griffe.Parameter(
+                parameter.name,
+                kind=griffe.ParameterKind[parameter.kind.name.lower()],
+                annotation=_type(parameter.annotation),
+                default=None if parameter.default is parameter.empty else "...",
             )
+            for parameter in inspect.signature(called).parameters.values()
         )
+    )
 
 
 def _type(annotation):

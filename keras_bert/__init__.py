@@ -40,7 +40,7 @@ _HOMES = {
         "keras_bert.tasks.classification.regressor": "Regressor",
         "keras_bert.tasks.multiple_choice.multiple_choice": "MultipleChoice",
         "keras_bert.tasks.tagging.tagger": "Tagger",
-        "keras_bert.tasks.semantic_roles.semantic_role_tagger": "SemanticRoleTagger",
+        "keras_bert.tasks.tagging.semantic_role_tagger": "SemanticRoleTagger",
         "keras_bert.tasks.question_answering.question_answerer": "QuestionAnswerer",
         "keras_bert.tasks.span_classification.span_classifier": "SpanClassifier",
         "keras_bert.tasks.span_classification.relation_classifier": "RelationClassifier",
@@ -151,14 +151,14 @@ if TYPE_CHECKING:
     from keras_bert.tasks.question_answering.question_answerer import (
         QuestionAnswerer as QuestionAnswerer,
     )
-    from keras_bert.tasks.semantic_roles.semantic_role_tagger import (
-        SemanticRoleTagger as SemanticRoleTagger,
-    )
     from keras_bert.tasks.span_classification.relation_classifier import (
         RelationClassifier as RelationClassifier,
     )
     from keras_bert.tasks.span_classification.span_classifier import (
         SpanClassifier as SpanClassifier,
+    )
+    from keras_bert.tasks.tagging.semantic_role_tagger import (
+        SemanticRoleTagger as SemanticRoleTagger,
     )
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
     from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary

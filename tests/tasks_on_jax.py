@@ -86,7 +86,7 @@ def batch(task):
     if (
         task.TASK_TYPE == "coreference"
     ):  # one cluster has all spans of up to as many words as it may
-        return inputs, {"antecedents": np.ones((3, 3, task.max_span_length), "int32")}
+        return inputs, {"antecedents": np.ones((3, 3, task.settings.max_span_length), "int32")}
     labels = {name: np.zeros(y.shape[:-1], "int32") for name, y in outputs.items()}
     return inputs, labels
 
@@ -119,14 +119,14 @@ def test_transitions_between_words_are_trained_over_an_lstm():
     inputs, labels = batch(task)
     labels = {"logits": np.tile([1, 2, 0, 1, 1, 2, 0], (3, 1))}
     weights = {"logits": IS_TOKEN * np.array([0, 1, 1, 0, 1, 0, 1], "float32")}
-    before = [np.array(w.value) for w in task.crf_layer.weights]
+    before = [np.array(w.value) for w in task.crf.weights]
     task.compile_defaults(keras.optimizers.Adam(0.01))
     history = task.fit(inputs, labels, sample_weight=weights, epochs=3, verbose=0).history
     assert history["loss"][-1] < history["loss"][0]
-    for weight, old in zip(task.crf_layer.weights, before, strict=True):
+    for weight, old in zip(task.crf.weights, before, strict=True):
         assert not np.array_equal(np.asarray(weight.value), old), weight.path
     logits = task.predict_on_batch(inputs)["logits"]
-    said, _ = jax.jit(task.crf_layer.decode)(logits, weights["logits"] > 0)
+    said, _ = jax.jit(task.crf.decode)(logits, weights["logits"] > 0)
     assert said.shape == (3, 7)
 
 

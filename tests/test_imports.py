@@ -14,7 +14,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # imports its own rank and lower ones. What a family of tasks needs of TensorFlow, its features and
 # signatures, has a rank above the input pipeline; the rest of the family is below.
 ABOVE_TASKS = (
-    *("tasks.*.features", "tasks.*.generation", "tasks.*.signatures", "tasks.signatures"),
+    *("tasks.*.features", "tasks.*.generation", "tasks.*.records", "tasks.*.signatures"),
+    "tasks.signatures",
 )
 RANKS = [
     ("base", "base.*"),
@@ -49,30 +50,13 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 LATE_IMPORTS = {
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
-    ("tasks.task", "inputs.framing"),
-    ("tasks.fit_progress", "inference.predict"),
-    ("tasks.classification.pooled_task", "inputs.tokenized_examples"),
-    ("tasks.classification.pooled_task", "tasks.classification.signatures"),
-    ("tasks.question_answering.question_answerer", "tasks.question_answering.features"),
-    ("tasks.question_answering.question_answerer", "tasks.question_answering.signatures"),
-    ("tasks.pretraining.pretrainer", "tasks.pretraining.features"),
-    ("tasks.pretraining.pretrainer", "tasks.pretraining.signatures"),
-    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.features"),
-    ("tasks.multiple_choice.multiple_choice", "tasks.multiple_choice.signatures"),
-    ("tasks.coreference.coreference_resolver", "tasks.coreference.features"),
-    ("tasks.coreference.coreference_resolver", "tasks.coreference.signatures"),
-    ("tasks.semantic_roles.semantic_role_tagger", "tasks.semantic_roles.signatures"),
-    ("tasks.span_classification.relation_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.relation_classifier", "tasks.span_classification.signatures"),
-    ("tasks.span_classification.span_classifier", "tasks.span_classification.features"),
-    ("tasks.span_classification.span_classifier", "tasks.span_classification.signatures"),
-    ("tasks.tagging.tagger", "tasks.tagging.features"),
-    ("tasks.tagging.tagger", "tasks.tagging.signatures"),
+    ("tasks.fitting", "inference.predict"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
-    ("tasks.pretraining.language_models", "tasks.pretraining.signatures"),
     ("tasks.pretraining.language_models", "inference.generate"),
 }
+# The class attributes of tasks that name what `Task` calls as "module:function".
+NAMED_BY_TASKS = {"FEATURES", "SIGNATURES", "SENTENCE_SIGNATURE"}
 
 
 def modules(package):
@@ -176,6 +160,25 @@ def test_the_listed_conveniences_are_there():
         if imported.startswith("keras_bert.") and rank(short(imported)) > rank(short(name))
     }
     assert upward == LATE_IMPORTS
+
+
+def test_tasks_name_features_and_signatures_of_their_own_family():
+    """What a task names as a text is loaded when it is first called, as a late import is."""
+    named = set()
+    for name, path in KERAS_BERT.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+                continue
+            if NAMED_BY_TASKS.isdisjoint(getattr(target, "id", None) for target in node.targets):
+                continue
+            if isinstance(node.value.value, str):
+                module, _, function = node.value.value.partition(":")
+                family = name.rpartition(".")[0]
+                assert rank(short(name)) == rank("tasks.task"), name
+                assert module.startswith(f"{family}.") or short(module).startswith("inputs."), name
+                assert function in defined_in(KERAS_BERT[module]), (name, function)
+                named.add(node.value.value)
+    assert len(named) > 10
 
 
 def test_what_runs_under_jax_imports_no_tensorflow():

@@ -40,7 +40,7 @@ def test_every_argument_and_result_of_a_public_function_has_a_type(name):
     for parameter in signature.parameters.values():
         assert parameter.annotation is not parameter.empty, parameter
         assert parameter.kind is not parameter.VAR_KEYWORD, parameter
-    assert "{settings}" not in function.__doc__
+    assert "**settings:" not in function.__doc__
 
 
 def test_the_parameters_of_a_function_are_those_of_its_settings_class_that_are_no_settings():

@@ -117,7 +117,7 @@ def read_json(path):
     """
     try:
         text = read_small(path).decode("utf-8")
-        values = parse_json(text)
+        content = parse_json(text)
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.") from error
     except IsADirectoryError as error:
@@ -129,19 +129,19 @@ def read_json(path):
     except NotJson as error:
         position = f"{path}, line {error.line}" if error.line else str(path)
         raise InputError(f"{position}: this is not JSON ({error}).") from error
-    check_object(values, source=path)
+    check_object(content, source=path)
     half = next((match[1] for match in _ESCAPES.finditer(text) if match[1]), None)
     if half is not None:  # which JSON can write, and UTF-8 cannot
         raise InputError(
             f"{path} contains half of a surrogate pair (\\u{half}), which is not a character."
         )
-    return values
+    return content
 
 
-def check_object(values, *, source):
+def check_object(content, *, source):
     """Raises InputError unless the value of a JSON text is an object; `source` names the file."""
-    if not isinstance(values, dict):
-        type_name = "null" if values is None else _TYPE_NAMES.get(type(values), "a number")
+    if not isinstance(content, dict):
+        type_name = "null" if content is None else _TYPE_NAMES.get(type(content), "a number")
         raise InputError(f"{source} should hold a JSON object, not {type_name}.")
 
 
@@ -209,8 +209,8 @@ def _words_of(error, path):
                 return None
         return error.strerror or str(error).rstrip(".")
     text = str(error)
-    known = _WRITING + (_ANYTHING if os.path.dirname(path) in text else ())
-    return next((words for words in map(os.strerror, known) if words in text), None)
+    reasons = _WRITING + (_ANYTHING if os.path.dirname(path) in text else ())
+    return next((words for words in map(os.strerror, reasons) if words in text), None)
 
 
 def _is_about(named, path):

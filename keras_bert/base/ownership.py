@@ -121,8 +121,8 @@ class Owner:
     def from_json(cls, text):
         """What `to_json` returned; None where an interruption has cut it off."""
         try:
-            values = parse_json(text)
-            return cls(str(values["host"]), int(values["process"]), str(values["started"]))
+            owner = parse_json(text)
+            return cls(str(owner["host"]), int(owner["process"]), str(owner["started"]))
         except (ValueError, KeyError, TypeError):
             return None
 

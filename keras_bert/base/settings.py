@@ -147,7 +147,7 @@ class Settings:
         """Raises `InputError` for invalid combinations of settings."""
 
     @classmethod
-    def of(cls, values):
+    def of(cls, given):
         """The settings of a dictionary.
 
         Raises:
@@ -155,7 +155,7 @@ class Settings:
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
         removed = cls.removed()
-        for name in values:
+        for name in given:
             if advice := removed.get(name):
                 raise InputError.naming("{} was removed. {}", argument(name), Naming(advice))
             if name not in fields:
@@ -163,10 +163,10 @@ class Settings:
                     "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
                 )
         required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in values]
+        missing = [name for name in required if name not in given]
         if missing:
             raise InputError.naming("Missing required arguments: {}.", arguments(missing))
-        return cls(**values)
+        return cls(**given)
 
     def part(self, cls):
         """A dictionary of the settings that are fields of another class."""
@@ -217,7 +217,7 @@ class Settings:
     def recorded(self):
         """What the result depends on, as JSON holds it.
 
-        Paths are absolute; of data in memory only the type is there, such as "DataFrame in memory".
+        Paths are absolute. Data in memory are there by their type, such as "DataFrame in memory".
         """
         recorded = {}
         for field in dataclasses.fields(self):
@@ -286,6 +286,7 @@ def _selected(cls, prefix, belongs):
     return settings_type(name, (Settings,), fields, REMOVED=cls.removed())
 
 
+_SETTINGS_LINE = re.compile(r"^    \*\*settings: .*$", re.MULTILINE)
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result", covariant=True)
 
@@ -296,7 +297,8 @@ def takes(
     """Gives a function of keyword arguments the signature and the "Args" of a settings class.
 
     The function is called with the arguments as they were given. A type checker takes them from the
-    class, and so do `inspect.signature`, `help` and notebooks.
+    class, and so do `inspect.signature`, `help` and notebooks. The line `**settings: …` of the
+    docstring becomes the fields with their help.
     """
 
     def decorate(function):
@@ -311,17 +313,22 @@ def takes(
         function.__signature__ = of_function.replace(parameters=parameters)
         if function.__doc__ is None:  # python -OO leaves docstrings out
             return function
-        lines = []
-        for field in dataclasses.fields(cls):
-            line = f"    {field.name}: {about(field).help}"
-            if about(field).default_help:
-                line += f" (None: {about(field).default_help})"
-            lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
-        text = inspect.cleandoc(function.__doc__)
-        function.__doc__ = text.replace("{settings}", "\n".join(lines).lstrip())
+        text, arguments = inspect.cleandoc(function.__doc__), described(dataclasses.fields(cls))
+        function.__doc__ = _SETTINGS_LINE.sub(lambda match: arguments, text)
         return function
 
     return decorate
+
+
+def described(fields):
+    """The lines of a docstring on settings: name and help of each."""
+    lines = []
+    for field in fields:
+        line = f"    {field.name}: {about(field).help}"
+        if about(field).default_help:
+            line += f" (None: {about(field).default_help})"
+        lines.append(textwrap.fill(f"{line}.", 100, subsequent_indent=" " * 8))
+    return "\n".join(lines)
 
 
 class OfTask(Protocol[_Arguments, _Result]):

@@ -41,9 +41,9 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_later():
-    """Within it a signal is only noted, in a `StopRequest`; a second one acts at once.
+    """Notes a signal in a `StopRequest` instead of raising it; a second signal acts at once.
 
-    Signals come to the main thread: in another one there is never a request.
+    Signals reach the main thread alone, so that other threads never have a request.
     """
     stop_request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

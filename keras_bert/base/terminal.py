@@ -37,7 +37,7 @@ def escaped(text):
 
     JSON writes such characters the same way, so that a JSON text keeps its value.
     """
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def escape_output():
@@ -58,12 +58,12 @@ def escape_output():
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.stderr = EscapingStream(sys.stderr, what="standard error")
+    sys.stderr = EscapingStream(sys.stderr, name="standard error")
     if is_closed:
         print(f"keras-bert: {_CLOSED}.", file=sys.stderr)
         sys.exit(2)
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.stdout = EscapingStream(sys.stdout, what="standard output")
+    sys.stdout = EscapingStream(sys.stdout, name="standard output")
 
 
 def drawn_on(stream):
@@ -83,7 +83,7 @@ class EscapingStream:
 
     Args:
         stream: the other one, whose methods and attributes are otherwise these.
-        what: its name in messages.
+        name: its name in messages.
         escape: False passes texts on as they are.
 
     Attributes:
@@ -93,11 +93,11 @@ class EscapingStream:
         OutputError: it cannot be written, for another reason than that its reader went away.
     """
 
-    def __init__(self, stream, *, what, escape=True):
+    def __init__(self, stream, *, name, escape=True):
         self._stream = stream
-        self._what = what
+        self._name = name
         self._escape = escape
-        self.unescaped = EscapingStream(stream, what=what, escape=False) if escape else self
+        self.unescaped = EscapingStream(stream, name=name, escape=False) if escape else self
 
     def write(self, text):
         with self._errors():
@@ -127,4 +127,4 @@ class EscapingStream:
                 os.close(nowhere)
             if isinstance(error, BrokenPipeError):
                 raise
-            raise OutputError(error.errno, error.strerror, self._what) from error
+            raise OutputError(error.errno, error.strerror, self._name) from error

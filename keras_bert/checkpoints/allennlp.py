@@ -309,5 +309,5 @@ def _reordered(array):
 
 
 def _forget_bias(units):
-    """What `_FORGET_BIAS` adds to a bias whose parts are i, f, g, o."""
+    """The summand by which `_FORGET_BIAS` raises a bias whose parts are i, f, g, o."""
     return np.repeat(np.float32([0, _FORGET_BIAS, 0, 0]), units)

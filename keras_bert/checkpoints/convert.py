@@ -30,7 +30,7 @@ def convert(input, output, *, report=None, **settings) -> dict[str, Any]:
     """Reads a model in any format and writes it in another, unless it is there already.
 
     Args:
-        {settings}
+        **settings: the fields of `ConvertSettings`.
         report: a function that receives one line if nothing had to be written.
 
     Returns:

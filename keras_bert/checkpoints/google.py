@@ -104,7 +104,7 @@ _CONFIG_KEYS = (
 # The epsilon of its LayerNorm is a constant in the code.
 _EPSILON = 1e-12
 
-# What its optimizer and training loop store in a checkpoint in addition to the weights.
+# Its optimizer and training loop store these in a checkpoint in addition to the weights.
 _SLOTS = re.compile(r"(/adam_[mv]|/(Adam|LAMB|lamb)[^/]*)$|^global_step$|^beta[12]_power$")
 
 # The task type of a checkpoint with these heads.

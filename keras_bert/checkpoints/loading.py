@@ -223,7 +223,7 @@ def _converted(source, *, name):
     except InputError as error:
         if name in str(error):
             raise
-        raise InputError(f"{name}: {error}") from error
+        raise InputError.naming("{}: {}", name, error) from error
     save_folder(model, tokenizer, cached)
     return cached
 

@@ -101,7 +101,7 @@ def to_hugging_face(model):
             config_json |= labels_to_config(labels)
         config_json |= model.config_keys()
         stored["task"] = model.TASK_TYPE
-        stored |= {setting: getattr(model, setting) for setting in model.stored_settings()}
+        stored |= {name: getattr(model.settings, name) for name in model.stored_settings()}
         if model.reader.bilstm is None:
             stored.pop("bilstm", None)
         if model.columns:
@@ -122,8 +122,7 @@ def head_table(task, head, class_names):
     """-> (the model or layer that a rename table of a head is for, its lines).
 
     They are those of the class of `transformers`. Of a head that the class lacks they are the
-    variables of its layer under our own names, without those of the encoder; `crf_layer`, of a task
-    with a setting `crf`, is stored as `crf`.
+    variables of its layer under our own names, without those of the encoder.
     """
     if head in class_names.heads:
         return task, class_names.heads[head]
@@ -132,14 +131,14 @@ def head_table(task, head, class_names):
     for variable in layer.weights:
         if id(variable) not in shared:
             _, _, inside = variable.path.rpartition(f"{layer.name}/")
-            name = f"{KEPT}{head.removesuffix('_layer')}.{inside.replace('/', '.')}"
+            name = f"{KEPT}{head}.{inside.replace('/', '.')}"
             shape = " ".join(map(str, variable.shape)) or "1"
             lines.append(rename.Rename(variable.path, name, shape))
     return layer, lines
 
 
 def head_scale(task, head):
-    """What the weights of a head are multiplied by in a folder."""
+    """The factor of the weights of a head in a folder."""
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
 
@@ -226,7 +225,7 @@ def unused_heads(checkpoint, task, class_names, *, heads):
 
 
 def _missing_scale(checkpoint, name):
-    """What the folder's weights under our own names are still to be multiplied by, usually 1.
+    """The factor that the folder's weights under our own names still lack, usually 1.
 
     Versions that did not multiply these weights did not store it: an InputError.
     """

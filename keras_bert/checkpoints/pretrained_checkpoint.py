@@ -229,7 +229,7 @@ class PretrainedCheckpoint:
 
     @functools.cached_property
     def stored(self):
-        """What `config.json` contains under this library's own key."""
+        """The object under this library's own key of `config.json`."""
         return stored(self.config_json, source=self.source)
 
     @property
@@ -255,7 +255,7 @@ class PretrainedCheckpoint:
             try:
                 task = tasks.task_class(str(self.stored["task"]))
             except InputError as error:
-                raise InputError(f"{source}: {error}") from None
+                raise InputError.naming("{}: {}", source, error) from None
             if name in (names.class_of(task.TASK_TYPE), names.base_class):
                 return task
         if name == names.base_class:
@@ -294,7 +294,7 @@ class PretrainedCheckpoint:
             try:
                 settings[name] = checked(task.stored_settings()[name], value)
             except InputError as error:
-                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+                raise InputError.naming("{}, under {}: {}", self.source, MARK, error) from None
         length, longest = settings.get("max_length"), self.config.max_length
         if None not in (length, longest) and length > longest:
             raise InputError.naming(
@@ -304,7 +304,7 @@ class PretrainedCheckpoint:
                 length,
                 longest,
             )
-        return settings
+        return task.with_effect(settings)
 
     def static_vectors(self):
         """A new encoder of the task's static vectors; None if it has none."""
@@ -326,7 +326,7 @@ class PretrainedCheckpoint:
             try:
                 check_layers(str(layers), learned=True)
             except InputError as error:
-                raise InputError(f"{self.source}, under {MARK}: {error}") from None
+                raise InputError.naming("{}, under {}: {}", self.source, MARK, error) from None
             options["layers"] = str(layers)
         if mix is None:
             return options
@@ -383,7 +383,7 @@ def class_of(config_json):
 
 
 def stored(config_json, *, source):
-    """What our own key in a `config.json` contains, with settings under their present names."""
+    """The object under our own key of a `config.json`, settings under their present names."""
     options = config_json.get(MARK, {})
     if not isinstance(options, dict):
         raise InputError(f"{source}: {MARK} should be an object.")

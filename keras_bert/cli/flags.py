@@ -167,8 +167,8 @@ def _options(field):
 class _OneOrSeveral(argparse.Action):
     """A flag that takes one value, or a list."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, values if len(values) > 1 else values[0])
+    def __call__(self, parser, namespace, given, option_string=None):
+        setattr(namespace, self.dest, given if len(given) > 1 else given[0])
 
 
 def _help(field):

@@ -109,7 +109,7 @@ GROUPS = {
     ),
     "more": (training_commands.quickstart, training_commands.init, doctor.doctor, completion),
 }
-COMMANDS = {each.name: each for group in GROUPS.values() for each in group}
+COMMANDS = {one.name: one for commands in GROUPS.values() for one in commands}
 
 
 def main(argv=None):
@@ -197,20 +197,20 @@ def make_parser(argv):
     parser.add_argument("--version", action="version", version=f"keras-bert {__version__}")
     parser.set_defaults(command=None, verbose=False, quiet=False)
     subparsers = parser.add_subparsers(metavar="COMMAND", prog="keras-bert", parser_class=_Parser)
-    for name, each in COMMANDS.items():
+    for name, one in COMMANDS.items():
         subparser = subparsers.add_parser(
             name,
             usage=f"keras-bert {name} [flags]",
-            help=each.summary,
-            description=each.description,
+            help=one.summary,
+            description=one.description,
             formatter_class=_Help,
             # An abbreviated flag would change its meaning when a longer one is added, and would
             # capture options that are Beam's.
             allow_abbrev=False,
             add_help=False,
         )
-        each.add_flags(subparser, first if name == first.command else nothing)
-        _add_common_flags(subparser, has_more=each.settings is not None)
+        one.add_flags(subparser, first if name == first.command else nothing)
+        _add_common_flags(subparser, has_more=one.settings is not None)
         subparser.set_defaults(command=name)
     return parser, subparsers.choices
 
@@ -248,7 +248,7 @@ class _Parser(argparse.ArgumentParser):
 
     def reject(self, unknown):
         """Reports arguments that are unknown, and the flags that begin like them."""
-        what = "argument" if len(unknown) == 1 else "arguments"
+        noun = "argument" if len(unknown) == 1 else "arguments"
         flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
         cls = self.get_default("settings_class")
         removed = {} if cls is None else cls.removed()
@@ -257,7 +257,7 @@ class _Parser(argparse.ArgumentParser):
                 advice = Naming(advice).worded(spelled_as_flag(cls))
                 self.error(f"{flag} was removed. {advice}")
         hints = {_owner(flag) or _suggestion(flag, self._option_string_actions) for flag in flags}
-        self.error(f"Unknown {what}: {' '.join(unknown)}.{''.join(sorted(hints))}")
+        self.error(f"Unknown {noun}: {' '.join(unknown)}.{''.join(sorted(hints))}")
 
 
 class _Help(argparse.HelpFormatter):
@@ -279,7 +279,7 @@ class _MainParser(_Parser):
     def format_help(self):
         lines = ["usage: keras-bert COMMAND [flags]", "", self.description, ""]
         for title, commands in GROUPS.items():
-            lines += [f"{title}:", *(f"  {each.name:<18}{each.summary}" for each in commands), ""]
+            lines += [f"{title}:", *(f"  {c.name:<18}{c.summary}" for c in commands), ""]
         lines.append("keras-bert COMMAND --help shows the flags of a command.")
         return "\n".join([*lines, ""])
 
@@ -295,9 +295,9 @@ def _owner(flag):
     return f" {flag} is a flag of --task {' and '.join(task_types)}." if task_types else ""
 
 
-def _suggestion(word, known):
-    """A hint at what is known under a similar name, or at what another program calls it."""
-    begins = [each for each in known if word.startswith("--") and each.startswith(f"{word}-")]
-    close = difflib.get_close_matches(word, known, n=1)
-    found = begins or [each for each in [_SYNONYMS.get(word)] if each in known] or close
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+def _suggestion(word, names):
+    """A hint at names that are similar to a word, or that another program calls so."""
+    longer = [name for name in names if word.startswith("--") and name.startswith(f"{word}-")]
+    synonyms = [name for name in names if name == _SYNONYMS.get(word)]
+    hints = longer or synonyms or difflib.get_close_matches(word, names, n=1)
+    return f" Did you mean {' or '.join(hints)}?" if hints else ""

@@ -114,7 +114,7 @@ def predict(settings, arguments):
         print(f"Wrote {write_submission(glue, predictions, arguments.output)}")
         report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
         return
-    lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in predictions)
+    lines = (json.dumps(p, ensure_ascii=False, allow_nan=False) for p in predictions)
     if glue is not None:
         lines = glue_submission(glue, predictions)
     for line in lines:
@@ -235,24 +235,24 @@ def surprisal(settings, arguments):
         print(json.dumps({"pseudo_perplexity": _finite(number)}))
         return report_next(next_step)
     if settings.get("data") is not None:
-        for found in surprisal(**settings, report=report):
-            line = {"line": found.line, "text": found.text, "tokens": found.tokens}
-            line["surprisals"] = [round(nats, 6) for nats in found.surprisals.tolist()]
-            line["log_probability"] = round(found.log_probability, 6)
-            line["perplexity"] = _finite(found.perplexity)
+        for text in surprisal(**settings, report=report):
+            line = {"line": text.line, "text": text.text, "tokens": text.tokens}
+            line["surprisals"] = [round(nats, 6) for nats in text.surprisals.tolist()]
+            line["log_probability"] = round(text.log_probability, 6)
+            line["perplexity"] = _finite(text.perplexity)
             print(json.dumps(line, ensure_ascii=False, allow_nan=False), flush=True)
         return report_next(next_step)
-    for found in surprisal(**settings):
-        print(found.text)
-        _print_candidates(zip(found.tokens, found.surprisals, strict=True))
+    for text in surprisal(**settings):
+        print(text.text)
+        _print_candidates(zip(text.tokens, text.surprisals, strict=True))
         print(
-            f"{found.log_probability:10.4f} nats, {counted(len(found.tokens), 'token')}, "
-            f"perplexity {found.perplexity:.2f}"
+            f"{text.log_probability:10.4f} nats, {counted(len(text.tokens), 'token')}, "
+            f"perplexity {text.perplexity:.2f}"
         )
         if picture is not None:
             from keras_bert.pictures.tokens import draw_surprisal
 
-            print(f"Wrote {draw_surprisal(found=found, output=picture)}")
+            print(f"Wrote {draw_surprisal(found=text, output=picture)}")
     return next_step
 
 
@@ -291,10 +291,11 @@ def generate(settings, arguments):
             print(prompt)
             _print_candidates(next_tokens(model=model, prompt=prompt, **top_k))
     elif shows["log_probability"]:
-        for prompt, found in zip(prompts, log_probability(model=model, text=prompts), strict=True):
+        texts = log_probability(model=model, text=prompts)
+        for prompt, text in zip(prompts, texts, strict=True):
             print(
-                f"{found.log_probability:10.4f} nats, {counted(found.tokens, 'token')}, perplexity "
-                f"{found.perplexity:.2f}: {prompt}"
+                f"{text.log_probability:10.4f} nats, {counted(text.tokens, 'token')}, perplexity "
+                f"{text.perplexity:.2f}: {prompt}"
             )
     elif len(prompts) == 1:
         began = []
@@ -308,8 +309,8 @@ def generate(settings, arguments):
         generate(**settings, on_text=show)
         print()
     else:
-        for found in generate(**settings):
-            print(found.prompt + found.text)
+        for generated in generate(**settings):
+            print(generated.prompt + generated.text)
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
 
 
@@ -341,16 +342,16 @@ def senses(settings, arguments):
         vectors = SenseVectors.load(settings["predict"], model=settings["model"])
         names = ("text", "data", *TextFileSettings.names())
         given = {name: settings[name] for name in names if settings.get(name) is not None}
-        for found in vectors.predict(**given, report=report):
-            print(json.dumps(found._asdict(), ensure_ascii=False), flush=True)
+        for sense in vectors.predict(**given, report=report):
+            print(json.dumps(sense._asdict(), ensure_ascii=False), flush=True)
         return report_next(next_step)
     if settings.get("pairs") is not None:
         layers = settings.get("layers") or ["last"]
-        for each in [layers] if isinstance(layers, str) else layers:
+        for choice in [layers] if isinstance(layers, str) else layers:
             metrics = word_similarity(
-                model=settings["model"], pairs=settings["pairs"], layers=each, report=report
+                model=settings["model"], pairs=settings["pairs"], layers=choice, report=report
             )
-            print(json.dumps({"layers": each, **metrics}, allow_nan=False))
+            print(json.dumps({"layers": choice, **metrics}, allow_nan=False))
         return report_next(next_step)
     metrics = senses(**settings, report=report).metrics
     for layers, accuracy in metrics["accuracy"].items():

@@ -146,7 +146,7 @@ def _writer_of(path):
         return "pretraining-data", (path / "COMPLETED").exists()
     if (path / "run.json").is_file():
         return _command_of(path / "run.json"), (path / "metrics.json").exists()
-    if any(each.name.isdigit() and (each / "saved_model.pb").exists() for each in _visible(path)):
+    if any(p.name.isdigit() and (p / "saved_model.pb").exists() for p in _visible(path)):
         return "export", True
     if (path / "merges.txt").is_file() and not (path / "config.json").exists():
         return "vocab", True

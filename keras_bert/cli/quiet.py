@@ -20,7 +20,7 @@ _LOUD = ("", "tensorflow", "absl", "apache_beam", "h5py")
 def quiet_libraries():
     """Shows only what Python writes to standard error, and no logs below an error.
 
-    Of warnings only `InputWarning` is shown (see `warnings_as_notes`).
+    It shows no warning but `InputWarning` (see `warnings_as_notes`).
 
     TensorFlow's C++ code logs to the file descriptor before it reads TF_CPP_MIN_LOG_LEVEL. So the
     descriptor is redirected, and `sys.stderr` keeps the terminal: progress bars, messages,
@@ -79,7 +79,7 @@ def _descriptor_2_redirected():
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, _STDERR)
     os.close(nowhere)
-    sys.stderr = EscapingStream(terminal, what="standard error")
+    sys.stderr = EscapingStream(terminal, name="standard error")
     # A crash in C++ must not be silent: it prints at least Python's traceback.
     faulthandler.enable(terminal)
     try:

@@ -130,7 +130,7 @@ def pretrain(settings, arguments):
                     f"{tokens} loss on the eval split: {start[name]:.3f} at the start, "
                     f"{end[name]:.3f} at the end{baseline}"
                 )
-        accuracies = [f"{what} {percent(end[n])}" for n, what in _ACCURACIES.items() if n in end]
+        accuracies = [f"{noun} {percent(end[n])}" for n, noun in _ACCURACIES.items() if n in end]
         if accuracies:
             print(f"accuracy at the end: {', '.join(accuracies)}")
     if "health" in metrics:  # not in the results of an earlier version
@@ -342,23 +342,25 @@ def _glue_table(results):
     for name, of in results["tasks"].items():
         rate = "" if "epochs" not in of else f"{of['learning_rate']:g}"
         chosen = [rate, *(str(of.get(setting, "")) for setting in ("batch_size", "epochs"))]
-        values = " / ".join(map(hundredfold, of["metrics"].values()))
+        metrics = " / ".join(map(hundredfold, of["metrics"].values()))
         rows.append(
-            [name, " / ".join(of["metrics"]), values, hundredfold(of["score"]), over_seeds(of)]
+            [name, " / ".join(of["metrics"]), metrics, hundredfold(of["score"]), over_seeds(of)]
             + chosen
         )
     averages = []
     for which, value in results["average"].items():
         if value is not None:
-            seeds = {what: results[what][which] for what in ("mean", "std") if has_seeds}
+            seeds = {key: results[key][which] for key in ("mean", "std") if has_seeds}
             name = f"average {which.replace('_', ' ').replace('wnli', 'WNLI')}"
             averages.append([name, "", "", hundredfold(value), over_seeds(seeds), "", "", ""])
     columns = [("task", "left"), ("metrics", "left"), ("dev", "right"), ("score", "right")]
     columns += [("over seeds", "right")]
     columns += [(name, "right") for name in ("learning rate", "batch", "epochs")]
-    kept = [number for number, (name, _) in enumerate(columns) if has_seeds or name != "over seeds"]
-    sections = [[[row[number] for number in kept] for row in of] for of in (rows, averages)]
-    return _table("GLUE", [columns[number] for number in kept], sections)
+    shown = [
+        number for number, (name, _) in enumerate(columns) if has_seeds or name != "over seeds"
+    ]
+    sections = [[[row[number] for number in shown] for row in of] for of in (rows, averages)]
+    return _table("GLUE", [columns[number] for number in shown], sections)
 
 
 class InitSettings(Settings):
@@ -398,13 +400,15 @@ def init(settings, arguments):
     for field in dataclasses.fields(finetune_settings(task)):
         if field.name == "task":
             continue
-        known, default = about(field), field.default
+        description, default = about(field), field.default
         has_default = default not in (None, dataclasses.MISSING)
-        value = json.dumps(default) if has_default else json.dumps(known.unit or "…")
-        more = "" if default is None and known.default_help is None else " (required)"
-        more = f" (default: {known.default_help})" if known.default_help else more
-        choices = f" One of: {', '.join(map(str, known.choices))}." if known.choices else ""
-        text = f"{known.help}{'' if has_default else more}.{choices}"
+        value = json.dumps(default) if has_default else json.dumps(description.unit or "…")
+        more = "" if default is None and description.default_help is None else " (required)"
+        more = f" (default: {description.default_help})" if description.default_help else more
+        choices = (
+            f" One of: {', '.join(map(str, description.choices))}." if description.choices else ""
+        )
+        text = f"{description.help}{'' if has_default else more}.{choices}"
         lines += ["", *textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")]
         lines.append(f"# {field.name} = {value}")
     write_text(path, "\n".join([*lines, ""]))

@@ -310,3 +310,23 @@ def _is_deeper(value, levels):
     """Whether a JSON value has more than so many levels of nested lists and objects."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(item, levels - 1) for item in inner)
+
+
+def check_max_length(max_length, config, tokenizer):
+    """Raises InputError for sequences longer than the model's positions or without room for text.
+
+    `tokenizer` has the special tokens; None is none.
+    """
+    if config.max_length is not None and max_length > config.max_length:
+        raise InputError.naming(
+            "{max_length} must be at most {}, the positions of the model. Received: {}.",
+            config.max_length,
+            max_length,
+        )
+    least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
+    if max_length < least:
+        raise InputError.naming(
+            "{max_length} must be at least {} to leave room for text. Received: {}.",
+            least,
+            max_length,
+        )

@@ -21,7 +21,7 @@ def push(**settings) -> str:
     card is made from the config. Other files are not pushed, and other files on the hub are kept.
 
     Args:
-        {settings}
+        **settings: the fields of `PushSettings`.
 
     Returns:
         The address of the commit.

@@ -19,6 +19,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.encoders.config import check_max_length
 from keras_bert.exports.precision import as_exported, difference, inputs_of, some_sequences
 from keras_bert.exports.server_files import (
     is_version,
@@ -28,7 +29,7 @@ from keras_bert.exports.server_files import (
 )
 from keras_bert.exports.settings import ExportSettings
 from keras_bert.inference.embed import ANY_LENGTH, layers_model
-from keras_bert.inputs.framing import check_max_length, frame
+from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
 from keras_bert.layers.kernels.program import for_litert, for_servers
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
@@ -57,7 +58,7 @@ def export(*, report=None, **settings) -> Path:
     for [MASK], and an encoder alone, or any with `encoder=True`, with embeddings.
 
     Args:
-        {settings}
+        **settings: the fields of `ExportSettings`.
         report: a function that receives one line on the cost of a precision, and on files that were
             not written.
 

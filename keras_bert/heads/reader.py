@@ -1,10 +1,13 @@
-"""What a head reads of an encoder: its layers, static vectors beside them, a BiLSTM over both."""
+"""The layer between encoder and head: layers, their mix, static vectors and a BiLSTM."""
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.base.errors import InputError
+from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.layer_choice import CONCAT, LAST, MEAN, MIX, layer_numbers
+from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.program import use_cudnn
 
@@ -17,9 +20,9 @@ class TokenReader(Layer):
     (`ScalarMix`). Static vectors of the same tokens may be concatenated with them, and a `BiLstm`
     may read the result. All weights belong to the head.
 
-    Shapes: what `select` returns of the encoder's outputs, and a dictionary of the `input_names`,
-    int32 (B, S) -> `sequence_output` (B, S, U) and `first_output` (B, U), by name. Without
-    `head_layers` it need not be called.
+    Shapes: the result of `select`, and a dictionary of the `input_names`, int32 (B, S) ->
+    `sequence_output` (B, S, U) and `first_output` (B, U), by name. Without `head_layers` it need
+    not be called.
 
     Args:
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
@@ -160,14 +163,106 @@ class TokenReader(Layer):
 class ReadingModel(keras.Model):
     """A model whose head reads an encoder, of which it trains no weights that are not read.
 
-    Those that are not read get no gradients: a pooler, and the layers above those of the reader.
-    They stay trainable in the encoder, which another model may read.
+    A pooler and the layers above those of the reader may be unread; they get no gradients. They
+    stay trainable in the encoder, which another model may read.
 
     Attributes, set before the constructor is called: `encoder`, `reader` (a `TokenReader`), and
-    `transform` (the encoder's `head_transform` if the head reads it, or None).
+    `transform` (the encoder's `head_transform` if the head reads it, or None). `Task` describes the
+    class attributes.
     """
 
-    encoder = reader = transform = None
+    ENCODER_OUTPUTS = ("sequence_output",)
+    HEAD_READS = ()
+    HEAD_INPUTS = {}
+    SEQUENCE_AXES = ()
+    HEADS = ()
+
+    encoder = reader = transform = next_token_loss = None
+
+    def feature_inputs(self):
+        """The encoder's inputs as symbolic int32 tensors (B, S), or (B, n, S), by name."""
+        return symbolic_inputs(dict.fromkeys(self.encoder.input_names, (*self.SEQUENCE_AXES, None)))
+
+    def to_sequences(self, x):
+        """A feature of the task (B, …, S) -> (R, S), of the encoder's sequences."""
+        return FlattenChoices()(x) if self.SEQUENCE_AXES else x
+
+    def to_examples(self, x, features):
+        """Vectors of the encoder's sequences (R, S, D) -> of the task's `features` (B, …, S, D)."""
+        return GroupChoices()(x, features["input_ids"]) if self.SEQUENCE_AXES else x
+
+    def make_next_token_loss(self, weight):
+        """Returns the `NextTokenLoss` of the encoder; InputError if it cannot be trained."""
+        encoder = self.encoder
+        if not encoder.config.is_causal:
+            raise InputError.naming(
+                "{lm_loss_weight} needs a causal encoder, in which each token sees only the "
+                "tokens before it. Leave it out."
+            )
+        if max(self.reader.numbers) < encoder.config.num_hidden_states - 1:
+            raise InputError.naming(
+                "{lm_loss_weight} trains the last layer, which is not among the {layers} {}. "
+                "Leave one of the two out.",
+                self.reader.layers,
+            )
+        return NextTokenLoss(
+            lm_head=encoder.lm_head(), weight=weight, dtype=encoder.layer_policy, name="lm_loss"
+        )
+
+    def with_next_token_loss(self, encoded, inputs):
+        """The encoder's outputs, of which the last layer's passes through `next_token_loss`."""
+        if self.next_token_loss is None:
+            return encoded
+        mask = inputs["input_mask"]
+        if "hidden_states" in encoded:
+            *states, last = encoded["hidden_states"]
+            last = self.next_token_loss(last, inputs["input_ids"], mask)
+            return {**encoded, "hidden_states": (*states, last)}
+        hidden = self.next_token_loss(encoded["sequence_output"], inputs["input_ids"], mask)
+        return {**encoded, "sequence_output": hidden}
+
+    @property
+    def encoder_outputs(self):
+        """The outputs requested of the encoder, for the head or for the reader before it."""
+        return self.reader.requested(self.ENCODER_OUTPUTS)
+
+    @property
+    def inputs_of_head(self):
+        """Names of the task's inputs that the head and the reader before it read."""
+        names = (*self.HEAD_READS, *self.reader.input_names, *self.HEAD_INPUTS)
+        return tuple(dict.fromkeys(names))
+
+    def head(self, selected, inputs):
+        """The result of the reader's `select`, and `inputs_of_head`, by name -> the outputs."""
+        return self.build_head(self._read(selected, inputs), inputs)
+
+    def encoded(self, inputs, training=None, causal=None):
+        """The inputs of `build_head`, from the encoder's inputs by name."""
+        outputs = self.encoder_outputs
+        encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
+        return self._read(self.reader.select(encoded), inputs)
+
+    def _read(self, selected, inputs):
+        if not self.reader.head_layers:
+            return selected
+        names = self.reader.input_names
+        return self.reader(selected, {name: self.to_sequences(inputs[name]) for name in names})
+
+    @property
+    def heads(self):
+        """The layers with weights of the head by name: those of the reader, and HEADS."""
+        heads = dict(self.reader.head_layers)
+        if self.transform is not None:
+            heads["transform"] = self.transform
+        return {**heads, **{name: getattr(self, name) for name in self.HEADS}}
+
+    def build_head(self, encoded, inputs):
+        """The head: ENCODER_OUTPUTS and the task's inputs -> outputs, symbolic, all by name.
+
+        Of the encoder's inputs only HEAD_READS are guaranteed: a frozen encoder's outputs come
+        from a file.
+        """
+        raise NotImplementedError
 
     @property
     def read_groups(self) -> list:
@@ -200,6 +295,11 @@ class ReadingModel(keras.Model):
         read = {id(variable) for layer in layers for variable in layer.variables}
         unread = {id(v) for v in self.encoder.variables if id(v) not in read}
         return [variable for variable in variables if id(variable) not in unread]
+
+
+def symbolic_inputs(shapes):
+    """int32 tensors by name, from their shapes without the batch."""
+    return {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -278,7 +278,7 @@ def embed(*, report=None, **settings) -> Iterator[TextEmbedding]:
             embedding.tokens, embedding.vectors, embedding.cls, embedding.mean
 
     Args:
-        {settings}
+        **settings: the fields of `EmbedSettings`.
         report: a function that is called with a line on how the file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `text` a single string.

@@ -36,7 +36,7 @@ def embed_to_file(*, progress=False, report=None, **settings) -> dict[str, int]:
     `ParquetFile` for its columns.
 
     Args:
-        {settings}
+        **settings: the fields of `EmbedToFileSettings`.
         progress: show a progress bar on the standard error stream.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the texts.

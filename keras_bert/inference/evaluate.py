@@ -28,22 +28,23 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.records.stored_tables import is_saved_dataset
 from keras_bert.tasks import settings_class
-from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset, labels_of
+from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
+from keras_bert.tasks.pretraining.records import labels_of
 from keras_bert.text.tokenizer import note_on_unknown
 
 
 @takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
 def evaluate(*, report=None, **settings) -> dict[str, Any]:
-    """Returns the official metrics of the task as a dictionary (see its `compute_metrics`).
+    """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
     of `line`, the text, `expected`, `predicted` and `score`, for `pandas.DataFrame(…)`. With `glue`
     it has `glue`, GLUE's own metrics of the task under GLUE's names.
 
     Args:
-        {settings}
+        **settings: the fields of `EvaluateSettings`, and those of the model's task.
         report: a function that is called with a line on how the file was read, and one per note.
 
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
@@ -105,7 +106,7 @@ def evaluate_records(*, report=None, **settings):
     """Returns the metrics of a pre-trained model on the eval split of a data folder.
 
     Args:
-        {settings}
+        **settings: the fields of `EvaluateRecordsSettings`.
         report: a function that is called with a line on what of the model is not evaluated.
 
     `model` may also be a pre-training task. Examples that were stored without masks are masked as

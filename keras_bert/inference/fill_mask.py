@@ -38,7 +38,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     the word before it; in byte-pair encoding, one that ends in @@ is continued by the next.
 
     Args:
-        {settings}
+        **settings: the fields of `FillMaskSettings`.
 
     `model` may also be a `FillMask` or a `Pretrainer`. With the head "span-boundary" of a
     `SpanPretrainer`, a run of [MASK] is one span, whose tokens are predicted from the two tokens
@@ -83,7 +83,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
     hidden = task.encoded(inputs, training=False)["sequence_output"]
     positions = positions.astype(np.int32)
     if settings.head == "span-boundary":
-        spans = _span_boundaries(positions[0], longest=task.max_span_length)
+        spans = _span_boundaries(positions[0], longest=task.settings.max_span_length)
         logits = task.span_boundary(hidden, *(boundary[None] for boundary in spans), training=False)
     else:
         logits = task.lm_head(hidden, positions, training=False)
@@ -171,7 +171,7 @@ def follows(**settings) -> list[FollowingText]:
     pair that is in order is the negative logarithm of its probability.
 
     Args:
-        {settings}
+        **settings: the fields of `FollowsSettings`.
 
     `model` may also be a `Pretrainer`. Of a pair that is too long for the model, the longer text is
     cut at its end, as in pre-training.

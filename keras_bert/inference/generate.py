@@ -56,7 +56,7 @@ def generate(*, on_text=None, **settings) -> list[GeneratedText]:
     the model has no more positions.
 
     Args:
-        {settings}
+        **settings: the fields of `GenerateSettings`.
         on_text: called with each new part of the text as it is generated, for a single prompt.
 
     `model` may also be a `CausalLM`. Its vocabulary may have no capitals or accents; the text is
@@ -135,7 +135,7 @@ def next_tokens(**settings) -> list[Candidate]:
     """Returns the most probable tokens after the beginning of a text.
 
     Args:
-        {settings}
+        **settings: the fields of `NextTokensSettings`.
 
     `model` may also be a `CausalLM`. Tokens are named as in `fill_mask`.
 
@@ -164,7 +164,7 @@ def log_probability(**settings) -> list[TextProbability]:
     read and when the first token counts as given.
 
     Args:
-        {settings}
+        **settings: the fields of `LogProbabilitySettings`.
 
     `model` may also be a `CausalLM`.
 

@@ -31,7 +31,7 @@ def nearest(**settings) -> list[Neighbour] | dict[str, Any]:
     For several questions to one model, use `WordVectors`, which loads it once.
 
     Args:
-        {settings}
+        **settings: the fields of `NearestSettings`.
 
     `model` may also be a task, or a `WordVectors`.
 

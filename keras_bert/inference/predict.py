@@ -10,9 +10,9 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
+from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
-from keras_bert.inputs.framing import check_max_length
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
@@ -31,7 +31,7 @@ def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     counted and reported with its line.
 
     Args:
-        {settings}
+        **settings: the fields of `PredictSettings`, and those of the model's task.
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
             where that is a DataFrame or a Series.
         report: a function that is called with a line on how the file was read, and at the end with
@@ -138,7 +138,7 @@ def open_task(base, settings_of, given):
     names = {field.name for field in dataclasses.fields(base)}
     base.of({name: value for name, value in given.items() if name in names})
     task = as_task(given["model"])
-    if task.SETTINGS is None:
+    if not task.reads_files():
         raise InputError(
             f"{given['model']} contains a model of the task {task.TASK_TYPE}, which does not read "
             "labelled files. Fine-tune it first."

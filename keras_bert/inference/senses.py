@@ -238,7 +238,7 @@ def senses(*, report=None, **settings) -> SenseVectors:
         found.metrics, list(found.predict("They sat on the **bank** and fished."))
 
     Args:
-        {settings}
+        **settings: the fields of `SensesSettings`.
         report: called with a line on how each file was read.
 
     `model` may also be a pair of an encoder and its tokenizer, and `train` and `dev` lists of
@@ -352,7 +352,7 @@ def word_similarity(*, report=None, **settings) -> list[float] | dict[str, Any]:
         kb.word_similarity(model="folder", pairs="cosimlex_en.tsv", layers="layer-8")
 
     Args:
-        {settings}
+        **settings: the fields of `WordSimilaritySettings`.
         report: called with a line on how the file was read.
 
     `model` may also be a pair of an encoder and its tokenizer. Two words in one text are marked

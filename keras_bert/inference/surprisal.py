@@ -75,7 +75,7 @@ def surprisal(*, report=None, **settings) -> Iterator[TextSurprisal]:
             found.tokens, found.surprisals, found.log_probability, found.perplexity
 
     Args:
-        {settings}
+        **settings: the fields of `SurprisalSettings`.
         report: a function that is called with a line on how the file was read, and at the end with
             another one if the vocabulary does not fit the text.
 
@@ -107,7 +107,7 @@ def pseudo_perplexity(*, report=None, **settings) -> float:
     one can be compared (Salazar et al. 2020, section 2.3).
 
     Args:
-        {settings}
+        **settings: the fields of `SurprisalSettings`.
         report: see `surprisal`.
 
     `model` and `text` may also be what `surprisal` takes.

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.errors import InputError
 from keras_bert.records.padding import frame_sequences, pad_sequences, with_special_tokens
 
 
@@ -46,26 +45,6 @@ def frame(segments, *, tokenizer, names, max_length, multiple_of=1):
         pad_id=tokenizer.vocabulary.pad_id,
     )
     return {name: batch[name] for name in names}
-
-
-def check_max_length(max_length, config, tokenizer):
-    """Raises InputError for sequences longer than the model's positions or without room for text.
-
-    `tokenizer` has the special tokens; None is none.
-    """
-    if config.max_length is not None and max_length > config.max_length:
-        raise InputError.naming(
-            "{max_length} must be at most {}, the positions of the model. Received: {}.",
-            config.max_length,
-            max_length,
-        )
-    least = 1 + (0 if tokenizer is None else tokenizer.template.num_special(1))
-    if max_length < least:
-        raise InputError.naming(
-            "{max_length} must be at least {} to leave room for text. Received: {}.",
-            least,
-            max_length,
-        )
 
 
 def _truncated(segments, room):

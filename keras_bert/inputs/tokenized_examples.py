@@ -202,3 +202,17 @@ def tokenized(texts, tokenizer, max_length):
         for start in starts
     ]
     return tf.concat(chunks, axis=0)
+
+
+def text_sequences(task, examples, *, max_length, labelled):
+    """The sequences of a `TextTask`: one per example, or two if it reads pairs in both orders."""
+    cls = PairsInBothOrders if task.both_orders else TokenizedExamples
+    labels, weights = task.targets(examples) if labelled else ({}, {})
+    columns = range(len(task.text_names))
+    return cls.of_texts(
+        examples,
+        [[example.texts[column] for example in examples] for column in columns],
+        labels=labels,
+        weights=weights,
+        **task.framing(max_length),
+    )

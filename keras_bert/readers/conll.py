@@ -34,12 +34,9 @@ _ROWS_AT_ONCE = 4096
 def grouped(lines, cells_of):
     """Yields (line of the first word, (number of the document, rows)) of every sentence.
 
-    Args:
-        lines: (line number, line).
-        cells_of: a function of a number, a line, and whether it begins a sentence, to the columns
-            of a word, END, DOCUMENT, or None of a line that is left out.
-
-    The rows are (line number, columns of the word).
+    The rows are (line number, columns of the word). `lines` are (line number, line), and `cells_of`
+    makes of these, and of whether a sentence begins, the columns of a word, END, DOCUMENT, or None
+    of a line that is left out.
     """
     document, rows, has_sentences = 0, [], False
     for number, line in lines:
@@ -73,18 +70,13 @@ def column_index(source, column, *, names=None, width):
 
 @dataclass(frozen=True, kw_only=True)
 class ConllColumns:
-    """How the lines of a CoNLL file are read.
+    """How the lines of a CoNLL file are read."""
 
-    `word` and `tag` count from 0; `tag` is None in a file without tags. `width` is the number of
-    columns, `tabs` whether single tabs separate them or else any run of spaces and tabs.
-    `has_predictions` says that the last column has predictions, as in the input of conlleval.
-    """
-
-    word: int
-    tag: int | None
-    width: int
-    tabs: bool
-    has_predictions: bool = False
+    word: int  # from 0
+    tag: int | None  # None in a file without tags
+    width: int  # how many columns there are
+    tabs: bool  # single tabs separate them, or else any run of spaces and tabs
+    has_predictions: bool = False  # in the last column, as in the input of conlleval
 
     def describe(self):
         """A part of a line for the user."""

@@ -31,33 +31,20 @@ _METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class GlueTask:
-    """One task of GLUE.
-
-    Attributes:
-        name: GLUE's name.
-        task_type: ours.
-        texts: the columns of the one or two texts.
-        label: the column of the label.
-        labels: their names, in the files and in submissions; () where it is a score.
-        metrics: the official metrics, by their names in `official_metrics`.
-        folders: where the files are under GLUE's folder, the usual folder first.
-        train, dev, test: the files; None where there is none.
-        without_header: of a file without a header, the columns of the text and the label, from 0.
-        submission: the name of the submission file; None is NAME.tsv.
-    """
+    """One task of GLUE, by GLUE's name."""
 
     name: str
-    task_type: str = "pair-classifier"
-    texts: tuple[str, ...] = _SENTENCES
-    label: str = "label"
-    labels: tuple[str, ...] = _ZERO_OR_ONE
-    metrics: tuple[str, ...] = ("accuracy",)
-    folders: tuple[str, ...]
-    train: str | None = "train.tsv"
+    task_type: str = "pair-classifier"  # ours
+    texts: tuple[str, ...] = _SENTENCES  # the columns of the one or two texts
+    label: str = "label"  # the column
+    labels: tuple[str, ...] = _ZERO_OR_ONE  # in files and submissions; () where it is a score
+    metrics: tuple[str, ...] = ("accuracy",)  # the official ones, as in `official_metrics`
+    folders: tuple[str, ...]  # where the files are under GLUE's folder, the usual one first
+    train: str | None = "train.tsv"  # the files; None where there is none
     dev: str | None = "dev.tsv"
     test: str = "test.tsv"
-    without_header: tuple[int, int] | None = None
-    submission: str | None = None
+    without_header: tuple[int, int] | None = None  # columns of text and label, from 0
+    submission: str | None = None  # the file's name; None is NAME.tsv
 
     @property
     def submission_file(self):
@@ -236,12 +223,9 @@ def glue_files(name, *, with_tests=True):
 
 
 def check_glue_folder(folder, names, *, with_tests=True):
-    """Raises InputError that lists everything that is missing of some tasks in GLUE's folder.
+    """Raises InputError that lists everything that some tasks lack in GLUE's folder, or their own.
 
-    Args:
-        folder: GLUE's folder, or of a single task its own.
-        names: the tasks.
-        with_tests: whether the test files are needed.
+    With `with_tests` the test files are needed.
     """
     if not Path(folder).is_dir():
         raise InputError(f"There is no folder {folder}. Expected GLUE's, with CoLA/ and so on.")

@@ -143,7 +143,7 @@ def _read_file_of_pairs(data):
     if not table.are_cells and {*_WIC[:-1]} <= {*table.names}:
         pairs = [_of_superglue(line, record, table) for line, record in table]
         return f"{table.name}: {table.format}, SuperGLUE's WiC", pairs, "wic", None
-    source = TextSource(data, texts=PAIR, form=score)
+    source = TextSource(table.file or data, texts=PAIR, form=score)
     pairs = []
     for example in source:
         words = (_single(text, example.line, source.error) for text in example.texts)

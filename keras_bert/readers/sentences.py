@@ -41,24 +41,14 @@ _WORDS = re.compile(r"\S+")
 
 @dataclass(slots=True)
 class TaggedWords(Example):
-    """The words of a sentence, and a tag for each or None where nobody gave them.
+    """The words of a sentence, and a tag for each or None where nobody gave them."""
 
-    Attributes:
-        line: where it begins in its `source`, from 1.
-        words: the words; None where a `text` is still to be split by a tokenizer.
-        tags: as many as words, or None.
-        lines: the line of each word, or None where all are on one.
-        document: the number of its document in the source, from 0.
-        text: the sentence as it was given, where it was given as a string.
-        starts: where each word begins in `text`, in characters; None where there is no text.
-    """
-
-    words: tuple[str, ...] | None
+    words: tuple[str, ...] | None  # None where a `text` is still to be split by a tokenizer
     tags: tuple[str, ...] | None = None
-    lines: tuple[int, ...] | None = None
-    document: int = 0
-    text: str | None = None
-    starts: tuple[int, ...] | None = None
+    lines: tuple[int, ...] | None = None  # of each word; None where all are on one
+    document: int = 0  # the number of its document in the source, from 0
+    text: str | None = None  # where the sentence was given as a string
+    starts: tuple[int, ...] | None = None  # where each word begins in `text`, in characters
 
     def line_of(self, word):
         """The line of a word, given by its number."""
@@ -118,7 +108,8 @@ class TaggedSource(ExampleSource):
         self._form = form_of(data) if isinstance(records, TextFile) else None
         if isinstance(records, TextFile) and self._is_table(records):
             names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
-            records = open_table(data, noun="tagged words", header_names=names, **of_items)
+            about = {"least": 1, "noun": "tagged words", "header_names": names}
+            records = open_table(records, **about, **of_items)
         return records
 
     def _examples_of(self, records):

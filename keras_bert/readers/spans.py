@@ -43,23 +43,14 @@ class _Spanned(Example):
 
 @dataclass(slots=True)
 class SpannedWords(_Spanned):
-    """A text, its words, and the spans that a person labelled in it.
+    """A text, its words, and the spans that a person labelled in it."""
 
-    Attributes:
-        line: where it begins in its `source`, from 1.
-        text: the text; of words that came without one, the words joined by single spaces.
-        words: the words; None where a tokenizer is still to split the text.
-        starts: where each word begins in the text, in characters; None without words.
-        spans: `LabelledSpan`s in words, or in characters of the text where `words` is None; None
-            where nobody gave them.
-        document: the number of its document in the source, from 0.
-    """
-
-    text: str
-    words: tuple[str, ...] | None = None
-    starts: tuple[int, ...] | None = None
+    text: str  # of words that came without one, the words joined by single spaces
+    words: tuple[str, ...] | None = None  # None where a tokenizer is still to split the text
+    starts: tuple[int, ...] | None = None  # where each word begins in the text, in characters
+    # In words, or in characters of the text where `words` is None; None where nobody gave them.
     spans: tuple[LabelledSpan, ...] | None = None
-    document: int = 0
+    document: int = 0  # the number of its document in the source, from 0
 
 
 @dataclass(slots=True)

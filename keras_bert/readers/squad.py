@@ -35,15 +35,11 @@ class GoldAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class Question(Example):
-    """A question and its context.
-
-    `answers` are those that people gave: none where the context has no answer, and None where
-    nobody gave any. `line` is where the example is in its `source`, in words, `id` its id there, or
-    None.
-    """
+    """A question and its context; `line` is where it is in its `source`, in words."""
 
     question: str
     context: str
+    # Those that people gave: () where the context has none, and None where nobody gave any.
     answers: tuple[GoldAnswer, ...] | None
     id: str | None = None
 

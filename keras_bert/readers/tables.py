@@ -145,7 +145,7 @@ def open_table(
     """The `Table` of a file, of a table in memory, or of a sequence.
 
     Args:
-        data: a path, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
+        data: a path, a `TextFile`, `-`, `tfds:NAME/CONFIG:SPLIT`; a pandas DataFrame or Series, a
             `datasets.Dataset`, a `tf.data.Dataset`, a list of dictionaries, a dictionary of lists,
             or a sequence, whose items messages call `item` and `as_record` makes dictionaries.
         is_row: whether dictionaries in memory, by the first of them, are rows and not items.
@@ -159,12 +159,13 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    if not is_file(data):
+    is_open = isinstance(data, TextFile)
+    if not (is_open or is_file(data)):
         return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
-    if is_stored_table(data):
+    if not is_open and is_stored_table(data):
         return _stored(str(data))
-    file, form_by_name = TextFile(data), form_of(data)
-    number, line = file.first_line()
+    file = data if is_open else TextFile(data)
+    form_by_name, (number, line) = form_of(file.name), file.first_line()
     form = form_by_name or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
@@ -219,12 +220,12 @@ def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: Fal
 def json_table(file):
     """The `Table` of a `TextFile` of JSON Lines, or of a JSON array."""
 
-    first = next(_json_objects(file, keep=True), None)
+    first = next(json_objects(file, keep=True), None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
     format = "a JSON array" if file.location == "item" else "JSON Lines"
     about = {"calls_columns": "keys", "file": file}
-    return Table(file.name, JSON, format, partial(_json_objects, file), [*first[1]], **about)
+    return Table(file.name, JSON, format, partial(json_objects, file), [*first[1]], **about)
 
 
 def is_json_object(line):
@@ -240,7 +241,7 @@ def is_json_object(line):
         return line.lstrip("{ ").startswith('"')
 
 
-def _json_objects(file, *, keep=False):
+def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     lines = file.lines(keep=keep)
     for number, line in lines:

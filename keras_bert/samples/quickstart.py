@@ -137,7 +137,7 @@ def quickstart(output, *, sizes=None, report=None, **settings) -> dict[str, Any]
     repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `QuickstartSettings`.
         sizes: `QuickstartSizes`; None is the defaults. The same seed and sizes give the same run.
         report: a function that receives, line by line, what is done, by which command, and how long
             it took.

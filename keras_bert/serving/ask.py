@@ -6,28 +6,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import takes
+from keras_bert.base.settings import takes_of_model
 from keras_bert.readers.sources import TextFile
+from keras_bert.readers.tables import json_objects
 from keras_bert.serving.errors import needs_extra
-from keras_bert.serving.settings import ask_settings, given_names
-
-
-class _JsonLines(TextFile):
-    """The objects of a file of JSON Lines; to be iterated once.
-
-    Raises `InputError` if the file cannot be read or a line is not an object.
-    """
-
-    def __iter__(self):
-        for _, example in self.json_objects():
-            yield example
-
+from keras_bert.serving.settings import AskSettings, ask_settings, given_names
 
 # Seconds; sockets and gRPC do not take much larger numbers.
 _LONGEST = 1_000_000
 
 
-@takes(ask_settings())
+@takes_of_model(AskSettings, ask_settings())
 def ask(**settings) -> Iterator[dict[str, Any]]:
     """Yields the predictions of a served model: one dictionary per example, in order.
 
@@ -40,7 +29,7 @@ def ask(**settings) -> Iterator[dict[str, Any]]:
     signature.
 
     Args:
-        {settings}
+        **settings: the fields of `AskSettings`, and the texts of an example.
 
     Raises:
         InputError: the address or an example is invalid, or (`ServerError`) the server cannot be
@@ -88,7 +77,7 @@ def connect(url, *, timeout):
 def _examples(settings):
     """An iterator over the examples, as dictionaries of inputs by name."""
     if settings.data is not None:
-        return iter(_JsonLines(settings.data))
+        return (example for _, example in json_objects(TextFile(settings.data)))
     texts = {name: getattr(settings, name) for name in given_names()}
     texts = {name: given for name, given in texts.items() if given is not None}
     return (dict(zip(texts, example, strict=True)) for example in zip(*texts.values(), strict=True))

@@ -55,7 +55,7 @@ def serve(*, report=print, **settings) -> None:
     takes the same folders and answers the same requests.
 
     Args:
-        {settings}
+        **settings: the fields of `ServeSettings`.
         report: a function that is called with each line of the server's log.
 
     Raises:

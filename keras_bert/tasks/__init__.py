@@ -18,10 +18,9 @@ class TaskType(NamedTuple):
 
 
 def _task_type(task, settings=None):
-    """The `TaskType` of "module:Class" of this package and of a class of `tasks.settings`."""
-    return TaskType(
-        f"keras_bert.tasks.{task}", settings and f"keras_bert.tasks.settings:{settings}"
-    )
+    """The `TaskType` of "family.module:Class" and of a settings class in the family's package."""
+    family = f"{__name__}.{task.partition('.')[0]}"
+    return TaskType(f"{__name__}.{task}", settings and f"{family}:{settings}")
 
 
 TASKS = {
@@ -44,7 +43,7 @@ TASKS = {
     ),
     "tagger": _task_type("tagging.tagger:Tagger", "TaggerSettings"),
     "semantic-roles": _task_type(
-        "semantic_roles.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
+        "tagging.semantic_role_tagger:SemanticRoleTagger", "SemanticRoleSettings"
     ),
     "question-answering": _task_type(
         "question_answering.question_answerer:QuestionAnswerer", "QuestionSettings"
@@ -60,7 +59,7 @@ TASKS = {
     ),
 }
 
-# What people call a task type -> its name.
+# Other names of task types -> the name.
 _ALIASES = {
     "classification": "classifier",
     "text-classification": "classifier",
@@ -89,13 +88,13 @@ def task_type_named(name):
     Raises:
         InputError: it is not among them; the nearest name is suggested.
     """
-    known = finetuned_task_types()
+    names = finetuned_task_types()
     task_type = _ALIASES.get(name, name)
-    if task_type not in known:
-        close = difflib.get_close_matches(str(name), [*known, *_ALIASES], n=1)
+    if task_type not in names:
+        close = difflib.get_close_matches(str(name), [*names, *_ALIASES], n=1)
         hint = f" Did you mean {_ALIASES.get(close[0], close[0])}?" if close else ""
         raise InputError.naming(
-            "Invalid {task} {!r}. Choose from: {}.{}", name, ", ".join(known), hint
+            "Invalid {task} {!r}. Choose from: {}.{}", name, ", ".join(names), hint
         )
     return task_type
 
@@ -113,7 +112,7 @@ def task_class(name):
     name = _ALIASES.get(name, name)
     if name not in TASKS:
         raise InputError(f"Unknown task {name!r}. Choose from: {', '.join(TASKS)}.")
-    return _imported(TASKS[name].task)
+    return imported(TASKS[name].task)
 
 
 def settings_class(name):
@@ -127,9 +126,10 @@ def settings_class(name):
             f"The task {name!r} cannot be trained on labelled files. Choose from: "
             f"{', '.join(finetuned_task_types())}."
         )
-    return _imported(TASKS[name].settings)
+    return imported(TASKS[name].settings)
 
 
-def _imported(home):
+def imported(home):
+    """Imports and returns the object that "module:name" names."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

@@ -41,19 +41,19 @@ _OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
 _OF_NUMBERS = (keras.losses.MeanSquaredError,)
 
 
-def _mean(values, loss):
+def _mean(outputs, loss):
     """Float32 tensors of one shape -> one."""
     if isinstance(loss, _OF_NUMBERS):
-        return sum(values[1:], values[0]) / len(values)
+        return sum(outputs[1:], outputs[0]) / len(outputs)
     if isinstance(loss, _OF_SOFTMAX):
-        return _log(_mean_of(ops.softmax, values))
-    yes = _mean_of(ops.sigmoid, values)
-    no = _mean_of(lambda logits: ops.sigmoid(-logits), values)  # exact near 0
+        return _log(_mean_of(ops.softmax, outputs))
+    yes = _mean_of(ops.sigmoid, outputs)
+    no = _mean_of(lambda logits: ops.sigmoid(-logits), outputs)  # exact near 0
     return _log(yes) - _log(no)
 
 
-def _mean_of(function, values):
-    return sum(function(value) for value in values) / len(values)
+def _mean_of(function, outputs):
+    return sum(function(value) for value in outputs) / len(outputs)
 
 
 def _log(probabilities):

@@ -98,14 +98,14 @@ class GlobalMean(keras.losses.Loss):
         self._divisors.assign(self.divisors)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        values = self.loss(y_true, y_pred, sample_weight)
+        losses = self.loss(y_true, y_pred, sample_weight)
         by_weight = self.by_weight and sample_weight is not None
-        count = ops.sum(ops.cast(sample_weight, values.dtype)) if by_weight else ops.size(values)
+        count = ops.sum(ops.cast(sample_weight, losses.dtype)) if by_weight else ops.size(losses)
         examples = ops.shape(y_pred)[0]
-        sums = [ops.cast(x, values.dtype) for x in (ops.sum(values), count, examples)]
+        sums = [ops.cast(x, losses.dtype) for x in (ops.sum(losses), count, examples)]
         whole, count, examples = ops.unstack(sum_over_replicas(ops.stack(sums)))
         if by_weight:
-            of_batch, of_example = ops.unstack(ops.cast(self._divisors, values.dtype))
+            of_batch, of_example = ops.unstack(ops.cast(self._divisors, losses.dtype))
             divisor = of_batch + of_example * examples
             count = ops.where(divisor > 0, divisor, count)
         part = ops.divide_no_nan(sums[0], count)

@@ -33,8 +33,8 @@ def metrics_per_label(labels, correct, predicted, expected):
 def macro_f1(labels, correct, predicted, expected):
     """The mean F1 of the labels that are expected or predicted anywhere."""
     occurring = [label for label in labels if predicted[label] or expected[label]]
-    each = metrics_per_label(occurring, correct, predicted, expected).values()
-    return float(np.mean([metrics["f1"] for metrics in each])) if occurring else 0.0
+    ratios = metrics_per_label(occurring, correct, predicted, expected).values()
+    return float(np.mean([metrics["f1"] for metrics in ratios])) if occurring else 0.0
 
 
 def confusion_matrix(pairs, labels):

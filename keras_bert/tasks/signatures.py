@@ -104,10 +104,10 @@ def in_windows(task, ids, *, max_length):
     template = task.tokenizer.template
     room = template.room(max_length)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
-    found = windows(lengths, room, stride=max(1, room // 2))
-    inputs = framed(task, [found.rows(ids)], max_length=max_length)
+    parts = windows(lengths, room, stride=max(1, room // 2))
+    inputs = framed(task, [parts.rows(ids)], max_length=max_length)
     length = tf.shape(inputs["input_ids"])[1]
-    return found, inputs, found.core_of(length, offset=template.before(0, texts=1))
+    return parts, inputs, parts.core_of(length, offset=template.before(0, texts=1))
 
 
 def examples_signature(predict, *, keys, numbers=()):

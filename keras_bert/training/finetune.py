@@ -14,8 +14,8 @@ from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
+from keras_bert.tasks.classification import ClassifierSettings
 from keras_bert.tasks.global_mean import means_over
-from keras_bert.tasks.settings import ClassifierSettings
 from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
@@ -55,7 +55,7 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `FinetuneSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory: a pandas DataFrame, a `datasets.Dataset`, a
@@ -109,7 +109,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     arguments resumes the interrupted run; finished runs are not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `SweepSettings`, and those of the task.
         report: called with each line about the files and the training, such as `print`.
 
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.

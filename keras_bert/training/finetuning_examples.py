@@ -11,9 +11,9 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
+from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
-from keras_bert.inputs.framing import check_max_length
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers.examples import report_source
 from keras_bert.readers.labels import unknown_labels_note

@@ -57,7 +57,7 @@ def glue(*, report=None, **settings) -> dict[str, Any]:
     arguments resumes an interrupted run; what is finished is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `GlueSettings`.
         report: called with each line about the files and the training, such as `print`.
 
     Returns:

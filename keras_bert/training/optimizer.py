@@ -400,22 +400,23 @@ def decays(variable):
     return len(variable.shape) > 1 and "bias" not in variable.name
 
 
-def finetuning_optimizer(task, *, steps, learning_rate=None):
-    """`make_optimizer` with the defaults of `keras_bert.finetune`.
+def default_optimizer(task, *, steps, learning_rate=None):
+    """`make_optimizer` with the defaults of `keras_bert.finetune`, and the task's own.
 
     Args:
         task: a `Task`.
         steps: as of `make_optimizer`.
-        learning_rate: the highest; None is 5e-5, or 1e-3 where the encoder is not trainable.
+        learning_rate: the highest; None is the task's own, or 5e-5, or 1e-3 where the encoder is
+            not trainable.
     """
+    given = {} if learning_rate is None else {"learning_rate": learning_rate}
     if learning_rate is None:
         layers = (layer for group in task.encoder.layer_groups for layer in group)
         is_trained = any(layer.trainable_variables for layer in layers)
         learning_rate = LEARNING_RATE if is_trained else HEAD_LEARNING_RATE
-    return make_optimizer(
-        task,
-        learning_rate=learning_rate,
-        warmup=WARMUP,
-        weight_decay=WEIGHT_DECAY,
-        steps=steps,
-    )
+    options = {
+        "learning_rate": learning_rate,
+        "warmup": WARMUP,
+        "weight_decay": WEIGHT_DECAY,
+    }
+    return make_optimizer(task, **options | task.DEFAULT_OPTIMIZER | given, steps=steps)

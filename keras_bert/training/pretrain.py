@@ -81,7 +81,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
     those of an uninterrupted run bit for bit. A finished run is not repeated.
 
     Args:
-        {settings}
+        **settings: the fields of `PretrainSettings`.
         report: called with each line about the start of the run, such as `print`.
 
     Returns:

@@ -15,6 +15,7 @@ from keras_bert.checkpoints.model_folder import (
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
+from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
 from keras_bert.tasks.pretraining.features import check_sequences_fit
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (
@@ -22,9 +23,8 @@ from keras_bert.tasks.pretraining.pretrainer import (
     Pretrainer,
     SentenceOrderPretrainer,
     SpanPretrainer,
-    SpanSettings,
 )
-from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram, StaticVectorSettings
+from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
 from keras_bert.training.starting_point import fingerprint, is_preset, read_architecture
 
 # The task that each objective of a data job trains.
@@ -86,7 +86,7 @@ def pretraining_task_class(folder, settings):
             why,
         )
     for name in StaticVectorSettings.names():
-        if getattr(settings, name) is not None and trained.OPTIONS is not StaticVectorSettings:
+        if getattr(settings, name) is not None and trained.SETTINGS is not StaticVectorSettings:
             raise InputError.naming(
                 "{} is for the objectives {}. Leave it out.",
                 argument(name),
@@ -176,12 +176,12 @@ def _options(task_class, settings, source=None):
         return {"causal_fraction": settings.causal_fraction}
     options = {
         name: getattr(settings, name)
-        for name in task_class.OPTIONS.names()
+        for name in task_class.SETTINGS.names()
         if getattr(settings, name) is not None
     }
     if source is None:
         return options
-    if task_class.OPTIONS is StaticVectorSettings:
+    if task_class.SETTINGS is StaticVectorSettings:
         is_same = source.stored.get("task") == task_class.TASK_TYPE
         return (source.settings(task_class) if is_same else {}) | options
     if task_class is not SpanPretrainer:

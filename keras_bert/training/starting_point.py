@@ -161,7 +161,7 @@ class StartingPoint:
             return None, None
         try:
             of_folder = source.task_class()
-            if of_folder.SETTINGS is None:  # of pre-training
+            if not of_folder.reads_files():  # of pre-training
                 return None, None
             # A class of `transformers` serves several task types; its folders do not name one.
             if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
@@ -208,7 +208,9 @@ class EarlierTask:
     def __init__(self, task):
         self.labels = tuple(task.labels) if task.MIN_LABELS else ()
         self.options = {
-            name: getattr(task, name) for name in task.stored_settings() if name not in task.tuned
+            name: getattr(task.settings, name)
+            for name in task.stored_settings()
+            if name not in task.tuned
         }
         self._mix = task.reader.mix
         self.options["layers"] = task.reader.layers
@@ -269,6 +271,6 @@ def _reads(task):
     return (task.reader.layers, mix), (
         task.ENCODER_OUTPUTS,
         task.HEAD_READS,
-        getattr(task, "pooling", None),
+        getattr(task.settings, "pooling", None),
         task.reader.static_vectors is not None,
     )

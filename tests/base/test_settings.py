@@ -98,7 +98,7 @@ def test_a_call_shows_its_settings():
         """Makes.
 
         Args:
-            {settings}
+            **settings: the fields of `CallSettings`.
             report: is told.
         """
 
@@ -180,6 +180,12 @@ SETTINGS_MODULES = [
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks.settings",
+    "keras_bert.tasks.classification",
+    "keras_bert.tasks.coreference",
+    "keras_bert.tasks.multiple_choice",
+    "keras_bert.tasks.question_answering",
+    "keras_bert.tasks.span_classification",
+    "keras_bert.tasks.tagging",
     "keras_bert.training.settings",
     "keras_bert.training.finetuning_settings",
     "data_gen.settings",

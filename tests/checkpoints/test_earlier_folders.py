@@ -55,11 +55,14 @@ def test_an_earlier_folder_computes_what_it_did(name, tmp_path):
 def test_what_was_kept_apart_is_kept():
     task = load_task(FOLDERS / "tagger")
     assert task.reader.mix == {"layer_norm_eps": 1e-6, "l2": 0.01}
-    assert (task.bilstm, task.crf, task.max_length) == (2, True, 8)
+    settings = task.settings
+    assert (settings.bilstm, settings.crf, settings.max_length) == (2, True, 8)
     task = load_task(FOLDERS / "multi-label")
-    assert (task.threshold, task.pooling, task.max_length) == (0.3, "cls", 8)
+    settings = task.settings
+    assert (settings.threshold, settings.pooling, settings.max_length) == (0.3, "cls", 8)
     task = load_task(FOLDERS / "question-answering")
-    assert (task.stride, task.n_best, task.null_threshold) == (2, 3, 0.5)
+    settings = task.settings
+    assert (settings.stride, settings.n_best, settings.null_threshold) == (2, 3, 0.5)
     assert load_task(FOLDERS / "fill-mask").encoder.pooler is not None
 
 
@@ -76,7 +79,7 @@ def test_settings_of_earlier_names_are_read_and_saved_under_the_new_ones(tmp_pat
         values["keras_bert"] |= held
         (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
         task = load_task(folder)
-        assert getattr(task, now[0]) == now[1]
+        assert getattr(task.settings, now[0]) == now[1]
         task.save(folder / "saved")
         saved = json.loads((folder / "saved" / "config.json").read_text(encoding="utf-8"))
         assert (

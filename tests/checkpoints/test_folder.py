@@ -242,7 +242,9 @@ def test_a_classifier_opens_in_transformers_and_here(tokenizer, tmp_path):
     expected = theirs(reference, inputs).logits.numpy()
     assert np.abs(task(inputs)["logits"] - expected).max() < 1e-5
     again = load_task(tmp_path / "model")
-    assert type(again) is Classifier and again.labels == task.labels and again.max_length == 7
+    assert (
+        type(again) is Classifier and again.labels == task.labels and again.settings.max_length == 7
+    )
     np.testing.assert_array_equal(again(inputs)["logits"], task(inputs)["logits"])
 
 

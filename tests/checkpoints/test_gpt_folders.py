@@ -117,7 +117,7 @@ def test_a_classifier_of_ours(theirs, tmp_path, kind):
     same, again = kb.with_task_tokens(encoder, ours)
     assert same is encoder and again is ours
     task = getattr(kb, kind)(encoder, ours, labels=LABELS)
-    assert task.pooling == "last" and task.is_standard()
+    assert task.settings.pooling == "last" and task.is_standard()
     columns = [TEXTS] if kind == "Classifier" else list(zip(*PAIRS, strict=True))
     found = of_texts(task, columns)
     task.save(tmp_path / "ours")
@@ -140,7 +140,7 @@ def test_a_classifier_of_theirs(name, tmp_path):
     names = {"id2label": dict(enumerate(LABELS)), "pad_token_id": 0}
     model, tokenizer = written(name, head, tmp_path, **names)
     task = kb.load_task(tmp_path)
-    assert task.pooling == "last" and list(task.labels) == LABELS
+    assert task.settings.pooling == "last" and list(task.labels) == LABELS
     for text in TEXTS:
         with torch.no_grad():
             expected = model(**tokenizer(text, return_tensors="pt")).logits.numpy()

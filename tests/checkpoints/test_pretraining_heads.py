@@ -38,7 +38,7 @@ def test_a_folder_gives_the_same_outputs(task, inputs, tmp_path):
     outputs = task(inputs)
     again = load_task(tmp_path / "model")
     assert type(again) is type(task) and again.stored_settings().keys() == {
-        name for name in ("max_span_length", "span_boundary_weight") if hasattr(task, name)
+        name for name in ("max_span_length", "span_boundary_weight") if hasattr(task.settings, name)
     }
     for name, y in again(inputs).items():
         np.testing.assert_array_equal(y, outputs[name])

@@ -141,7 +141,7 @@ except ValueError as error:
 
 def test_colours_are_drawn_and_the_text_between_them_escaped(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", EscapingStream(written, what="standard output"))
+    monkeypatch.setattr(sys, "stdout", EscapingStream(written, name="standard output"))
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     console().print(f"[b]{_HOSTILE}", style="bold", soft_wrap=True)
@@ -152,7 +152,7 @@ def test_colours_are_drawn_and_the_text_between_them_escaped(monkeypatch):
 
 def test_a_spinner_is_drawn_and_other_text_escaped(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
+    monkeypatch.setattr(sys, "stderr", EscapingStream(written, name="standard error"))
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     with console(stderr=True).status("counting"):
@@ -164,7 +164,7 @@ def test_a_spinner_is_drawn_and_other_text_escaped(monkeypatch):
 
 def test_a_bar_is_drawn_and_other_text_escaped(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", EscapingStream(written, what="standard error"))
+    monkeypatch.setattr(sys, "stderr", EscapingStream(written, name="standard error"))
     print("\r", file=sys.stderr)
     print("\r", file=drawn_on(sys.stderr))
     assert written.getvalue() == "\\u000d\n\r\n"

@@ -284,7 +284,7 @@ def test_what_it_cannot_do_is_one_sentence(encoder):
 
 def test_a_classifier_reads_the_last_state_the_greatest_and_the_mean(encoder):
     task = Classifier(encoder, labels=["a", "b"])
-    assert task.pooling == "last+max+mean" and task.dropout.rate == 0.1
+    assert task.settings.pooling == "last+max+mean" and task.dropout.rate == 0.1
     x = np.asarray(encoder(BATCH)["sequence_output"])
     rows = [
         (row[:n][-1], row[:n].max(axis=0), row[:n].mean(axis=0))
@@ -428,7 +428,7 @@ def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, 
     finetune(**given, output=output.with_name("killed"))
     assert_same_weights(output.with_name("killed"), output)
     task = load_task(output)
-    assert task.pooling == "last+max+mean"
+    assert task.settings.pooling == "last+max+mean"
     before, after = load(continued[0])[0], task.encoder
     moved = [
         not np.array_equal(one, other)

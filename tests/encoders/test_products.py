@@ -22,7 +22,7 @@ from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_task_types
-from keras_bert.tasks.settings import POOLINGS
+from keras_bert.tasks.classification import POOLINGS
 from keras_bert.training.finetune import finetune
 from tests.eagerly import eagerly
 from tests.encoders.every_kind import LINES, request_of, write_examples

@@ -175,7 +175,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(pretrained, data):
 def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data, tmp_path):
     output, metrics = pretrained
     task = load_task(output)
-    assert (task.window, task.subsample, task.negatives) == (2, 0.0, 5)
+    assert (task.settings.window, task.settings.subsample, task.settings.negatives) == (2, 0.0, 5)
     given = arguments(data, objective=task.TASK_TYPE, steps=2, checkpoint_every=2)
     for name in ("architecture", "window", "subsample"):
         del given[name]
@@ -248,7 +248,7 @@ def run_of(kind, files, vectors, output, **changes):
     return finetune(**given)
 
 
-QUICK = ("classifier", "tagger")
+QUICK = ("classifier",)
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
 
 

@@ -187,7 +187,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(embedded, tmp_path, room
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a\n", 1), ("a\nb", 2), ("a\n\n", 2)])
+@pytest.mark.parametrize(
+    ("text", "lines"), [("", 0), ("a\n", 1), ("a\nb", 2), ("a\n\n", 2), ("a\rb\rc\r\nd", 4)]
+)
 def test_the_bar_counts_every_line(text, lines, tmp_path):
     (tmp_path / "texts").write_text(text)
     assert module._count_lines(str(tmp_path / "texts")) == lines

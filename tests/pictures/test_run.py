@@ -14,8 +14,7 @@ from keras_bert.pictures import run
 from keras_bert.pictures.canvas import save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_task_types, task_class
-from keras_bert.tasks.semantic_roles.metrics import role_metrics
-from keras_bert.tasks.tagging.metrics import chunk_metrics
+from keras_bert.tasks.tagging.metrics import chunk_metrics, role_metrics
 
 METRICS = {
     "kept": {"which": "best", "epoch": 1, "step": 4},

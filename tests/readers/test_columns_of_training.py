@@ -9,6 +9,7 @@ from keras_bert.readers.sentences import TaggedSource
 from keras_bert.readers.spans import SpanPairSource
 from keras_bert.readers.squad import QuestionSource
 from tests.messages import says
+from tests.readers.test_labelled_texts import pipe_in
 
 pandas = pytest.importorskip("pandas", reason="NOT TESTED with pandas")
 
@@ -109,7 +110,7 @@ def test_words_and_tags(write):
 LONG = "Sentence #,Word,POS,Tag\nSentence: 1,Ann,NNP,B-PER\n,left,VBD,O\nSentence: 2,Bo,NNP,B-PER\n"
 
 
-def test_one_word_per_row(write):
+def test_one_word_per_row(write, monkeypatch):
     expected = [(("Ann", "left"), ("B-PER", "O")), (("Bo",), ("B-PER",))]
     path = write("a.csv", LONG)
     tabs = write("a.tsv", LONG.replace(",", "\t"))
@@ -137,6 +138,12 @@ def test_one_word_per_row(write):
         assert [s.words for s in TaggedSource(data, sentence_column="no")] == [
             w for w, _ in expected
         ]
+    for lines in (LONG, LONG.replace(",", "\t")):
+        pipe_in(monkeypatch, (line.encode() for line in lines.splitlines(keepends=True)))
+        assert [(s.words, s.tags) for s in TaggedSource("-")] == expected
+    of_lists = write("d.csv", """words\n"['Ann', 'left']"\n"['Bo']"\n""")
+    source = TaggedSource(of_lists, need_labels=False)
+    assert [(s.words, s.tags) for s in source] == [(words, None) for words, _ in expected]
     unlabelled = write("c.csv", "sentence_id,word\n1,Ann\n1,left\n2,Bo\n")
     source = TaggedSource(unlabelled, need_labels=False)
     assert [(s.words, s.tags) for s in source] == [(words, None) for words, _ in expected]

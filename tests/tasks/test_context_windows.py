@@ -76,8 +76,8 @@ def test_tokens_are_kept_with_the_probability_of_the_published_program():
     sampler = windows(subsample=t)
     frequency = COUNTS[3:] / COUNTS[3:].sum()
     ratio = t / np.maximum(frequency, 1e-9)
-    np.testing.assert_allclose(sampler.kept[3:], np.minimum(1, np.sqrt(ratio) + ratio))
-    assert not sampler.kept[SPECIAL].any()
+    np.testing.assert_allclose(sampler.keep_probability[3:], np.minimum(1, np.sqrt(ratio) + ratio))
+    assert not sampler.keep_probability[SPECIAL].any()
     ids = np.full((500, 40), 3, np.int32)
     # Equal examples have equal draws, so each has a different last token.
     ids[:, -1] = np.random.default_rng(0).integers(4, 7, 500)
@@ -86,7 +86,7 @@ def test_tokens_are_kept_with_the_probability_of_the_published_program():
         for e in range(20)
     ]
     assert len(set(draws)) > 1
-    assert np.mean(draws) / ids.size == pytest.approx(sampler.kept[3], abs=0.03)
+    assert np.mean(draws) / ids.size == pytest.approx(sampler.keep_probability[3], abs=0.03)
 
 
 def test_negatives_have_the_unigram_distribution_to_the_power_of_three_quarters():

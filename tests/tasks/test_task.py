@@ -1,11 +1,15 @@
 """What all tasks have in common."""
 
+import inspect
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load_task
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
 from tests.small_model import make_encoder, make_tokenizer
@@ -155,3 +159,44 @@ def test_the_rate_stays_where_the_number_of_steps_is_not_known():
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
     with pytest.raises(ValueError, match="for the default optimizer only"):
         Tagger(encoder, labels=["no", "yes"]).compile_defaults("adamw", steps=3)
+
+
+def test_the_options_of_a_task_are_the_fields_of_its_settings():
+    task = Tagger(make_small_encoder(), labels=["no", "yes"], aggregation="mean")
+    assert (task.settings.aggregation, task.settings.label_subwords) == ("mean", "first")
+    parameters = inspect.signature(Tagger).parameters
+    assert list(parameters)[:3] == ["encoder", "tokenizer", "labels"]
+    assert parameters["labels"].default is parameters["encoder"].default is inspect.Parameter.empty
+    assert parameters["aggregation"].default is None and parameters["crf"].default is False
+    assert "scheme" not in parameters and "settings" not in parameters  # of a file
+    assert "    crf: add a conditional random field" in Tagger.__doc__
+    assert "labels" not in inspect.signature(QuestionAnswerer).parameters
+    task.update_settings(aggregation="product")
+    assert task.settings.aggregation == task.get_config()["aggregation"] == "product"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"aggregation": "sum"}, "`aggregation` is 'sum'. It should be first, last, mean or"),
+        ({"max_length": 2}, "`max_length` must be at least 3. Received: 2."),
+        ({"colour": "red"}, "Unknown setting `colour`. Choose from"),
+        ({"scheme": "bio"}, "`scheme` says how a file is read. Pass it with the file"),
+    ],
+)
+def test_an_invalid_option_is_the_sentence_of_the_command_line(options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        Tagger(make_small_encoder(), labels=["no", "yes"], **options)
+    with pytest.raises(ValueError, match="takes no labels. Received: ..a"):
+        QuestionAnswerer(make_small_encoder(), labels=["a", "b"])
+
+
+def test_a_threshold_without_an_effect_does_not_keep_a_folder_from_loading(tmp_path):
+    """Earlier versions stored whatever was given in Python."""
+    tokenizer = make_tokenizer()
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["a", "b"])
+    task.save(tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(config.read_text().replace('"threshold": 0.5', '"threshold": 0.25'))
+    assert '"threshold": 0.25' in config.read_text()
+    assert load_task(tmp_path / "model").settings.threshold == 0.5

@@ -31,24 +31,8 @@ class HoldsWord(Task):
     SETTINGS = HoldsWordSettings
     METRIC = "f1"  # one of `official_metrics`, none of Keras's
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        word,
-        threshold=0.5,
-        usual=0.5,
-        max_length=16,
-        dropout=None,
-        name="w",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.word = word
-        self.threshold = threshold
-        self.usual = usual
-        self.dropout = keras.layers.Dropout(dropout or 0.0, name="dropout")
+    def make_head(self):
+        self.dropout = keras.layers.Dropout(self.settings.dropout or 0.0, name="dropout")
         self.scorer = keras.Sequential(
             [
                 keras.layers.Dense(8, activation="relu", name="first"),
@@ -56,7 +40,6 @@ class HoldsWord(Task):
             ],
             name="scorer",
         )
-        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         scores = self.scorer(self.dropout(encoded["sequence_output"]))[..., 0]  # (B, S)
@@ -88,7 +71,7 @@ class HoldsWord(Task):
             labels={"score": np.array(truth, np.float32)} if labelled else {},
             tokenizer=self.tokenizer,
             input_names=self.encoder.input_names,
-            max_length=max_length or self.max_length,
+            max_length=max_length or self.settings.max_length,
         )
 
     @staticmethod
@@ -98,14 +81,20 @@ class HoldsWord(Task):
         return example.label == "yes"
 
     def decode(self, outputs, sequences):
+        threshold = self.settings.threshold
         probabilities = 1 / (1 + np.exp(-outputs["score"][:, 0].astype(np.float64)))
         return [
-            {"text": example.text, "holds": bool(p > self.threshold), "probability": float(p)}
+            {
+                "text": example.text,
+                "holds": bool(p > threshold),
+                "probability": float(p),
+            }
             for example, p in zip(sequences.examples, probabilities, strict=True)
         ]
 
     def tune_threshold(self, outputs, sequences):
-        self.usual = float(np.mean(outputs["score"]))
+        usual = float(np.mean(outputs["score"]))
+        self.update_settings(usual=usual)
 
     def errors(self, predictions, examples):
         return worst_first(
@@ -138,7 +127,7 @@ class HoldsWord(Task):
                 [self.tokenizer.tokenize(text)],
                 tokenizer=self.tokenizer,
                 names=self.encoder.input_names,
-                max_length=max_length or self.max_length,
+                max_length=max_length or self.settings.max_length,
             )
             return {"probability": tf.sigmoid(self(batch, training=False)["score"])[:, 0]}
 

@@ -74,7 +74,9 @@ def whole(task_and_folder):
     return gradients
 
 
-@pytest.mark.parametrize("parts, steps", [(2, 3), (4, 2), (16, 1)])
+@pytest.mark.parametrize(
+    "parts, steps", [pytest.param(2, 3, marks=pytest.mark.slow), (4, 2), (16, 1)]
+)
 def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, parts, steps):
     task, folder = task_and_folder
     in_parts, batches = gradients_of_steps(task, folder, parts=parts, steps=steps, batch_size=16)

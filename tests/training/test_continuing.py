@@ -107,7 +107,12 @@ def test_every_kind_is_continued():
     assert set(OPTIONS) == set(finetuned_task_types())
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+# Options of all sorts, a mix, a CRF and a BiLSTM are among these; the other kinds are slow.
+QUICK = ("classifier", "tagger", "question-answering")
+KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in OPTIONS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_continues_with_the_head_and_the_options_of_its_model(kind, saved, continued):
     source = saved(kind)
     found, said = continued(kind, source)
@@ -131,7 +136,9 @@ def test_what_is_given_wins_and_what_it_changes_is_new(saved, continued):
     source = saved("tagger", mix=False, name="plain-tagger")
     found, said = continued("tagger", source, bilstm=5, crf=True, max_length=12)
     task, before = load_task(found), load_task(source)
-    assert (task.bilstm, task.crf, task.max_length, task.document_context) == (5, True, 12, True)
+    settings = task.settings
+    assert (settings.bilstm, settings.crf, settings.max_length) == (5, True, 12)
+    assert settings.document_context
     (line,) = (line for line in said if "Continuing with its " in line)
     assert "Changed: max_length 12, was 40; bilstm 5, was 3." in line
     assert line.endswith(
@@ -167,15 +174,16 @@ def test_a_head_is_new_where_it_would_read_something_else(options, new, saved, c
     if new is not None:
         assert f"New, from random weights: {new}." in line
     if options == {"crf": False}:
-        assert task.crf_layer is None and line.endswith("Not kept: crf.")
+        assert task.crf is None and line.endswith("Not kept: crf.")
 
 
 def test_other_labels_or_another_kind_have_a_new_head_and_that_is_said(saved, continued, folder):
     source = saved("classifier")
     found, said = continued("classifier", source, file="colours")
     task = load_task(found)
-    assert set(task.labels) == {"red", "blue"} and task.pooling == "cls" and task.threshold == 0.5
-    assert task.multi_label  # or the file would be read in another way
+    assert set(task.labels) == {"red", "blue"}
+    assert (task.settings.pooling, task.settings.threshold) == ("cls", 0.5)
+    assert task.settings.multi_label  # or the file would be read in another way
     (line,) = (line for line in said if line.startswith("The head is new: "))
     assert line == (
         f"The head is new: {source} has other labels (good, bad). Its own head is not kept "
@@ -225,12 +233,12 @@ def test_a_threshold_that_was_tuned_is_tuned_again(saved, continued):
     source = saved("span-classifier", name="tuned", threshold=None)
     task = load_task(source)
     assert task.tuned == ("threshold",)
-    task.threshold = 0.125
+    task.update_settings(threshold=0.125)
     task.save(source.with_name("tuned-folder"))
     again = load_task(source.with_name("tuned-folder"))
-    assert (again.threshold, again.tuned) == (0.125, ("threshold",))
+    assert (again.settings.threshold, again.tuned) == (0.125, ("threshold",))
     found, _ = continued("span-classifier", source.with_name("tuned-folder"))
-    assert load_task(found).threshold != 0.125 and load_task(found).tuned == ("threshold",)
+    assert load_task(found).settings.threshold != 0.125 and load_task(found).tuned == ("threshold",)
 
 
 def test_a_run_that_continues_is_resumed_and_repeated_by_its_settings(saved, continued, tmp_path):

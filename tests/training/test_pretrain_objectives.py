@@ -370,7 +370,7 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     assert found["causal_lm_bits_per_character"] == pytest.approx(bits, rel=1e-4)
     config = json.loads((folder / "model" / "config.json").read_text())
     assert config["architectures"] == ["BertForMaskedLM"] and not config.get("is_decoder")
-    assert type(task) is MaskedCausalLM and task.causal_fraction == 0.25
+    assert type(task) is MaskedCausalLM and task.settings.causal_fraction == 0.25
 
 
 def test_a_causal_lm_sees_what_came_before_and_has_a_folder_of_its_own(

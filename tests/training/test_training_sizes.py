@@ -242,7 +242,7 @@ def test_the_savedmodel_gives_the_mean_of_the_probabilities(ensemble, given):
     found = signature(text=tf.constant(texts))
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
     assert metrics["ensemble"]["examples"] == metrics["dev"]["examples"]
-    assert load_task(output).hidden_layers == 1
+    assert load_task(output).settings.hidden_layers == 1
 
 
 def test_an_ensemble_evaluates_as_its_members_average(ensemble, given):

@@ -1,1 +1,157 @@
-"""One label or score for a text or a pair of texts, and one of several choices."""
+"""Labels or a score for a text or a pair of texts; the settings of these tasks."""
+
+import typing
+from collections.abc import Sequence
+
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.settings import setting
+from keras_bert.readers.settings import (
+    TableSettings,
+    TextFileSettings,
+    column_setting,
+    fields_setting,
+    glue_setting,
+    unknown_labels_setting,
+)
+from keras_bert.tasks.settings import TaskSettings
+
+# As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
+POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
+# The metrics that may select the best epoch.
+SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "accuracy_and_f1")
+MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
+SCORE_METRICS = ("pearson", "spearman", "pearson_and_spearman")
+NO_WEIGHTS, BALANCED = "none", "balanced"
+
+
+class PoolingSettings(TaskSettings):
+    pooling: str | None = setting(
+        None,
+        help="what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last "
+        "token, the maximum over the tokens, or a concatenation of these",
+        default_help="cls; mean for a model without a pooler, whose [CLS] was never trained; last "
+        "for a causal model",
+        choices=POOLINGS,
+        stored=True,
+    )
+
+
+class LabelSettings(TableSettings, PoolingSettings):
+    multi_label: bool = setting(
+        False,
+        help="a text may have any number of labels: a list, or in a table separated by |",
+        reads=True,
+        stored=True,
+    )
+    label_columns: str | Sequence[str] | None = setting(
+        None,
+        help="with --multi-label, the columns that have a 0 or 1 for one label each",
+        unit="NAME,NAME,…",
+        default_help="the label column",
+        several=True,
+        reads=True,
+    )
+    labels: str | Sequence[str] | None = setting(
+        None,
+        help="with --multi-label, the labels of lists of 0 and 1, in their order",
+        unit="NAME,NAME,…",
+        default_help="lists have the labels themselves",
+        several=True,
+        reads=True,
+    )
+    label_separator: str | None = setting(
+        None,
+        help="with --multi-label, what is between the labels of a cell",
+        unit="CHARACTERS",
+        default_help="|",
+        reads=True,
+    )
+    unknown_labels: str = unknown_labels_setting()
+    threshold: float = setting(
+        0.5,
+        help="with --multi-label, predict the labels whose probability is higher",
+        above=0,
+        below=1,
+        stored=True,
+    )
+    class_weights: str = setting(
+        NO_WEIGHTS,
+        help="weights of training examples: none (all equal), balanced (all labels have the same "
+        "total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each "
+        "label",
+        unit="none|balanced|LABEL=WEIGHT,…",
+    )
+    hidden_layers: int = setting(
+        0,
+        help="hidden layers with ReLU between what the head reads and its linear layer, of the "
+        "encoder's size",
+        unit="LAYERS",
+        at_least=0,
+        stored=True,
+    )
+    metric: str | None = setting(
+        None,
+        help="the dev metric that selects the best epoch; f1 is that of the last of two labels",
+        default_help="accuracy; micro_f1 with several labels per text",
+        choices=tuple(dict.fromkeys((*SINGLE_LABEL_METRICS, *MULTI_LABEL_METRICS))),
+    )
+
+    def check(self):
+        super().check()
+        if self.threshold != type(self).threshold and not self.multi_label:
+            raise InputError.naming(
+                "{threshold} requires {multi_label}. With one label per text the most probable "
+                "one is predicted."
+            )
+        for name in ("label_columns", "labels", "label_separator"):
+            if getattr(self, name) is not None and not self.multi_label:
+                raise InputError.naming("{} requires {multi_label}.", argument(name))
+        metrics = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
+        if self.metric is not None and self.metric not in metrics:
+            labels = "several labels" if self.multi_label else "one label"
+            raise InputError.naming(
+                "{metric} must be one of {} with {} per text. Received: {}.",
+                ", ".join(metrics),
+                labels,
+                self.metric,
+            )
+
+
+class ClassifierSettings(TextFileSettings, LabelSettings):
+    label_column: str | None = column_setting("label")
+    fields: str | None = fields_setting("text=sentence,label=label")
+    glue: str | None = glue_setting()
+
+
+def both_orders_setting():
+    """The setting for reading pairs in both orders."""
+    return setting(
+        False,
+        help="read each pair in both orders and add their vectors, for relations that have no "
+        "order, such as similarity",
+        stored=True,
+    )
+
+
+class PairClassifierSettings(LabelSettings):
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
+
+    both_orders: bool = both_orders_setting()
+    fields: str | None = fields_setting("text_a=premise,text_b=hypothesis,label=label")
+    glue: str | None = glue_setting()
+
+
+class RegressionSettings(TableSettings, PoolingSettings):
+    EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
+
+    one_text: bool = setting(
+        False, help="score single texts instead of pairs", reads=True, stored=True
+    )
+    both_orders: bool = both_orders_setting()
+    metric: str = setting(
+        "pearson",
+        help="the dev metric that selects the best epoch",
+        choices=SCORE_METRICS,
+    )
+    fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
+    glue: str | None = glue_setting()

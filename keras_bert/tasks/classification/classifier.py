@@ -8,9 +8,10 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.classification import HiddenLayers, check_labels, labelled_head
+from keras_bert.heads.classification import HiddenLayers, labelled_head
 from keras_bert.readers.labels import one_label, several_labels, sorted_labels
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
+from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
     label_errors,
@@ -25,7 +26,6 @@ from keras_bert.tasks.classification.labels import (
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.settings import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -54,34 +54,21 @@ class Classifier(TextTask):
     folder is a bare encoder to it, and the head has names of its own.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler if [CLS] is read.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler
+            if [CLS] is read.
         labels: unique names of the labels in the order of the logits; at least two.
-        multi_label: whether a text may have any number of labels. Probabilities are then a sigmoid
-            per label instead of a softmax, and labels in training float (B, C) of 0 and 1.
-        threshold: with `multi_label`, the probability above which a label is predicted.
-        pooling: what the head reads: "cls", "mean", "both", "last", "max" or "last+max+mean" (see
-            `keras_bert.heads.pooling`). None is "cls"; "mean" for an encoder without a pooler,
-            whose [CLS] was not trained; "last" for a causal encoder, whose [CLS] sees no text.
-        hidden_layers: number of hidden layers (see `HiddenLayers`) before the linear one.
-        class_weights: weights of training examples: "none", "balanced", or "label=weight,…". With
-            `multi_label`, the weights of each label (see `decision_weights`).
-        metric: the metric of `official_metrics` that selects the best epoch; None is accuracy, or
-            micro F1 with `multi_label`.
-        dropout: the dropout rate of the head's input. None is the config's `head_dropout`.
-        max_length: maximum tokens per sequence, including special tokens. None is 128, or the
-            encoder's positions if fewer.
-        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
+        **settings: see `ClassifierSettings`. With `multi_label` probabilities are a sigmoid per
+            label instead of a softmax, and labels in training float (B, C) of 0 and 1;
+            `class_weights` are then weights of each label (see `decision_weights`).
 
-    Attributes: `labels` (a tuple), `multi_label`, `threshold`, `pooling`, `hidden_layers`,
-    `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`), `hidden` (the
-    `HiddenLayers`, or None).
+    Attributes: `labels` (a tuple), `settings`, `classifier` (the `Dense`), `dropout` (the
+    `Dropout`), `hidden` (the `HiddenLayers`, or None).
 
     Raises:
         ValueError: the encoder lacks the pooler that is read, or the labels are fewer than two or
             not unique.
-        InputError: the class weights are invalid, the metric does not suit the labels, or [CLS] of
-            a causal encoder is read.
+        InputError: a setting is invalid, the metric does not suit the labels, or [CLS] of a causal
+            encoder is read.
     """
 
     TASK_TYPE = "classifier"
@@ -92,55 +79,38 @@ class Classifier(TextTask):
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
     text_names = TEXT
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        labels,
-        multi_label=False,
-        threshold=0.5,
-        pooling=None,
-        hidden_layers=0,
-        class_weights=NO_WEIGHTS,
-        metric=None,
-        dropout=None,
-        max_length=None,
-        name="classifier",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.labels = check_labels(labels, least=self.MIN_LABELS)
-        self.multi_label = multi_label
-        self.threshold = threshold
-        self.set_pooling(pooling)
-        self._class_weights = parse_class_weights(class_weights, self.labels)
-        self.METRIC = metric or ("micro_f1" if multi_label else "accuracy")
+    def defaults_for(self, settings):
+        usual = "micro_f1" if settings.multi_label else "accuracy"
+        return {**super().defaults_for(settings), "metric": settings.metric or usual}
+
+    def make_head(self):
+        encoder, settings = self.encoder, self.settings
+        super().make_head()
+        self._class_weights = parse_class_weights(settings.class_weights, self.labels)
+        self.METRIC = metric = settings.metric
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
-        if self.METRIC != "accuracy":
-            self.SHOWN[self.METRIC] = self.METRIC.replace("_", " ")
-        if "f1" in self.METRIC.split("_and_") and len(self.labels) != 2:
+        if metric != "accuracy":
+            self.SHOWN[metric] = metric.replace("_", " ")
+        if "f1" in metric.split("_and_") and len(self.labels) != 2:
             raise InputError.naming(
                 "{metric} {} requires two labels, not {}. Use macro_f1.", metric, len(self.labels)
             )
         self.dropout, self.classifier = labelled_head(
             encoder,
             len(self.labels),
-            dropout=dropout,
+            dropout=settings.dropout,
             use_bias=self.TASK_TYPE not in encoder.WITHOUT_BIAS,
         )
-        self.hidden_layers = hidden_layers
         self.hidden = None
-        if hidden_layers:
+        if settings.hidden_layers:
             self.hidden = HiddenLayers(
-                count=hidden_layers,
+                count=settings.hidden_layers,
                 units=self.config.hidden_size,
                 dropout=self.dropout.rate,
                 dtype=encoder.layer_policy,
                 name="hidden",
             )
             self.HEADS = ("hidden", *self.HEADS)
-        super().__init__(tokenizer, name=name)
 
     def is_standard(self):
         return super().is_standard() and self.hidden is None
@@ -152,25 +122,30 @@ class Classifier(TextTask):
         return {"logits": self.classifier(vector)}  # (B, C)
 
     @classmethod
-    def settings_in_config(cls, values):
-        several = values.get("problem_type") == "multi_label_classification"
-        return {**super().settings_in_config(values), "multi_label": several}
+    def settings_in_config(cls, config_json):
+        several = config_json.get("problem_type") == "multi_label_classification"
+        return {**super().settings_in_config(config_json), "multi_label": several}
+
+    @classmethod
+    def with_effect(cls, settings):
+        names = set(settings) - (set() if settings.get("multi_label") else {"threshold"})
+        return {name: value for name, value in settings.items() if name in names}
 
     def config_keys(self):
-        return {"problem_type": "multi_label_classification"} if self.multi_label else {}
+        return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}
 
     @property
     def inferred_arguments(self):
-        several = {"multi_label": True} if self.multi_label else {}
+        several = {"multi_label": True} if self.settings.multi_label else {}
         return {**super().inferred_arguments, **several}
 
     # Training.
 
     def default_losses(self):
         """Cross-entropy in nats, the mean over the batch (and over labels with `multi_label`)."""
-        if self.multi_label and self._class_weights != NO_WEIGHTS:
+        if self.settings.multi_label and self._class_weights != NO_WEIGHTS:
             return {"logits": DecisionCrossentropy()}
-        if self.multi_label:
+        if self.settings.multi_label:
             return {"logits": keras.losses.BinaryCrossentropy(from_logits=True)}
         return {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
 
@@ -180,7 +155,7 @@ class Classifier(TextTask):
         None with several labels per text, or with class weights, which Keras would apply to it:
         see `official_metrics`.
         """
-        if self.multi_label or self._class_weights != NO_WEIGHTS:
+        if self.settings.multi_label or self._class_weights != NO_WEIGHTS:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
@@ -229,34 +204,34 @@ class Classifier(TextTask):
 
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
-        what = "text" if len(cls.text_names) == 1 else "pair"
+        noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         dev_counts = Counter(label for example in dev for label in _labels_of(example))
         most = max(inferred_arguments["labels"], key=lambda label: dev_counts[label])
         positive = ""
         if len(inferred_arguments["labels"]) == 2 and not isinstance(train[0].label, tuple):
             positive = f' The positive class of F1 is "{inferred_arguments["labels"][-1]}".'
         return (
-            f"{counted(len(train), f'training {what}')} ({each}) and "
-            f"{counted(len(dev), f'dev {what}')}, of which {percent(dev_counts[most] / len(dev))} "
+            f"{counted(len(train), f'training {noun}')} ({by_label}) and "
+            f"{counted(len(dev), f'dev {noun}')}, of which {percent(dev_counts[most] / len(dev))} "
             f'have the label "{most}".{positive}'
         )
 
     def targets(self, examples):
         """Labels that the task does not have count neither in the loss nor in Keras's metrics."""
         is_weighted = self._class_weights != NO_WEIGHTS
-        if self.multi_label:
+        if self.settings.multi_label:
             matrix = label_matrix(examples, self.labels)
             weights = decision_weights(matrix, self._class_weights) if is_weighted else None
             return {"logits": matrix}, {"logits": weights} if is_weighted else {}
         numbers = label_numbers(examples, self.labels)
-        known = numbers >= 0
-        weights = known.astype(np.float32)
+        is_ours = numbers >= 0
+        weights = is_ours.astype(np.float32)
         if is_weighted:
-            weights[known] = example_weights(numbers[known], self._class_weights)
+            weights[is_ours] = example_weights(numbers[is_ours], self._class_weights)
         targets = {"logits": np.maximum(numbers, 0)}
-        return targets, {"logits": weights} if is_weighted or not known.all() else {}
+        return targets, {"logits": weights} if is_weighted or not is_ours.all() else {}
 
     def labels_of(self, example):
         return _labels_of(example)
@@ -266,9 +241,12 @@ class Classifier(TextTask):
 
         `expected` is present if known. With `multi_label`, `labels` is a list instead.
         """
-        if self.multi_label:
+        if self.settings.multi_label:
             return multi_label_predictions(
-                outputs["logits"], sequences.examples, labels=self.labels, threshold=self.threshold
+                outputs["logits"],
+                sequences.examples,
+                labels=self.labels,
+                threshold=self.settings.threshold,
             )
         return classifier_predictions(outputs["logits"], sequences.examples, labels=self.labels)
 
@@ -284,7 +262,7 @@ class Classifier(TextTask):
 
         labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
         probabilities = [list(prediction["probabilities"].values()) for prediction in predictions]
-        if self.multi_label:
+        if self.settings.multi_label:
             predicted = [[label in p["labels"] for label in labels] for p in predictions]
             return multi_label_metrics(
                 label_matrix(examples, labels) > 0,
@@ -296,7 +274,9 @@ class Classifier(TextTask):
 
     def errors(self, predictions, examples):
         """See `label_errors` and `multi_label_errors`."""
-        return (multi_label_errors if self.multi_label else label_errors)(predictions, examples)
+        return (multi_label_errors if self.settings.multi_label else label_errors)(
+            predictions, examples
+        )
 
     @staticmethod
     def describe_metrics(metrics):
@@ -309,17 +289,6 @@ class Classifier(TextTask):
             f"accuracy {percent(metrics['accuracy'])}, macro F1 {percent(metrics['macro_f1'])}, "
             f"Matthews {metrics['matthews']:.3f}"
         )
-
-    def get_config(self):
-        weights = self._class_weights
-        if not isinstance(weights, str):
-            pairs = zip(self.labels, weights, strict=True)
-            weights = ",".join(f"{label}={weight}" for label, weight in pairs)
-        return {
-            **super().get_config(),
-            "class_weights": weights,
-            "metric": self.METRIC,
-        }
 
 
 def _labels_of(example):
@@ -336,9 +305,3 @@ class PairClassifier(Classifier):
     TASK_TYPE = "pair-classifier"
     SETTINGS = PairClassifierSettings
     text_names = PAIR
-
-    def __init__(
-        self, encoder, tokenizer=None, *, both_orders=False, name="pair_classifier", **options
-    ):
-        self.set_both_orders(both_orders)
-        super().__init__(encoder, tokenizer, name=name, **options)

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import quoted
-from keras_bert.tasks.settings import BALANCED, NO_WEIGHTS
+from keras_bert.tasks.classification import BALANCED, NO_WEIGHTS
 
 
 def label_numbers(examples, labels):

@@ -12,7 +12,7 @@ def pearson(x, y):
 
     0 where it is undefined: for fewer than two numbers, or if one side is constant.
     """
-    x, y = (np.asarray(values, np.float64) for values in (x, y))
+    x, y = (np.asarray(numbers, np.float64) for numbers in (x, y))
     if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
         return 0.0
     return float(stats.pearsonr(x, y).statistic)
@@ -43,7 +43,7 @@ def classification_metrics(expected, probabilities, *, labels):
     by_label = metrics.precision_recall_fscore_support(
         expected, predicted, labels=numbers, zero_division=0
     )
-    known = np.flatnonzero(expected < probabilities.shape[1])
+    of_model = np.flatnonzero(expected < probabilities.shape[1])
     constant = len({*expected.tolist(), *predicted.tolist()}) == 1
     accuracy = float(metrics.accuracy_score(expected, predicted))
     of_two = {}
@@ -56,7 +56,7 @@ def classification_metrics(expected, probabilities, *, labels):
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
         "matthews": 0.0 if constant else float(metrics.matthews_corrcoef(expected, predicted)),
         **of_two,
-        "cross_entropy": mean_cross_entropy(probabilities[known, expected[known]]),
+        "cross_entropy": mean_cross_entropy(probabilities[of_model, expected[of_model]]),
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.confusion_matrix(expected, predicted, labels=numbers).tolist(),
@@ -78,8 +78,8 @@ def multi_label_metrics(expected, predicted, probabilities, *, labels):
     """
     by_label = metrics.precision_recall_fscore_support(expected, predicted, zero_division=0)
     probabilities = np.asarray(probabilities, np.float64)
-    own = slice(None), slice(probabilities.shape[1])
-    confidence = np.where(predicted[own], probabilities, 1 - probabilities)
+    of_model = slice(None), slice(probabilities.shape[1])
+    confidence = np.where(predicted[of_model], probabilities, 1 - probabilities)
     return {
         "subset_accuracy": float(metrics.accuracy_score(expected, predicted)),
         "micro_f1": float(metrics.f1_score(expected, predicted, average="micro", zero_division=0)),
@@ -87,7 +87,7 @@ def multi_label_metrics(expected, predicted, probabilities, *, labels):
         "examples": len(expected),
         "labels": _by_label(labels, by_label),
         "confusion": metrics.multilabel_confusion_matrix(expected, predicted).tolist(),
-        "calibration": calibration(confidence.ravel(), (expected == predicted)[own].ravel()),
+        "calibration": calibration(confidence.ravel(), (expected == predicted)[of_model].ravel()),
     }
 
 

@@ -1,4 +1,4 @@
-"""What tasks over whole texts share: the pooling, and sequences of one or two texts."""
+"""The bases of tasks over whole texts: a pooling, and sequences of one or two texts."""
 
 from keras import ops
 
@@ -11,23 +11,19 @@ from keras_bert.tasks.task import Task
 class PooledTask(Task):
     """A task whose head reads one vector per sequence; see `keras_bert.heads.pooling.pooled`.
 
-    A constructor calls `set_pooling` before `super().__init__`.
+    Raises:
+        ValueError: the pooling needs a pooler that the encoder lacks.
+        InputError: it reads [CLS] of a causal encoder.
     """
 
-    def set_pooling(self, pooling):
-        """Sets `pooling`, None being the encoder's default, and what depends on it.
+    def defaults_for(self, settings):
+        pooling = settings.pooling or self.encoder.default_pooling
+        return {**super().defaults_for(settings), "pooling": pooling}
 
-        Raises:
-            ValueError: the pooling is unknown, or needs a pooler that the encoder lacks.
-            InputError: it reads [CLS] of a causal encoder.
-        """
-        encoder = self.encoder
-        if pooling is not None and pooling not in POOLINGS:
-            raise ValueError(
-                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling!r}."
-            )
-        self.pooling = pooling or encoder.default_pooling
-        if "cls" in POOLINGS[self.pooling]:
+    def make_head(self):
+        """Sets what depends on the pooling."""
+        encoder, pooling = self.encoder, self.settings.pooling
+        if "cls" in POOLINGS[pooling]:
             if encoder.config.is_causal:
                 usable = [name for name, parts in POOLINGS.items() if "cls" not in parts]
                 raise InputError.naming(
@@ -39,12 +35,12 @@ class PooledTask(Task):
             self.transform = encoder.head_transform(self.TASK_TYPE)
             if encoder.lacks_head_transform(self.TASK_TYPE):
                 raise ValueError(
-                    f"`{type(self).__name__}` with the pooling {self.pooling!r} needs an encoder "
+                    f"`{type(self).__name__}` with the pooling {pooling!r} needs an encoder "
                     "with a pooler. Received: an encoder whose weights came without one."
                 )
-        if {"cls", "last"}.issuperset(POOLINGS[self.pooling]) and self.reader.bilstm is None:
+        if {"cls", "last"}.issuperset(POOLINGS[pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
-        self.ENCODER_OUTPUTS = encoder_outputs(self.pooling)
+        self.ENCODER_OUTPUTS = encoder_outputs(pooling)
         self.HEAD_READS = ("input_mask",) if "sequence_output" in self.ENCODER_OUTPUTS else ()
 
     @classmethod
@@ -54,41 +50,47 @@ class PooledTask(Task):
     def is_standard(self):
         names = self.encoder.tensor_names(self.config)
         pooling = names.names(names.class_of(self.TASK_TYPE)).pooling
-        return super().is_standard() and self.pooling == pooling
+        return super().is_standard() and self.settings.pooling == pooling
 
     @classmethod
-    def settings_in_config(cls, values):
+    def settings_in_config(cls, config_json):
         # Hugging Face's classes read [CLS], as do folders older than this setting.
         return {"pooling": "cls"}
 
     def vector(self, encoded, mask):
-        """What the head reads: (B, D), or (B, n D) of n parts."""
+        """The vector that the head reads: (B, D), or (B, n D) of n parts."""
         names = self.encoder.tensor_names(self.config)
         if (
             self.transform is not None
             and names.names(names.class_of(self.TASK_TYPE)).drops_before_transform
         ):
             encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
-        return pooled(encoded, mask, pooling=self.pooling, transform=self.transform)
+        return pooled(encoded, mask, pooling=self.settings.pooling, transform=self.transform)
 
 
 class TextTask(PooledTask):
     """A task whose examples are `LabelledText`s of one text or two (`text_names`).
 
     With `both_orders` a pair is read in both orders, and the head reads the sum of the two vectors,
-    as for similarity in Radford et al. 2018 (section 3.3). Inputs are then (B, 2, S). A constructor
-    sets it before `super().__init__`.
+    as for similarity in Radford et al. 2018 (section 3.3). Inputs are then (B, 2, S).
+
+    Raises InputError for `both_orders` of single texts.
     """
 
-    both_orders = False
+    FEATURES = "keras_bert.inputs.tokenized_examples:text_sequences"
+    SIGNATURES = "keras_bert.tasks.classification.signatures:text_signatures"
 
-    def set_both_orders(self, both_orders):
-        """Sets `both_orders`; InputError if the examples are single texts."""
-        if both_orders and len(self.text_names) != 2:
-            raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
-        self.both_orders = both_orders
-        if both_orders:
+    def make_head(self):
+        if self.both_orders:
+            if len(self.text_names) != 2:
+                raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
             self.SEQUENCE_AXES = (2,)
+        super().make_head()
+
+    @property
+    def both_orders(self):
+        """Whether each pair is read in both orders."""
+        return getattr(self.settings, "both_orders", False)
 
     def is_standard(self):
         return super().is_standard() and not self.both_orders
@@ -106,22 +108,3 @@ class TextTask(PooledTask):
     def targets(self, examples):
         """(labels, weights) of examples, each by the output's name; the weights may be empty."""
         raise NotImplementedError
-
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.inputs.tokenized_examples import PairsInBothOrders, TokenizedExamples
-
-        kind = PairsInBothOrders if self.both_orders else TokenizedExamples
-        labels, weights = self.targets(examples) if labelled else ({}, {})
-        columns = range(len(self.text_names))
-        return kind.of_texts(
-            examples,
-            [[example.texts[column] for example in examples] for column in columns],
-            labels=labels,
-            weights=weights,
-            **self.framing(max_length),
-        )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.classification.signatures import text_signatures
-
-        return text_signatures(self, max_length=max_length or self.max_length)

@@ -1,18 +1,23 @@
 """A score for a pair of texts or for one, such as similarity (Devlin et al. 2018, table 1)."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, in_one_line
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.labels import score
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
+from keras_bert.tasks.classification import RegressionSettings
 from keras_bert.tasks.classification.decode import score_errors, score_predictions
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.settings import RegressionSettings
+
+if TYPE_CHECKING:
+    from keras_bert.text.tokenizer import Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -29,14 +34,12 @@ class Regressor(TextTask):
     folder stores the layer in the labels' range and needs neither value.
 
     Args:
-        encoder, tokenizer, pooling, dropout, max_length, **between: see `Classifier`.
-        one_text: whether to score single texts instead of pairs.
-        both_orders: whether to read each pair in both orders (see `TextTask`).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         mean: the score that a new head starts from.
         scale: the head's unit; a power of two, so that writing a folder rounds nothing.
-        metric: the metric of `official_metrics` that selects the best epoch.
+        **settings: see `RegressionSettings`.
 
-    Attributes: `one_text`, `pooling`, `scale`, `max_length`, `scorer` (the `Dense`), `dropout`.
+    Attributes: `settings`, `scale`, `scorer` (the `Dense`), `dropout`.
 
     Raises:
         ValueError: the encoder lacks the pooler that is read, or the scale is not a power of two.
@@ -51,32 +54,29 @@ class Regressor(TextTask):
 
     def __init__(
         self,
-        encoder,
-        tokenizer=None,
+        encoder: Encoder,
+        tokenizer: "Tokenizer | None" = None,
         *,
-        one_text=False,
-        both_orders=False,
-        mean=0.0,
-        scale=1.0,
-        pooling=None,
-        metric="pearson",
-        dropout=None,
-        max_length=None,
-        name="regressor",
-        **between,
+        mean: float = 0.0,
+        scale: float = 1.0,
+        **settings: Any,
     ):
         if scale <= 0 or math.frexp(scale)[0] != 0.5:
             raise ValueError(f"`scale` must be a power of two. Received: scale={scale}.")
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.one_text = one_text
-        self.text_names = TEXT if one_text else PAIR
-        self.set_both_orders(both_orders)
         self.scale = float(scale)
-        self.set_pooling(pooling)
-        self.METRIC = metric
-        self.dropout, self.scorer = labelled_head(encoder, 1, dropout=dropout)
-        self.scorer.bias_initializer = keras.initializers.Constant(mean / self.scale)
-        super().__init__(tokenizer, name=name)
+        self._first_score = mean / self.scale  # in units of `scale`
+        super().__init__(encoder, tokenizer, **settings)
+
+    def make_head(self):
+        super().make_head()
+        self.METRIC = self.settings.metric
+        self.dropout, self.scorer = labelled_head(self.encoder, 1, dropout=self.settings.dropout)
+        self.scorer.bias_initializer = keras.initializers.Constant(self._first_score)
+
+    @property
+    def text_names(self):
+        """The names of an example's texts."""
+        return TEXT if self.settings.one_text else PAIR
 
     def build_head(self, encoded, inputs):
         vector = self.dropout(self.vector(encoded, inputs.get("input_mask")))  # (B, D), or (B, n D)
@@ -88,7 +88,7 @@ class Regressor(TextTask):
 
     @property
     def inferred_arguments(self):
-        return {"one_text": True} if self.one_text else {}
+        return {"one_text": True} if self.settings.one_text else {}
 
     # Training.
 
@@ -139,11 +139,11 @@ class Regressor(TextTask):
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
         scores = [example.label for example in train]
-        what = "pair" if train[0].text_b is not None else "text"
+        noun = "pair" if train[0].text_b is not None else "text"
         return (
-            f"{counted(len(train), f'training {what}')} with scores from {min(scores):g} to "
+            f"{counted(len(train), f'training {noun}')} with scores from {min(scores):g} to "
             f"{max(scores):g} (mean {inferred_arguments['mean']:.3g}), and "
-            f"{counted(len(dev), f'dev {what}')}."
+            f"{counted(len(dev), f'dev {noun}')}."
         )
 
     def targets(self, examples):
@@ -180,8 +180,4 @@ class Regressor(TextTask):
         )
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "scale": self.scale,
-            "metric": self.METRIC,
-        }
+        return {**super().get_config(), "scale": self.scale}

@@ -62,13 +62,13 @@ def _score(outputs, task):
 
 def _label(outputs, task):
     logits = outputs["logits"]  # (B, C)
-    probabilities = tf.nn.sigmoid(logits) if task.multi_label else tf.nn.softmax(logits)
+    probabilities = tf.nn.sigmoid(logits) if task.settings.multi_label else tf.nn.softmax(logits)
     best = tf.argmax(probabilities, axis=-1)
     served = {
         "label": tf.gather(tf.constant(task.labels), best),
         "score": tf.gather(probabilities, best, batch_dims=1),
         "probabilities": probabilities,
     }
-    if task.multi_label:
-        served["given"] = probabilities > task.threshold
+    if task.settings.multi_label:
+        served["given"] = probabilities > task.settings.threshold
     return served

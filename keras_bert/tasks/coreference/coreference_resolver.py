@@ -5,6 +5,7 @@ import keras
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
+from keras_bert.tasks.coreference import CoreferenceSettings
 from keras_bert.tasks.coreference.decode import (
     cluster_sets,
     coreference_errors,
@@ -12,7 +13,6 @@ from keras_bert.tasks.coreference.decode import (
     describe_coreference_error,
 )
 from keras_bert.tasks.coreference.metrics import coreference_metrics
-from keras_bert.tasks.settings import MAX_ANTECEDENTS, MAX_SPAN_LENGTH, CoreferenceSettings
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.task import Task
 
@@ -35,18 +35,11 @@ class CoreferenceResolver(Task):
     are `antecedents` (B, W, L), numbers of clusters (see `AntecedentLoss`).
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        max_span_length: L.
-        max_antecedents: A.
-        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
-            or its `hidden_dropout_prob` if that is None.
-        max_length: maximum tokens per sequence, including [CLS] and [SEP]. None is 128, or all
-            positions of an encoder that has fewer.
-        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
+        **settings: see `CoreferenceSettings`. `max_span_length` is L, `max_antecedents` A.
 
-    Attributes: the settings by these names, and the layers `word_means`, `spans`, `scores` (the
-    `AntecedentScores`) and `dropout`.
+    Attributes: `settings`, and the layers `word_means`, `spans`, `scores` (the `AntecedentScores`)
+    and `dropout`.
     """
 
     TASK_TYPE = "coreference"
@@ -55,38 +48,23 @@ class CoreferenceResolver(Task):
     HEAD_INPUTS = dict.fromkeys(("word_starts", "word_ends", "word_segments"), (None,))
     HEADS = ("spans", "scores")
     SETTINGS = CoreferenceSettings
+    FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
+    SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        max_span_length=MAX_SPAN_LENGTH,
-        max_antecedents=MAX_ANTECEDENTS,
-        dropout=None,
-        max_length=None,
-        name="coreference_resolver",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.max_span_length = max_span_length
-        self.max_antecedents = max_antecedents
-        policy = encoder.layer_policy
-        self.word_means = DocumentWords(
-            last=encoder.config.is_causal, dtype=policy, name="word_means"
-        )
+    def make_head(self):
+        settings, policy = self.settings, self.encoder.layer_policy
+        self.word_means = DocumentWords(last=self.config.is_causal, dtype=policy, name="word_means")
         self.spans = span_representation_of(
-            encoder, representation=ATTENTION, max_words=max_span_length
+            self.encoder, representation=ATTENTION, max_words=settings.max_span_length
         )
         # Sums of scores are compared with 0.
         self.scores = AntecedentScores(
-            units=UNITS, max_antecedents=max_antecedents, dtype="float32", name="scores"
+            units=UNITS, max_antecedents=settings.max_antecedents, dtype="float32", name="scores"
         )
-        rate = encoder.config.head_dropout if dropout is None else dropout
+        rate = self.config.head_dropout if settings.dropout is None else settings.dropout
         self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
-        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         words = self.word_means(
@@ -133,16 +111,6 @@ class CoreferenceResolver(Task):
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         return f"{line} Mentions have up to {max(widths)} words." if widths else line
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.coreference.features import CoreferenceSequences
-
-        return CoreferenceSequences(
-            examples,
-            **self.framing(max_length),
-            max_span_length=self.max_span_length,
-            labelled=labelled,
-        )
-
     def decode(self, outputs, sequences):
         """See `coreference_predictions`."""
         return coreference_predictions(outputs["antecedents"], sequences)
@@ -152,14 +120,14 @@ class CoreferenceResolver(Task):
         for prediction, example in zip(predictions, examples, strict=True):
             if "expected" not in prediction:
                 raise example.error("the document has no clusters to compare the prediction with.")
-        expected, found = (
+        expected, predicted = (
             [cluster_sets(prediction[name]) for prediction in predictions]
             for name in ("expected", "clusters")
         )
-        longest = self.max_span_length
+        longest = self.settings.max_span_length
         mentions = (span for clusters in expected for cluster in clusters for span in cluster)
         longer = sum(end - start > longest for start, end in mentions)
-        return {**coreference_metrics(expected, found), "longer": longer}
+        return {**coreference_metrics(expected, predicted), "longer": longer}
 
     errors = staticmethod(coreference_errors)
     describe_error = staticmethod(describe_coreference_error)
@@ -171,8 +139,3 @@ class CoreferenceResolver(Task):
             f"{percent(metrics['b_cubed_f1'])} and CEAF {percent(metrics['ceaf_f1'])}; mentions "
             f"{percent(metrics['mention_f1'])}"
         )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.coreference.signatures import coreference_signatures
-
-        return coreference_signatures(self, max_length=max_length or self.max_length)

@@ -49,12 +49,12 @@ def coreference_predictions(outputs, sequences):
         sequences.examples, sequences.words, sequences.spans, outputs, strict=True
     ):
         position = WordPositions(example.text, starts, ends)
-        found = {"clusters": clusters_of(candidates)}
+        clusters_by_name = {"clusters": clusters_of(candidates)}
         if spans is not None:
-            found["expected"] = expected_clusters(spans)
+            clusters_by_name["expected"] = expected_clusters(spans)
         described = {
             name: [[position.of(*span) for span in cluster] for cluster in clusters]
-            for name, clusters in found.items()
+            for name, clusters in clusters_by_name.items()
         }
         predictions.append({"text": example.text, "words": position.words(), **described})
     return predictions
@@ -91,7 +91,7 @@ def coreference_errors(predictions, examples):
 def describe_coreference_error(error):
     """One of `coreference_errors` in words."""
     parts = [
-        f"{what} {', '.join(' = '.join(cluster) for cluster in error[key]) or 'nothing'}"
-        for what, key in (("true:", "expected"), ("predicted:", "predicted"))
+        f"{heading} {', '.join(' = '.join(cluster) for cluster in error[key]) or 'nothing'}"
+        for heading, key in (("true:", "expected"), ("predicted:", "predicted"))
     ]
     return f"line {error['line']}, {'; '.join(parts)}"

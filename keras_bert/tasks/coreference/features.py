@@ -66,7 +66,7 @@ class CoreferenceSequences(TokenizedExamples):
             ]
             for spans in self.spans
         ]
-        flat = tf.constant([cell for each in cells for cell in each], tf.int32, name="cells")
+        flat = tf.constant([cell for row in cells for cell in row], tf.int32, name="cells")
         return tf.RaggedTensor.from_row_lengths(tf.reshape(flat, [-1, 3]), list(map(len, cells)))
 
     def sequence_tokens(self):
@@ -108,25 +108,25 @@ def document_sequences(tokenized, *, template, max_length):
         `word_ends` and `word_segments`, ragged int32 (N, None): the tokens of each word, its end
         exclusive, and the number of its sequence in the document.
     """
-    found = word_sequences(tokenized, template=template, max_length=max_length)
+    parts = word_sequences(tokenized, template=template, max_length=max_length)
     documents = tf.cast(tokenized.ids.nrows(), tf.int32)
-    counts = tf.math.bincount(found.text, minlength=documents, dtype=tf.int64)
+    counts = tf.math.bincount(parts.text, minlength=documents, dtype=tf.int64)
     number = tf.ragged.range(counts).flat_values  # (R,)
-    word = tf.ragged.range(found.first, found.end)
+    word = tf.ragged.range(parts.first, parts.end)
     of_word = word.value_rowids()
-    owned = (word.flat_values >= tf.gather(found.owned, of_word)) & (
-        word.flat_values < tf.gather(found.owned_end, of_word)
+    owned = (word.flat_values >= tf.gather(parts.owned, of_word)) & (
+        word.flat_values < tf.gather(parts.owned_end, of_word)
     )
-    values = (found.starts.flat_values, found.ends.flat_values, tf.gather(number, of_word))
+    bounds = (parts.starts.flat_values, parts.ends.flat_values, tf.gather(number, of_word))
     columns = {
-        name: tokenized.firsts.with_values(tf.cast(tf.boolean_mask(each, owned), tf.int32))
-        for name, each in zip(COLUMNS, values, strict=True)
+        name: tokenized.firsts.with_values(tf.cast(tf.boolean_mask(column, owned), tf.int32))
+        for name, column in zip(COLUMNS, bounds, strict=True)
     }
-    return tf.RaggedTensor.from_row_lengths(found.ids, counts), columns
+    return tf.RaggedTensor.from_row_lengths(parts.ids, counts), columns
 
 
 def document_inputs(ids, columns, *, tokenizer, names, max_length):
-    """What `document_sequences` returned -> the task's inputs by name. Also in a graph."""
+    """The result of `document_sequences` -> the task's inputs by name. Also in a graph."""
     framed = frame(
         [ids.values], tokenizer=tokenizer, names=names, max_length=max_length, multiple_of=PAD_TO
     )
@@ -135,3 +135,13 @@ def document_inputs(ids, columns, *, tokenizer, names, max_length):
     shape = tf.stack([tf.cast(ids.nrows(), tf.int32), width])
     padded = {name: x.to_tensor(shape=shape) for name, x in columns.items()}
     return inputs | {name: tf.ensure_shape(x, [None, None]) for name, x in padded.items()}
+
+
+def coreference_sequences(task, examples, *, max_length, labelled):
+    """The `CoreferenceSequences` of a `CoreferenceResolver`."""
+    return CoreferenceSequences(
+        examples,
+        **task.framing(max_length),
+        max_span_length=task.settings.max_span_length,
+        labelled=labelled,
+    )

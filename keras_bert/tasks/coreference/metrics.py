@@ -30,12 +30,12 @@ def _ceaf(common, expected, predicted):
 
 def _mentions(common, expected, predicted):
     """Mentions with exactly the expected words."""
-    found = np.sum(common)
-    return found, np.sum(expected), found, np.sum(predicted)
+    right = np.sum(common)
+    return right, np.sum(expected), right, np.sum(predicted)
 
 
 _METRICS = {"muc": _muc, "b_cubed": _b_cubed, "ceaf": _ceaf, "mention": _mentions}
-# Whose mean is the official score.
+# The official score is the mean of these.
 _OFFICIAL = ("muc", "b_cubed", "ceaf")
 
 
@@ -51,11 +51,11 @@ def coreference_metrics(expected, predicted):
         (documents), `mentions` and `clusters` (expected). A ratio without cases is 0.
     """
     sums = {name: np.zeros(4) for name in _METRICS}
-    for clusters, found in zip(expected, predicted, strict=True):
+    for clusters, answers in zip(expected, predicted, strict=True):
         common = np.array(
-            [[len(set(one) & set(other)) for other in found] for one in clusters], np.float64
-        ).reshape(len(clusters), len(found))
-        sizes = [np.array([len(c) for c in each], np.float64) for each in (clusters, found)]
+            [[len(set(one) & set(other)) for other in answers] for one in clusters], np.float64
+        ).reshape(len(clusters), len(answers))
+        sizes = [np.array([len(c) for c in side], np.float64) for side in (clusters, answers)]
         for name, metric in _METRICS.items():
             sums[name] += metric(common, *sizes)
     metrics = {}

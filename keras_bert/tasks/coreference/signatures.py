@@ -42,20 +42,20 @@ def coreference_signatures(task, *, max_length):
         )
         candidates = outputs_in_chunks(task, inputs)["antecedents"]  # (B, K, 2 + A)
         clusters = cluster_numbers(candidates)  # (B, K)
-        found = clusters >= 0
-        lengths = tf.reduce_sum(tf.cast(found, tf.int32), axis=1)
+        is_linked = clusters >= 0
+        lengths = tf.reduce_sum(tf.cast(is_linked, tf.int32), axis=1)
 
-        def of_mentions(values):  # (F,)
-            return tf.RaggedTensor.from_row_lengths(values, lengths).to_tensor()
+        def of_mentions(x):  # (F,)
+            return tf.RaggedTensor.from_row_lengths(x, lengths).to_tensor()
 
-        text_of = tf.cast(tf.where(found)[:, :1], tf.int32)  # (F, 1)
-        words = tf.cast(tf.boolean_mask(candidates[..., :2], found), tf.int32)  # (F, 2)
+        text_of = tf.cast(tf.where(is_linked)[:, :1], tf.int32)  # (F, 1)
+        words = tf.cast(tf.boolean_mask(candidates[..., :2], is_linked), tf.int32)  # (F, 2)
         row = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of)
         first, last = tf.unstack(row + words, axis=1)
         return {
             "starts": of_mentions(tf.gather(starts.flat_values, first)),
             "ends": of_mentions(tf.gather(ends.flat_values, last)),
-            "clusters": of_mentions(tf.boolean_mask(clusters, found)),
+            "clusters": of_mentions(tf.boolean_mask(clusters, is_linked)),
             "lengths": lengths,
         }
 

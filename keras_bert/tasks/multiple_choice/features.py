@@ -1,5 +1,6 @@
 """Sequences of a multiple-choice task, one per choice."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
@@ -73,3 +74,11 @@ def of_examples(inputs, counts):
         name: tf.RaggedTensor.from_row_lengths(x, counts).to_tensor() for name, x in inputs.items()
     }
     return {name: tf.ensure_shape(x, [None, None, None]) for name, x in grouped.items()}
+
+
+def choice_sequences(task, examples, *, max_length, labelled):
+    """The `ChoiceSequences` of a `MultipleChoice`."""
+    labels = {}
+    if labelled:
+        labels = {"logits": np.array([example.label for example in examples], np.int32)}
+    return ChoiceSequences.of_examples(examples, labels=labels, **task.framing(max_length))

@@ -10,7 +10,7 @@ from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
-from keras_bert.tasks.settings import MultipleChoiceSettings
+from keras_bert.tasks.multiple_choice import MultipleChoiceSettings
 
 # The logit of a missing choice, whose probability is then 0.
 _NO_CHOICE = -10000.0
@@ -27,11 +27,11 @@ class MultipleChoice(PooledTask):
     the layer.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`; with a pooler if [CLS] is read.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        pooling, dropout, max_length, **between: see `Classifier`.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler
+            if [CLS] is read.
+        **settings: see `MultipleChoiceSettings`.
 
-    Attributes: `pooling`, `max_length`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
+    Attributes: `settings`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
         ValueError: the encoder lacks the pooler that is read.
@@ -43,24 +43,16 @@ class MultipleChoice(PooledTask):
     HEADS = ("classifier",)
     SETTINGS = MultipleChoiceSettings
     METRIC = "accuracy"
+    FEATURES = "keras_bert.tasks.multiple_choice.features:choice_sequences"
+    SIGNATURES = "keras_bert.tasks.multiple_choice.signatures:choice_signatures"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        pooling=None,
-        dropout=None,
-        max_length=None,
-        name="multiple_choice",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.set_pooling(pooling)
+    def make_head(self):
+        super().make_head()
         self.HEAD_READS = ("input_mask",)
-        self.dropout, self.classifier = labelled_head(encoder, 1, dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        self.dropout, self.classifier = labelled_head(
+            self.encoder, 1, dropout=self.settings.dropout
+        )
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)
@@ -95,14 +87,6 @@ class MultipleChoice(PooledTask):
             f"{counted(len(dev), 'dev example')}; guessing gets {percent(chance)} right."
         )
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.multiple_choice.features import ChoiceSequences
-
-        labels = {}
-        if labelled:
-            labels = {"logits": np.array([example.label for example in examples], np.int32)}
-        return ChoiceSequences.of_examples(examples, labels=labels, **self.framing(max_length))
-
     def decode(self, outputs, sequences):
         """`context`, `choices`, `label` (from 0), `choice`, `score`, `expected`, `probabilities`.
 
@@ -110,8 +94,10 @@ class MultipleChoice(PooledTask):
         """
         predictions = []
         for example, logits in zip(sequences.examples, outputs["logits"], strict=True):
-            own = np.asarray(logits, np.float64)[: len(example.choices)]  # the rest is padding
-            probabilities = softmax(own)
+            of_choices = np.asarray(logits, np.float64)[
+                : len(example.choices)
+            ]  # the rest is padding
+            probabilities = softmax(of_choices)
             best = int(probabilities.argmax())
             prediction = {
                 "context": example.context,
@@ -154,8 +140,3 @@ class MultipleChoice(PooledTask):
     @staticmethod
     def describe_metrics(metrics):
         return f"accuracy {percent(metrics['accuracy'])}"
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.multiple_choice.signatures import choice_signatures
-
-        return choice_signatures(self, max_length=max_length or self.max_length)

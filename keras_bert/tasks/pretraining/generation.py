@@ -34,10 +34,10 @@ class Sampling(NamedTuple):
     @classmethod
     def of(cls, batch_size, *, max_tokens, temperature=1.0, top_k=0, top_p=1.0, seed=0):
         """The same for all sequences, but for the seed: the first has `seed`, the next one more."""
-        values = (max_tokens, temperature, top_k, top_p)
+        options = (max_tokens, temperature, top_k, top_p)
         same = [
             tf.fill([batch_size], tf.constant(value, spec.dtype))
-            for value, spec in zip(values, SAMPLING_SPECS, strict=False)
+            for value, spec in zip(options, SAMPLING_SPECS, strict=False)
         ]
         seed = (seed + 2**31) % 2**32 - 2**31  # as int32, which goes on after its largest
         return cls(*same, seed + tf.range(batch_size))
@@ -254,8 +254,8 @@ def _logits(task, hidden):
     """Vectors (N, D) -> the float32 logits of the tokens that come next, (N, V)."""
     logits = task.lm_head(hidden[:, None], tf.zeros([tf.shape(hidden)[0], 1], tf.int32))
     # An embedding may have more rows than the vocabulary has tokens.
-    known = task.config.vocab_size if task.tokenizer is None else len(task.tokenizer)
-    return tf.cast(logits[:, 0, :known], tf.float32)
+    size = task.config.vocab_size if task.tokenizer is None else len(task.tokenizer)
+    return tf.cast(logits[:, 0, :size], tf.float32)
 
 
 def _specs(structure):
@@ -283,8 +283,10 @@ def _drawn(logits, sampling, number):
     bits = tf.map_fn(bits_of, sampling.seed, fn_output_signature=tf.uint32) & 0x7FFFFF
     uniform = tf.cast(bits, tf.float32) / 2**23  # in [0, 1)
     below = tf.reduce_sum(tf.cast(is_kept & (up_to <= (uniform * total)[:, None]), tf.int32), 1)
-    kept = tf.reduce_sum(tf.cast(is_kept, tf.int32), axis=1)
-    return tf.gather(ids, tf.minimum(below, kept - 1), batch_dims=1)  # rounding may exceed the last
+    count = tf.reduce_sum(tf.cast(is_kept, tf.int32), axis=1)
+    return tf.gather(
+        ids, tf.minimum(below, count - 1), batch_dims=1
+    )  # rounding may exceed the last
 
 
 def special_before(tokenizer):

@@ -1,15 +1,20 @@
 """Language models: causal, masked and causal (GPT-BERT), and bidirectional (ELMo)."""
 
 import functools
+from typing import TYPE_CHECKING
 
 import keras
 from keras import ops
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Settings, required
+from keras_bert.encoders.encoder import Encoder
 from keras_bert.heads.lm_head import NextTokenPositions
 from keras_bert.layers.elementwise import Dropout
+from keras_bert.tasks.pretraining import MaskedCausalSettings
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask, shown
+
+if TYPE_CHECKING:
+    from keras_bert.text.tokenizer import Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -24,8 +29,8 @@ class CausalLM(PretrainingTask):
     The head is a `FillMask`'s, so a run can start from the folder of either.
 
     Args:
-        encoder: a causal encoder, such as a `BertEncoder` whose config has `is_decoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; a causal encoder, such as
+            a `BertEncoder` whose config has `is_decoder`.
 
     Raises:
         InputError: the encoder is not causal.
@@ -36,18 +41,19 @@ class CausalLM(PretrainingTask):
     TOKEN_OUTPUTS = ("causal_lm",)
     MASKED_OUTPUTS = ()
     SHOWN = shown(causal_lm="next-token")
+    SIGNATURES = "keras_bert.tasks.pretraining.signatures:language_model_signatures"
 
-    def __init__(self, encoder, tokenizer=None, *, name="causal_lm", **mix):
-        if not encoder.config.is_causal:
+    def check_encoder(self):
+        if not self.encoder.config.is_causal:
             raise InputError(
                 "A causal LM needs a causal encoder, in which each token sees only the tokens "
                 "before it. Received: an encoder that is not causal (in a BERT's config, "
                 "is_decoder is not true)."
             )
-        self.set_encoder(encoder, **mix)  # no BiLSTM, which would see the next token
-        self.lm_head = encoder.lm_head()
+
+    def make_head(self):
+        self.lm_head = self.encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         positions = self.positions(inputs["input_ids"])  # (B, S - 1)
@@ -66,23 +72,9 @@ class CausalLM(PretrainingTask):
 
         return generate(model=self, prompt=prompt, **settings)
 
-    def signatures(self, *, max_length=None, top_k=5):
-        """Texts that continue prompts, with `top_k` candidates for the next token."""
-        from keras_bert.tasks.pretraining.signatures import language_model_signatures
-
-        return language_model_signatures(
-            self, max_length=max_length or self.encoder.default_max_length(512), top_k=top_k
-        )
-
-
-class MaskedCausalSettings(Settings):
-    """The argument of a `MaskedCausalLM` that a model folder stores."""
-
-    causal_fraction: float = required(
-        help="weight of the next-token loss; the masked-token loss has the rest",
-        above=0,
-        below=1,
-    )
+    @property
+    def exported_length(self) -> int:
+        return self.encoder.default_max_length(512)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -110,13 +102,12 @@ class MaskedCausalLM(FillMask):
         "causal_input_mask": (None,),
     }
     TOKEN_OUTPUTS = ("masked_lm", "causal_lm")
-    OPTIONS = MaskedCausalSettings
+    SETTINGS = MaskedCausalSettings
     SHOWN = shown(masked_lm="masked-token", causal_lm="next-token")
 
-    def __init__(self, encoder, tokenizer=None, *, causal_fraction, name="masked_causal_lm", **mix):
-        self.causal_fraction = causal_fraction
+    def make_head(self):
         self.positions = NextTokenPositions(name="positions")
-        super().__init__(encoder, tokenizer, name=name, **mix)
+        super().make_head()
 
     def build_head(self, encoded, inputs):
         ids = inputs["causal_input_ids"]  # (C, S)
@@ -128,7 +119,8 @@ class MaskedCausalLM(FillMask):
         return {**super().build_head(encoded, inputs), "causal_lm": following}
 
     def default_loss_weights(self):
-        return {"masked_lm": 1.0 - self.causal_fraction, "causal_lm": self.causal_fraction}
+        causal = self.settings.causal_fraction
+        return {"masked_lm": 1.0 - causal, "causal_lm": causal}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -158,13 +150,25 @@ class BidirectionalLM(PretrainingTask):
     MASKED_OUTPUTS = ()
     SHOWN = shown(forward_lm="next-token", backward_lm="previous-token")
 
-    def __init__(self, encoder, tokenizer=None, *, name="bidirectional_lm"):
-        if self.TASK_TYPE not in encoder.OBJECTIVES:
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: "Tokenizer | None" = None,
+        *,
+        name: str | None = None,
+    ):
+        # No layers between encoder and head, which would see both directions.
+        super().__init__(encoder, tokenizer, name=name)
+
+    def check_encoder(self):
+        if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError(
                 "A bidirectional LM needs an encoder with a forward and a backward direction, such "
-                f"as elmo. Received: a {encoder.config.model_type} encoder."
+                f"as elmo. Received: a {self.encoder.config.model_type} encoder."
             )
-        self.set_encoder(encoder)  # no layers above, which would see both directions
+
+    def make_head(self):
+        encoder = self.encoder
         self.lm_head = encoder.lm_head()
         self.positions = NextTokenPositions(name="positions")
         self.output_dropout = Dropout(
@@ -172,7 +176,6 @@ class BidirectionalLM(PretrainingTask):
             name="output_dropout",
             dtype=encoder.layer_policy,
         )
-        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         hidden = self.output_dropout(encoded["sequence_output"])

@@ -115,9 +115,9 @@ def exact_losses(logs, *, weights, penalties):
     }
     if not exact:
         return metrics
-    kept = {n: v for n, v in metrics.items() if not n.endswith("_cross_entropy")}
+    others = {n: v for n, v in metrics.items() if not n.endswith("_cross_entropy")}
     total = penalties + sum(weights.get(output, 1.0) * loss for output, loss in exact.items())
-    return {**kept, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}
+    return {**others, **{f"{o}_loss": loss for o, loss in exact.items()}, "loss": round(total, 6)}
 
 
 class FiniteBatches(keras.metrics.Metric):
@@ -186,7 +186,7 @@ class Metrics:
             is_correct = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
             parts = self._parts(x, labels[name]) if self._outputs[name].parts else ()
             self._outputs[name].update_state(
-                *(ops.reshape(each, (-1,)) for each in (nats[name], is_correct, counts)),
+                *(ops.reshape(column, (-1,)) for column in (nats[name], is_correct, counts)),
                 parts=[ops.reshape(part, (-1,)) for part in parts],
             )
         return nats

@@ -2,13 +2,12 @@
 2018, section 3.1), the order of sentences (ALBERT), or spans and their boundaries (SpanBERT).
 """
 
-import dataclasses
-
 import keras
 
-from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.heads.lm_head import SpanBoundary
+from keras_bert.tasks import imported
+from keras_bert.tasks.pretraining import SpanSettings
 from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics, weighted_by_step
 from keras_bert.tasks.task import Task
 
@@ -39,14 +38,14 @@ class PretrainingTask(Task):
         TOKEN_OUTPUTS: the outputs that predict tokens.
         MASKED_OUTPUTS: those of them that predict one at each masked position.
         PERPLEXITIES: the outputs whose metrics include the perplexity.
-        OPTIONS: the settings of its arguments, which a model folder stores.
         RUN_DEFAULTS: the settings of `keras_bert.pretrain` whose default depends on the task.
     """
 
     TOKEN_OUTPUTS = ("masked_lm",)
     MASKED_OUTPUTS = ("masked_lm",)
     PERPLEXITIES = ()
-    OPTIONS = Settings
+    FEATURES = "keras_bert.tasks.pretraining.features:pretraining_dataset"
+    SIGNATURES = "keras_bert.tasks.pretraining.signatures:fill_mask_signatures"
     RUN_DEFAULTS = {"optimizer": "adamw", "learning_rate": 5e-4, "weight_decay": 0.01}
 
     _output_metrics = None
@@ -65,7 +64,7 @@ class PretrainingTask(Task):
         self._output_metrics = self.output_metrics(counts_finite=counts_finite)
 
     def output_metrics(self, *, counts_finite):
-        """What computes the losses of the outputs and measures them: `metrics.Metrics`."""
+        """Returns the `Metrics` that compute the losses of the outputs and measure them."""
         return Metrics(
             self.output,
             masked_outputs=self.MASKED_OUTPUTS,
@@ -100,23 +99,19 @@ class PretrainingTask(Task):
         `options` are those of `keras_bert.tasks.pretraining.features`: for the split "train" `seed`
         (0) and `first_step`, for "eval" `batches`. Raises `InputError` if there is no such folder.
         """
-        from keras_bert.tasks.pretraining.features import pretraining_dataset
-
         vocabulary = self.tokenizer.vocabulary
         options |= {"batch_size": batch_size, "vocabulary": vocabulary, "task": self}
-        return pretraining_dataset(data, split=split, **options)
+        return imported(self.FEATURES)(data, split=split, **options)
 
     def signatures(self, *, max_length=None, top_k=5):
-        """Those of the masked-LM head, with `top_k` candidates per [MASK]."""
-        from keras_bert.tasks.pretraining.signatures import fill_mask_signatures
+        """The signatures of the language-model head, with `top_k` candidates for each token."""
+        max_length = max_length or self.exported_length
+        return imported(self.SIGNATURES)(self, max_length=max_length, top_k=top_k)
 
-        return fill_mask_signatures(
-            self, max_length=max_length or self.config.max_length, top_k=top_k
-        )
-
-    @classmethod
-    def stored_settings(cls):
-        return {field.name: field for field in dataclasses.fields(cls.OPTIONS)}
+    @property
+    def exported_length(self) -> int | None:
+        """The default `max_length` of an export, in tokens."""
+        return self.config.max_length
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -130,8 +125,7 @@ class FillMask(PretrainingTask):
     `keras_bert.`, because Hugging Face's BertForMaskedLM has none.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
     """
 
     TASK_TYPE = "fill-mask"
@@ -139,10 +133,8 @@ class FillMask(PretrainingTask):
     HEADS = ("lm_head",)
     SHOWN = shown(masked_lm="masked-token")
 
-    def __init__(self, encoder, tokenizer=None, *, name="fill_mask", **between):
-        self.set_encoder(encoder, **between)
-        self.lm_head = encoder.lm_head()
-        super().__init__(tokenizer, name=name)
+    def make_head(self):
+        self.lm_head = self.encoder.lm_head()
 
     def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
@@ -170,8 +162,7 @@ class Pretrainer(PretrainingTask):
     both outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder` with a pooler.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (needed only to save a model folder).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler.
 
     Class attributes, in addition to those of `PretrainingTask`:
         SENTENCES: the name of the output on how the second segment relates to the first.
@@ -185,10 +176,11 @@ class Pretrainer(PretrainingTask):
     HEAD_INPUTS = {"masked_lm_positions": (None,)}
     HEADS = ("lm_head", "next_sentence_head")
     SENTENCES = "next_sentence"
+    SENTENCE_SIGNATURE = "keras_bert.tasks.pretraining.signatures:sentence_signature"
     SHOWN = shown(masked_lm="masked-token", next_sentence="next-sentence")
 
-    def __init__(self, encoder, tokenizer=None, *, name=None, **between):
-        self.set_encoder(encoder, **between)
+    def make_head(self):
+        encoder = self.encoder
         if encoder.lacks_head_transform(self.TASK_TYPE):
             raise ValueError(
                 f"`{type(self).__name__}` needs an encoder with a pooler. "
@@ -201,7 +193,6 @@ class Pretrainer(PretrainingTask):
             dtype=encoder.layer_policy,
             name="next_sentence_head",
         )
-        super().__init__(tokenizer, name=name or self.TASK_TYPE.replace("-", "_"))
 
     def build_head(self, encoded, inputs):
         positions = inputs["masked_lm_positions"]  # (B, P)
@@ -214,13 +205,13 @@ class Pretrainer(PretrainingTask):
         }
 
     def signatures(self, *, max_length=None, top_k=5):
-        """Those of the masked-LM head, and one named `SENTENCES` where two texts have room."""
-        from keras_bert.tasks.pretraining.signatures import sentence_signature
-
+        """The signatures of the masked-LM head; also `SENTENCES` where two texts have room."""
         signatures = super().signatures(max_length=max_length, top_k=top_k)
-        max_length = max_length or self.config.max_length
+        max_length = max_length or self.exported_length
         if self.tokenizer.template.room(max_length, texts=2) >= 2:
-            signatures[self.SENTENCES] = sentence_signature(self, max_length=max_length)
+            signatures[self.SENTENCES] = imported(self.SENTENCE_SIGNATURE)(
+                self, max_length=max_length
+            )
         return signatures
 
 
@@ -237,17 +228,6 @@ class SentenceOrderPretrainer(Pretrainer):
     SHOWN = shown(masked_lm="masked-token", sentence_order="sentence-order")
 
 
-class SpanSettings(Settings):
-    """The arguments of a `SpanPretrainer` that a model folder stores."""
-
-    max_span_length: int = setting(
-        20, help="maximum tokens of a span to predict from its boundaries", at_least=1
-    )
-    span_boundary_weight: float = setting(
-        1.0, help="weight of the span-boundary loss relative to the masked-token loss", above=0
-    )
-
-
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SpanPretrainer(FillMask):
     """A `FillMask` that also predicts each masked token from the boundaries of its span.
@@ -262,11 +242,9 @@ class SpanPretrainer(FillMask):
     `keras_bert.span_boundary.`.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None.
-        max_span_length: the largest offset that has an embedding. Tokens at a larger offset are
-            not predicted from the boundaries, as in the paper's program, whose limit is 20, too.
-        span_boundary_weight: the weight of the second loss in the sum.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
+        **settings: see `SpanSettings`. Tokens at a larger offset than `max_span_length` are not
+            predicted from the boundaries, as in the paper's program.
     """
 
     TASK_TYPE = "span-pretrainer"
@@ -275,26 +253,15 @@ class SpanPretrainer(FillMask):
     )
     HEADS = ("lm_head", "span_boundary")
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ("masked_lm", "span_boundary")
-    OPTIONS = SpanSettings
+    SETTINGS = SpanSettings
     SHOWN = shown(masked_lm="masked-token", span_boundary="span-boundary")
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        max_span_length=SpanSettings.max_span_length,
-        span_boundary_weight=SpanSettings.span_boundary_weight,
-        name="span_pretrainer",
-        **between,
-    ):
-        self.encoder = encoder
-        self.max_span_length = max_span_length
-        self.span_boundary_weight = span_boundary_weight
+    def make_head(self):
+        encoder = self.encoder
         self.span_boundary = SpanBoundary(
             token_embedding=encoder.token_embedding,
             hidden_size=encoder.config.hidden_size,
-            max_span_length=max_span_length,
+            max_span_length=self.settings.max_span_length,
             offset_width=_OFFSET_WIDTH,
             hidden_act=encoder.config.head_activation,
             layer_norm_eps=encoder.config.head_layer_norm_eps,
@@ -302,7 +269,7 @@ class SpanPretrainer(FillMask):
             dtype=encoder.layer_policy,
             name="span_boundary",
         )
-        super().__init__(encoder, tokenizer, name=name, **between)
+        super().make_head()
 
     def build_head(self, encoded, inputs):
         spans = (inputs[name] for name in ("span_left", "span_right", "span_offset"))
@@ -310,4 +277,4 @@ class SpanPretrainer(FillMask):
         return {**super().build_head(encoded, inputs), "span_boundary": boundaries}
 
     def default_loss_weights(self):
-        return {"masked_lm": 1.0, "span_boundary": self.span_boundary_weight}
+        return {"masked_lm": 1.0, "span_boundary": self.settings.span_boundary_weight}

@@ -71,9 +71,9 @@ def fill_mask_signatures(task, *, max_length, top_k):
             tf.range(tf.size(text_of_mask)), text_of_mask, texts
         )
 
-        def padded(values):
-            values = tf.RaggedTensor.from_row_splits(values, number.row_splits)
-            return tf.ensure_shape(values.to_tensor(), [None, None, top_k])
+        def padded(x):
+            x = tf.RaggedTensor.from_row_splits(x, number.row_splits)
+            return tf.ensure_shape(x.to_tensor(), [None, None, top_k])
 
         return {
             "pieces": padded(tf.gather(names, tokens)),
@@ -83,9 +83,9 @@ def fill_mask_signatures(task, *, max_length, top_k):
 
     def of_texts(text, **head):
         ids = _ids(text, task.tokenizer)  # ragged (B, None)
-        found, inputs, is_core = in_windows(task, ids, max_length=max_length)
+        parts, inputs, is_core = in_windows(task, ids, max_length=max_length)
         is_mask = is_core & (inputs["input_ids"] == vocabulary.mask_id)
-        return outputs(inputs, is_mask, found.sequence, tf.size(text), **head)
+        return outputs(inputs, is_mask, parts.sequence, tf.size(text), **head)
 
     from_text = traced_on_texts(of_texts, names=["text"])
 
@@ -126,7 +126,7 @@ def sentence_signature(task, *, max_length):
 
 def follows_probability(task, texts, *, max_length):
     """Two batches of texts, string (B,) each -> float32 (B,): that the second follows the first."""
-    segments = [task.tokenizer.tokenize(each) for each in texts]
+    segments = [task.tokenizer.tokenize(text) for text in texts]
     inputs = framed(task, segments, max_length=max_length)
 
     def logits(some):
@@ -135,8 +135,10 @@ def follows_probability(task, texts, *, max_length):
         return {"logits": outputs[task.SENTENCES]}
 
     specs = {"logits": tf.TensorSpec([None, 2])}
-    found = in_chunks(logits, inputs, size=chunk_size(inputs["input_ids"]), specs=specs)["logits"]
-    return tf.nn.softmax(found)[:, 0]
+    logits_of_pairs = in_chunks(logits, inputs, size=chunk_size(inputs["input_ids"]), specs=specs)[
+        "logits"
+    ]
+    return tf.nn.softmax(logits_of_pairs)[:, 0]
 
 
 def surprisal_signature(task, surprisals, *, given=0):
@@ -223,11 +225,11 @@ def left_to_right_surprisals(task, ids, *, max_length):
     special = len(special_before(task.tokenizer))
     room = max_length - special
     lengths = tf.cast(ids.row_lengths(), tf.int32)
-    found = windows(lengths, room, stride=max(1, room // 2), cores="first")
-    inputs = prompt_inputs(found.rows(ids), task=task)  # (R, S)
+    parts = windows(lengths, room, stride=max(1, room // 2), cores="first")
+    inputs = prompt_inputs(parts.rows(ids), task=task)  # (R, S)
     no_column = tf.cast(tf.shape(inputs["input_ids"])[1] == 0, tf.int32)  # of empty texts alone
     inputs = {name: tf.pad(x, [[0, 0], [0, no_column]]) for name, x in inputs.items()}
-    is_core = found.core_of(tf.shape(inputs["input_ids"])[1], offset=special)
+    is_core = parts.core_of(tf.shape(inputs["input_ids"])[1], offset=special)
 
     def surprisals(some):
         counts = some.pop("is_core")[:, 1:]
@@ -262,7 +264,7 @@ def _ids(texts, tokenizer):
 
 
 def _vectors(task, inputs, vectors_of):
-    """What `vectors_of` reads at `inputs["is_mask"]`, in chunks: a dictionary with `vectors`.
+    """The result of `vectors_of` at `inputs["is_mask"]`, in chunks: a dictionary with `vectors`.
 
     Windows without a mask are left out, as a long text may have thousands of them. The first one
     stays, because the encoder takes no empty batch.
@@ -302,8 +304,8 @@ def _at_boundaries(task, hidden, ids, is_mask):
     first, last = (tf.gather(tf.where(x)[:, 1], span) for x in (is_first, is_last))  # (M,)
     check = tf.debugging.assert_less(
         last - first,
-        tf.constant(task.max_span_length, tf.int64),
-        message=f"A span may have at most {task.max_span_length} {MASK}.",
+        tf.constant(task.settings.max_span_length, tf.int64),
+        message=f"A span may have at most {task.settings.max_span_length} {MASK}.",
     )
     with tf.control_dependencies([check]):
         row, position = tf.unstack(tf.where(is_mask), axis=1)
@@ -321,15 +323,15 @@ def _span_boundary(task, some):
 
 
 def _most_probable(task, vectors, head, *, top_k):
-    """What `_vectors` read -> probabilities and ids of the most probable tokens, (M, K) each."""
-    known = len(task.tokenizer.vocabulary)  # an embedding may have more rows
+    """The result of `_vectors` -> probabilities and ids of the best tokens, (M, K) each."""
+    size = len(task.tokenizer.vocabulary)  # an embedding may have more rows
 
     def best(some):
         probabilities = tf.nn.softmax(tf.cast(head(task, some)[:, 0], tf.float32))  # (m, V)
-        values, ids = tf.math.top_k(probabilities[:, :known], k=top_k)
-        return {"values": values, "ids": ids}
+        largest, ids = tf.math.top_k(probabilities[:, :size], k=top_k)
+        return {"values": largest, "ids": ids}
 
-    found = in_chunks(
+    chosen = in_chunks(
         best,
         vectors,
         size=_MASKS_TOGETHER,
@@ -338,7 +340,7 @@ def _most_probable(task, vectors, head, *, top_k):
             "ids": tf.TensorSpec([None, top_k], tf.int32),
         },
     )
-    return found["values"], found["ids"]
+    return chosen["values"], chosen["ids"]
 
 
 def language_model_signatures(task, *, max_length, top_k):
@@ -423,9 +425,9 @@ def language_model_signatures(task, *, max_length, top_k):
         inputs = prompt_inputs(task.tokenizer.tokenize(prompt), task=task)
 
         def outputs(some):
-            own = Sampling(*(some[name] for name in Sampling._fields))
+            sampling = Sampling(*(some[name] for name in Sampling._fields))
             some = {name: some[name] for name in names}
-            return continued(read(some), some, own)
+            return continued(read(some), some, sampling)
 
         with tf.control_dependencies(_checks(sampling)):
             sampling = Sampling(*map(tf.identity, sampling))

@@ -13,12 +13,11 @@ import keras
 import numpy as np
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.settings import Settings, setting
 from keras_bert.heads.negative_sampling import NegativeSampling
 from keras_bert.records.masking import NEGATIVE, SUBSAMPLING, WINDOW, example_keys, uniform
+from keras_bert.tasks.pretraining import StaticVectorSettings
 from keras_bert.tasks.pretraining.metrics import MeanNats
 from keras_bert.tasks.pretraining.pretrainer import PretrainingTask
-from keras_bert.training.optimizer import make_optimizer
 
 # Of a chunk, whose tokens share its negatives: the more tokens, the fewer vectors are read, and the
 # more the gradients vary (benchmarks/NOTES.md).
@@ -30,20 +29,8 @@ _CHUNKS = 2
 _POWER = 0.75
 
 
-class StaticVectorSettings(Settings):
-    """The arguments of a `SkipGram` or `Cbow` that a model folder stores."""
-
-    window: int = setting(
-        5, help="contexts on either side of a token: up to this many", at_least=1, at_most=100
-    )
-    negatives: int = setting(5, help="random tokens for each prediction", at_least=1)
-    subsample: float = setting(
-        1e-3, help="frequency above which tokens are left out at random; 0: none", at_least=0
-    )
-
-
 class StaticVectorTask(PretrainingTask):
-    """What `SkipGram` and `Cbow` share.
+    """The base of `SkipGram` and `Cbow`.
 
     Takes chunks of tokens (see `Chunks`), int32: `input_ids` and `input_mask` (R, L),
     `contexts_before` and `contexts_after` (R, C) and `negatives` (R, M). It returns nats (R, C),
@@ -58,38 +45,29 @@ class StaticVectorTask(PretrainingTask):
     }
     TOKEN_OUTPUTS = MASKED_OUTPUTS = ()
     HEADS = ("contexts",)
-    OPTIONS = StaticVectorSettings
+    SETTINGS = StaticVectorSettings
     RUN_DEFAULTS = {"optimizer": "adagrad", "learning_rate": 0.1, "weight_decay": 0.0}
+    DEFAULT_OPTIMIZER = {**RUN_DEFAULTS, "warmup": 0.0}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        window=StaticVectorSettings.window,
-        negatives=StaticVectorSettings.negatives,
-        subsample=StaticVectorSettings.subsample,
-        name=None,
-    ):
-        if self.TASK_TYPE not in encoder.OBJECTIVES:
+    def check_encoder(self):
+        if self.TASK_TYPE not in self.encoder.OBJECTIVES:
             raise InputError.naming(
                 "{} trains static vectors. Received: a {} encoder. Use a `StaticEncoder`.",
                 argument(type(self).__name__),
-                encoder.config.model_type,
+                self.encoder.config.model_type,
             )
-        self.set_encoder(encoder)
-        self.window, self.negatives, self.subsample = window, negatives, subsample
+
+    def make_head(self):
         self.contexts = NegativeSampling(
-            token_embedding=encoder.token_embedding,
-            window=window,
-            negatives=negatives,
+            token_embedding=self.encoder.token_embedding,
+            window=self.settings.window,
+            negatives=self.settings.negatives,
             cbow=self.TASK_TYPE == "cbow",
             name="contexts",
         )
-        super().__init__(tokenizer, name=name or self.name_of_output)
 
     def feature_inputs(self):
-        size = CHUNK_TOKENS + 2 * self.window
+        size = CHUNK_TOKENS + 2 * self.settings.window
         names = self.encoder.input_names
         return {name: keras.Input((size,), dtype="int32", name=name) for name in names}
 
@@ -101,17 +79,6 @@ class StaticVectorTask(PretrainingTask):
     def name_of_output(self):
         return self.TASK_TYPE.replace("-", "_")
 
-    def compile_defaults(self, optimizer=None, *, steps=None, learning_rate=None, **options):
-        """As `PretrainingTask.compile_defaults`; the default optimizer is that of `pretrain`.
-
-        It is `Adagrad` with a learning rate of 0.1, which decays to 0 over `steps`, if given.
-        """
-        if optimizer is None:
-            given = {} if learning_rate is None else {"learning_rate": learning_rate}
-            given = {**self.RUN_DEFAULTS, **given}
-            optimizer = make_optimizer(self, **given, warmup=0.0, steps=steps)
-        super().compile_defaults(optimizer, **options)
-
     def output_metrics(self, *, counts_finite):
         return MeanNats(self.output, counts_finite=counts_finite)
 
@@ -119,8 +86,8 @@ class StaticVectorTask(PretrainingTask):
         return ContextWindows(
             card.unigram_counts or [0] * len(vocabulary),
             vocabulary.special_ids,
-            window=self.window,
-            subsample=self.subsample,
+            window=self.settings.window,
+            subsample=self.settings.subsample,
         )
 
     def signatures(self, *, max_length=None, top_k=5):
@@ -140,14 +107,9 @@ class SkipGram(StaticVectorTask):
     Mikolov et al. 2013, and special tokens always.
 
     Args:
-        encoder: a `StaticEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None.
-        window: the largest number of contexts on either side of a token; the number is uniform from
-            1 to this.
-        negatives: random tokens for each prediction, k in the paper: 5 to 20 for small data, 2 to 5
-            for large.
-        subsample: the frequency above which tokens are left out at random, t in the paper; 0 is
-            none.
+        encoder, tokenizer: see `Task`; a `StaticEncoder`.
+        **settings: see `StaticVectorSettings`. `negatives` is k in the paper (5 to 20 for small
+            data, 2 to 5 for large), `subsample` is t.
 
     Raises:
         InputError: another encoder.
@@ -164,7 +126,7 @@ class Cbow(StaticVectorTask):
     The output is `cbow`; all else as in `SkipGram`.
 
     Args:
-        encoder, tokenizer, window, negatives, subsample: as of `SkipGram`.
+        encoder, tokenizer, **settings: as of `SkipGram`.
 
     Raises:
         InputError: another encoder.
@@ -210,11 +172,11 @@ class ContextWindows:
             )
         frequency = counts / counts.sum()
         self.window = window
-        self.kept = np.ones(len(counts))  # (V,), the probability to be kept
+        self.keep_probability = np.ones(len(counts))  # (V,)
         if subsample:
             ratio = subsample / np.maximum(frequency, 1e-300)
-            self.kept = np.minimum(np.sqrt(ratio) + ratio, 1.0)
-        self.kept[special_ids] = 0.0
+            self.keep_probability = np.minimum(np.sqrt(ratio) + ratio, 1.0)
+        self.keep_probability[special_ids] = 0.0
         powers = counts**_POWER
         self.negative = powers / powers.sum()  # (V,), the distribution of the negatives
         self._limits = np.cumsum(self.negative)
@@ -227,19 +189,19 @@ class ContextWindows:
         """
         keys = example_keys(ids, lengths, seed=seed, epoch=epochs)
         positions = np.arange(ids.shape[1])
-        kept = positions < np.asarray(lengths)[:, None]
-        kept &= uniform(keys[:, None], SUBSAMPLING, positions) < self.kept[ids]
-        example, position = np.nonzero(kept)  # (N,)
-        tokens = ids[kept]
-        sequence = 2 * example + segments[kept]
+        is_kept = positions < np.asarray(lengths)[:, None]
+        is_kept &= uniform(keys[:, None], SUBSAMPLING, positions) < self.keep_probability[ids]
+        example, position = np.nonzero(is_kept)  # (N,)
+        tokens = ids[is_kept]
+        sequence = 2 * example + segments[is_kept]
         draw = uniform(keys[example], WINDOW, position)
         windows = 1 + (draw * self.window).astype(np.int32)
         before = np.minimum(windows, _before(sequence))
         after = np.minimum(windows, _before(sequence[::-1])[::-1])
         row = self._chunked(len(tokens))
-        own = row(tokens, 0)
-        lengths = (len(tokens) - CHUNK_TOKENS * np.arange(len(own))).clip(0, CHUNK_TOKENS)
-        keys = example_keys(own, lengths, seed=seed, epoch=epochs[0])
+        centers = row(tokens, 0)
+        lengths = (len(tokens) - CHUNK_TOKENS * np.arange(len(centers))).clip(0, CHUNK_TOKENS)
+        keys = example_keys(centers, lengths, seed=seed, epoch=epochs[0])
         draw = uniform(keys[:, None], NEGATIVE, np.arange(CHUNK_NEGATIVES))
         negatives = np.searchsorted(self._limits, draw, side="right").clip(max=self._last)
         return Chunks(
@@ -254,9 +216,9 @@ class ContextWindows:
         """A function from values (N,) and a number of neighbours n to chunks, (R, C + 2 n)."""
         chunks = -(-max(count, 1) // (CHUNK_TOKENS * _CHUNKS)) * _CHUNKS
 
-        def chunked(values, neighbours):
+        def chunked(numbers, neighbours):
             padded = np.zeros(chunks * CHUNK_TOKENS + 2 * neighbours, np.int32)
-            padded[neighbours : neighbours + count] = values
+            padded[neighbours : neighbours + count] = numbers
             width = CHUNK_TOKENS + 2 * neighbours
             rows = np.lib.stride_tricks.sliding_window_view(padded, width)[::CHUNK_TOKENS]
             return np.ascontiguousarray(rows)

@@ -148,14 +148,14 @@ def _sums(window, most):
     return window.starts[positions][:, None] + ends[positions]
 
 
-def _largest(values, count):
+def _largest(scores, count):
     """The positions of the `count` largest finite values, in order; of ties the first one first.
 
     Shapes: values (N,) -> int (up to count,).
     """
     if count == 1:
-        return [int(values.argmax())]
-    count = min(count, int(np.isfinite(values).sum()))
-    least = np.partition(values, len(values) - count)[len(values) - count]
-    above = np.flatnonzero(values >= least)
-    return above[np.argsort(-values[above], kind="stable")][:count]
+        return [int(scores.argmax())]
+    count = min(count, int(np.isfinite(scores).sum()))
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    above = np.flatnonzero(scores >= least)
+    return above[np.argsort(-scores[above], kind="stable")][:count]

@@ -212,3 +212,14 @@ def _chunks(texts):
         chunk.append(text)
         characters += len(text)
     yield chunk
+
+
+def features_of_questions(task, examples, *, max_length, labelled):
+    """The `question_sequences` of a `QuestionAnswerer`."""
+    return question_sequences(
+        examples,
+        **task.framing(max_length),
+        stride=task.stride_of(max_length),
+        max_question_length=task.settings.max_question_length,
+        labelled=labelled,
+    )

@@ -9,6 +9,7 @@ from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
+from keras_bert.tasks.question_answering import QuestionSettings
 from keras_bert.tasks.question_answering.decode import question_answers
 from keras_bert.tasks.question_answering.metrics import (
     best_thresholds,
@@ -17,7 +18,6 @@ from keras_bert.tasks.question_answering.metrics import (
     squad_2,
     tuned_threshold,
 )
-from keras_bert.tasks.settings import QuestionSettings
 from keras_bert.tasks.task import Task
 
 # The logit at padding, as in google-research/bert; its probability is 0.
@@ -44,24 +44,21 @@ class QuestionAnswerer(Task):
     the best span of all of them (see `best_spans`).
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        max_length: maximum tokens per sequence. None is 384, or the encoder's positions if fewer.
-        stride: tokens from a window's start to the next one's. None is a third of `max_length`.
-        max_question_length: maximum tokens of a question, at most half of a sequence.
-        max_answer_length: maximum tokens of an answer.
-        n_best: number of candidate spans per answer.
-        null_threshold: the null score above which a question has no answer. None: every question
-            has one, unless `tune_threshold` sets it on dev data with unanswerable questions.
-        dropout: the dropout rate of the head's input. None is 0.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
+        **settings: see `QuestionSettings`. `null_threshold` None is no threshold, so that every
+            question has an answer, until `tune_threshold` sets it on dev data with unanswerable
+            questions.
 
-    Attributes: the arguments, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
+    Attributes: `settings`, `qa_outputs` (the `Dense`), `dropout` (the `Dropout`).
     """
 
     TASK_TYPE = "question-answering"
     HEAD_READS = ("input_mask",)
     HEADS = ("qa_outputs",)
     SETTINGS = QuestionSettings
+    TUNED = ("null_threshold",)
+    FEATURES = "keras_bert.tasks.question_answering.features:features_of_questions"
+    SIGNATURES = "keras_bert.tasks.question_answering.signatures:question_signatures"
     METRIC = "f1"
     SHOWN = {
         "loss": "loss",
@@ -69,38 +66,16 @@ class QuestionAnswerer(Task):
         "end_logits_accuracy": "end accuracy",
     }
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        max_length=None,
-        stride=None,
-        max_question_length=64,
-        max_answer_length=30,
-        n_best=1,
-        null_threshold=None,
-        dropout=None,
-        name="question_answerer",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.stride = stride
-        self.max_question_length = max_question_length
-        self.max_answer_length = max_answer_length
-        self.n_best = n_best
-        self.null_threshold = null_threshold
-        self.tuned = ("null_threshold",) if null_threshold is None else ()
-        self.dropout = keras.layers.Dropout(
-            dropout or 0.0, dtype=encoder.layer_policy, name="dropout"
-        )
+    def make_head(self):
+        policy = self.encoder.layer_policy
+        rate = self.settings.dropout or 0.0
+        self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
         self.qa_outputs = logits_layer(
             2,
-            initializer_range=encoder.config.head_initializer_range,
+            initializer_range=self.config.head_initializer_range,
             name="qa_outputs",
-            dtype=encoder.layer_policy,
+            dtype=policy,
         )
-        super().__init__(tokenizer, name=name)
 
     def build_head(self, encoded, inputs):
         logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)
@@ -146,21 +121,9 @@ class QuestionAnswerer(Task):
     def notes(cls, examples):
         return question_warnings(examples)
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        """`QuestionSequences`, one per window."""
-        from keras_bert.tasks.question_answering.features import question_sequences
-
-        return question_sequences(
-            examples,
-            **self.framing(max_length),
-            stride=self.stride_of(max_length or self.max_length),
-            max_question_length=self.max_question_length,
-            labelled=labelled,
-        )
-
     def stride_of(self, max_length):
         """The tokens from one window's start to the next one's, in sequences of `max_length`."""
-        return self.stride or max(1, max_length // 3)
+        return self.settings.stride or max(1, max_length // 3)
 
     def decode(self, outputs, sequences):
         """`id` (if any), `question`, `answer`, `start`, `end`, `score`, `null_score`, `expected`.
@@ -170,14 +133,14 @@ class QuestionAnswerer(Task):
         `expected` holds the gold answers, if known. `n_best` lists the best spans if more than one
         is requested or a question may have no answer.
         """
-        return self._answers(outputs, sequences, null_threshold=self.null_threshold)
+        return self._answers(outputs, sequences, null_threshold=self.settings.null_threshold)
 
     def _answers(self, outputs, sequences, *, null_threshold):
         return question_answers(
             outputs,
             sequences,
-            max_answer_length=self.max_answer_length,
-            n_best=self.n_best,
+            max_answer_length=self.settings.max_answer_length,
+            n_best=self.settings.n_best,
             null_threshold=null_threshold,
         )
 
@@ -186,11 +149,12 @@ class QuestionAnswerer(Task):
         golds = _golds(sequences.examples)
         if self.tuned and not all(golds):
             answers = self._answers(outputs, sequences, null_threshold=None)
-            self.null_threshold = tuned_threshold(
+            threshold = tuned_threshold(
                 [answer["answer"] for answer in answers],
                 golds,
                 [answer["null_score"] for answer in answers],
             )
+            self.update_settings(null_threshold=threshold)
 
     def official_metrics(self, predictions, examples):
         """SQuAD's official metrics, from 0 to 1 (see `squad_1`, `squad_2`), and `examples`.
@@ -252,11 +216,6 @@ class QuestionAnswerer(Task):
             f"{error['line']}: {error['question']}\n  true: {expected or 'no answer'}, predicted: "
             f"{predicted if error['predicted'] else 'no answer'} ({error['score']:.2f})"
         )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.question_answering.signatures import question_signatures
-
-        return question_signatures(self, max_length=max_length or self.max_length)
 
 
 def _golds(examples):

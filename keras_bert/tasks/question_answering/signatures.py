@@ -78,7 +78,7 @@ _SPANS = {
 def _answers(question, context, *, task, logits_of, max_length):
     template = task.tokenizer.template
     room = template.room(max_length, texts=2)
-    limit = question_limit(room, task.max_question_length)
+    limit = question_limit(room, task.settings.max_question_length)
     questions = leading(task.tokenizer.tokenize(question), limit)
     tokens = task.tokenizer.tokenize_with_offsets(context)
     windows = context_windows(
@@ -93,10 +93,12 @@ def _answers(question, context, *, task, logits_of, max_length):
         inputs = framed(task, segments, max_length=max_length)
         starts = tf.gather(questions.row_lengths(), chunk.sequence)
         starts += template.before(1, texts=2)
-        return _search(logits_of(**inputs), chunk, starts, longest=task.max_answer_length)
+        return _search(logits_of(**inputs), chunk, starts, longest=task.settings.max_answer_length)
 
     spans = in_chunks(search, windows._asdict(), size=_WINDOWS_PER_CHUNK, specs=_SPANS)
-    return _chosen(spans, windows.sequence, context, tokens, null_threshold=task.null_threshold)
+    return _chosen(
+        spans, windows.sequence, context, tokens, null_threshold=task.settings.null_threshold
+    )
 
 
 def _search(logits, windows, token_starts, *, longest):
@@ -163,8 +165,8 @@ def _chosen(spans, texts, context, tokens, *, null_threshold):
     }
 
 
-def _at(values, tokens, is_none):
+def _at(numbers, tokens, is_none):
     """The values of tokens (B,), numbered over all texts; 0 for no answer."""
-    values = tf.pad(values.flat_values, [[0, 1]])  # at least one, if no text has a token
-    nowhere = tf.cast(tf.size(values) - 1, tokens.dtype)
-    return tf.where(is_none, 0, tf.gather(values, tf.minimum(tokens, nowhere)))
+    numbers = tf.pad(numbers.flat_values, [[0, 1]])  # at least one, if no text has a token
+    nowhere = tf.cast(tf.size(numbers) - 1, tokens.dtype)
+    return tf.where(is_none, 0, tf.gather(numbers, tf.minimum(tokens, nowhere)))

@@ -65,18 +65,18 @@ def spans_above(threshold, logits, *, num_words, starts):
 def without_overlaps(spans):
     """The spans without those that overlap with a more probable kept one, by falling score.
 
-    What is kept does not depend on spans of lower scores, so a threshold may be applied before or
+    The kept spans do not depend on spans of lower scores, so a threshold may be applied before or
     after. Of two with equal scores the one with the lower `tie_break` is kept, then the shorter.
     """
-    kept, taken = [], set()
+    selected, taken = [], set()
     for span in sorted(
         spans, key=lambda span: (-span.score, tie_break(span.first), span.first, span.last)
     ):
         words = range(span.first, span.last + 1)
         if taken.isdisjoint(words):
-            kept.append(span)
+            selected.append(span)
             taken.update(words)
-    return kept
+    return selected
 
 
 def tie_break(first):
@@ -126,35 +126,35 @@ def spans_of_examples(logits, sequences, *, threshold=LEAST_THRESHOLD, flat):
         threshold: the lowest probability.
         flat: of overlapping spans, keep only the most probable one.
     """
-    found = [[] for _ in sequences.examples]
+    spans_of_texts = [[] for _ in sequences.examples]
     columns = (x.tolist() for x in sequences.positions.values())
-    for values, (text, first, end, owned, owned_end) in zip(
+    for scores, (text, first, end, owned, owned_end) in zip(
         logits, zip(*columns, strict=True), strict=True
     ):
-        own = (owned - first, owned_end - first)
-        for span in spans_above(threshold, values, num_words=end - first, starts=own):
+        owned_words = (owned - first, owned_end - first)
+        for span in spans_above(threshold, scores, num_words=end - first, starts=owned_words):
             shifted = span._replace(first=span.first + first, last=span.last + first)
-            found[text].append(shifted)
+            spans_of_texts[text].append(shifted)
     if flat:
-        found = [without_overlaps(spans) for spans in found]
-    return [sorted(spans) for spans in found]
+        spans_of_texts = [without_overlaps(spans) for spans in spans_of_texts]
+    return [sorted(spans) for spans in spans_of_texts]
 
 
-def span_predictions(found, sequences, *, labels, label_of):
+def span_predictions(spans_of_texts, sequences, *, labels, label_of):
     """N dictionaries: `text`, `words`, `spans`, and `expected` if that is known.
 
     A span has `start` and `end` in characters of the text, `words` ([first, after the last]), its
     `text`, its `label`, and if it is predicted its `score`.
 
     Args:
-        found: what `spans_of_examples` returned.
+        spans_of_texts: what `spans_of_examples` returned.
         sequences: the `SpanSequences`.
         labels: the names of the labels, in order.
         label_of: a function from the label of an expected span to its name here.
     """
     predictions = []
     for example, (starts, ends), spans, expected in zip(
-        sequences.examples, sequences.words, found, sequences.spans, strict=True
+        sequences.examples, sequences.words, spans_of_texts, sequences.spans, strict=True
     ):
         position = WordPositions(example.text, starts, ends)
         prediction = {"text": example.text, "words": position.words()}
@@ -245,8 +245,8 @@ def describe_span_error(error):
 
 def _differences(error):
     """-> (the expected spans that are not predicted, the predicted ones that are not expected)."""
-    expected, found = span_sets(error["expected"]), span_sets(error["predicted"])
-    missed = [s for s in error["expected"] if (*s["words"], s["label"]) not in found]
+    expected, predicted = span_sets(error["expected"]), span_sets(error["predicted"])
+    missed = [s for s in error["expected"] if (*s["words"], s["label"]) not in predicted]
     return missed, [s for s in error["predicted"] if (*s["words"], s["label"]) not in expected]
 
 

@@ -7,6 +7,7 @@ from keras_bert.base.errors import Naming
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequences
 from keras_bert.records.padding import padded_length
+from keras_bert.tasks.classification.labels import label_numbers
 
 # The words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
 _PAD_WORDS_TO = 8
@@ -60,15 +61,15 @@ class SpanSequences(SequencesOfWords):
     ):
         tokenized, self.words = words_in_texts(examples, tokenizer)
         self.spans = spans_in_words(examples, self.words)
-        found = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
+        parts = word_sequences(tokenized, template=tokenizer.template, max_length=max_length)
         names = ("text", "first", "end", "owned", "owned_end")
-        self.positions = {name: getattr(found, name).numpy() for name in names}
+        self.positions = {name: getattr(parts, name).numpy() for name in names}
         self._max_span_length = max_span_length
         super().__init__(
             examples,
-            [found.ids],
+            [parts.ids],
             labels={} if label_number is None else {"logits": self._cells(examples, label_number)},
-            columns={"word_starts": found.starts, "word_ends": found.ends},
+            columns={"word_starts": parts.starts, "word_ends": parts.ends},
             example_of_sequence=self.positions["text"],
             tokenizer=tokenizer,
             input_names=input_names,
@@ -85,7 +86,7 @@ class SpanSequences(SequencesOfWords):
             widest = np.minimum(words, self._max_span_length)
             return words * widest - widest * (widest - 1) // 2
 
-        # Those that begin in a word that is owned, and end in the sequence.
+        # A span counts if it begins in a word that is owned and ends in the sequence.
         return {"logits": float(np.sum(up_to(end - owned) - up_to(end - owned_end)))}
 
     def targets(self, numbers):
@@ -113,7 +114,7 @@ class SpanSequences(SequencesOfWords):
 
         Of spans with the same words, the first one counts.
         """
-        found, counts = [], []
+        rows, counts = [], []
         for text, first, end, owned, owned_end in zip(*self.positions.values(), strict=True):
             cells = {}
             for span in self.spans[text] or ():
@@ -122,10 +123,10 @@ class SpanSequences(SequencesOfWords):
                 fits = width <= self._max_span_length and span.end <= end
                 if owned <= span.start < owned_end and fits:
                     cells.setdefault((span.start - first, width - 1), number)
-            found += [(*cell, number) for cell, number in cells.items()]
+            rows += [(*cell, number) for cell, number in cells.items()]
             counts.append(len(cells))
-        values = np.array(found, np.int32).reshape(-1, 3)
-        return tf.RaggedTensor.from_row_lengths(values, counts)
+        flat = np.array(rows, np.int32).reshape(-1, 3)
+        return tf.RaggedTensor.from_row_lengths(flat, counts)
 
 
 class PairSequences(SequencesOfWords):
@@ -158,7 +159,7 @@ class PairSequences(SequencesOfWords):
         spans = np.array([[span[:2] for span in pair] for pair in self.pairs], np.int32)
         spans = spans.reshape(-1, 2, 2)  # (N, head and tail, start and end)
         low, high = spans[..., 0].min(axis=1), spans[..., 1].max(axis=1)
-        found, missing = sequences_around(
+        parts, missing = sequences_around(
             tokenized, low, high, template=tokenizer.template, max_length=max_length
         )
         missing = missing.numpy()
@@ -172,18 +173,18 @@ class PairSequences(SequencesOfWords):
                     max_length + missing.max(),
                 ),
             )
-        first, end = found.first.numpy()[:, None, None], found.end.numpy()[:, None, None]
+        first, end = parts.first.numpy()[:, None, None], parts.end.numpy()[:, None, None]
         ends = np.clip(spans - [0, 1], first, end - 1) - first  # (N, 2, 2), of a part at least
         counts = self.fits if labels is None else self.fits & (labels >= 0)
         weights = {} if counts.all() else {"logits": counts.astype(np.float32)}
         super().__init__(
             examples,
-            [found.ids],
+            [parts.ids],
             labels={} if labels is None else {"logits": np.maximum(labels, 0)},
             weights={} if labels is None else weights,
             columns={
-                "word_starts": found.starts,
-                "word_ends": found.ends,
+                "word_starts": parts.starts,
+                "word_ends": parts.ends,
                 "span_firsts": tf.constant(ends[..., 0], tf.int32),
                 "span_lasts": tf.constant(ends[..., 1], tf.int32),
             },
@@ -252,3 +253,19 @@ def grid(cells, width, length):
     at = tf.concat([row[:, None], cells.flat_values[:, :2]], axis=1)
     shape = tf.stack([tf.cast(cells.nrows(), tf.int32), width, length])
     return tf.scatter_nd(at, cells.flat_values[:, 2], shape)
+
+
+def span_sequences(task, examples, *, max_length, labelled):
+    """The `SpanSequences` of a `SpanClassifier`."""
+    return SpanSequences(
+        examples,
+        **task.framing(max_length),
+        max_span_length=task.settings.max_span_length,
+        label_number=task.label_number if labelled else None,
+    )
+
+
+def pair_sequences(task, examples, *, max_length, labelled):
+    """The `PairSequences` of a `RelationClassifier`."""
+    labels = label_numbers(examples, task.labels) if labelled else None
+    return PairSequences(examples, **task.framing(max_length), labels=labels)

@@ -7,11 +7,10 @@ from keras import ops
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
-from keras_bert.heads.classification import check_labels, labelled_head
+from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.labels import sorted_labels
-from keras_bert.tasks.classification.labels import label_numbers
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.settings import MAX_SPAN_LENGTH, RelationClassifierSettings
+from keras_bert.tasks.span_classification import MAX_SPAN_LENGTH, RelationClassifierSettings
 from keras_bert.tasks.span_classification.decode import (
     describe_pair_error,
     pair_errors,
@@ -20,7 +19,7 @@ from keras_bert.tasks.span_classification.decode import (
 from keras_bert.tasks.span_classification.metrics import relation_metrics
 from keras_bert.tasks.span_classification.span_classifier import WordsTask, span_representation_of
 
-# What data sets call pairs without a relation: TACRED and others, NYT, SemEval 2010.
+# Names of data sets for pairs without a relation: TACRED and others, NYT, SemEval 2010.
 _NULL_LABELS = ("no_relation", "NA", "none", "None", "NONE", "Other")
 
 
@@ -35,27 +34,18 @@ class RelationClassifier(WordsTask):
     W the words, C the labels.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         labels: the names of the labels in the order of the logits, each once; at least two.
-        span_representation: "mean", "biaffine", "attention" or
-            "self-attention" (see `SpanRepresentation`). Spans may
-            have any length.
-        aggregation: see `SpanClassifier`.
-        null_label: the label of pairs without a relation, which F1 leaves out. None is one of the
-            usual names among the labels, such as "no_relation", if there is one.
-        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
-            or its `hidden_dropout_prob` if that is None.
-        max_length: maximum sequence length, including [CLS] and [SEP]; of a longer text the part
+        **settings: see `RelationClassifierSettings`. Of a text longer than `max_length` the part
             around the two spans is read, and if they are too far apart, the prediction has no
-            label. None is 128, or all positions of an encoder that has fewer.
+            label.
 
-    Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
-    `classifier` (a `Dense`), `dropout` and `word_means`.
+    Attributes: `settings`, and the layers `spans` (the `SpanRepresentation`), `classifier` (a
+    `Dense`), `dropout` and `word_means`.
 
     Raises:
-        ValueError: the labels are fewer than two or not unique, the null label is not one of them,
-            or the representation is unknown.
+        ValueError: the labels are fewer than two or not unique.
+        InputError: the null label is not one of them.
     """
 
     TASK_TYPE = "relation-classifier"
@@ -63,33 +53,25 @@ class RelationClassifier(WordsTask):
     HEADS = ("spans", "classifier")
     MIN_LABELS = 2
     SETTINGS = RelationClassifierSettings
+    FEATURES = "keras_bert.tasks.span_classification.features:pair_sequences"
+    SIGNATURES = "keras_bert.tasks.span_classification.signatures:relation_signatures"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "accuracy": "accuracy", "f1": "F1"}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        labels,
-        span_representation="mean",
-        aggregation=None,
-        null_label=None,
-        dropout=None,
-        max_length=None,
-        name="relation_classifier",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.labels = check_labels(labels, least=self.MIN_LABELS)
-        self.span_representation = span_representation
-        self.null_label = _null_label(null_label, self.labels)
-        self.set_aggregation(aggregation)
+    def defaults_for(self, settings):
+        null_label = _null_label(settings.null_label, self.labels)
+        return {**super().defaults_for(settings), "null_label": null_label}
+
+    def make_head(self):
+        self.word_means = self.make_word_means()
         self.spans = span_representation_of(
-            encoder, representation=span_representation, max_words=MAX_SPAN_LENGTH
+            self.encoder,
+            representation=self.settings.span_representation,
+            max_words=MAX_SPAN_LENGTH,
         )
-        self.dropout, self.classifier = labelled_head(encoder, len(self.labels), dropout=dropout)
-        super().__init__(tokenizer, name=name)
+        self.dropout, self.classifier = labelled_head(
+            self.encoder, len(self.labels), dropout=self.settings.dropout
+        )
 
     def build_head(self, encoded, inputs):
         words = self.words(encoded, inputs)
@@ -124,18 +106,10 @@ class RelationClassifier(WordsTask):
     @classmethod
     def summary(cls, train, dev, inferred_arguments):
         counts = Counter(example.label for example in train)
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         return (
-            f"{counted(len(train), 'training pair')} ({each}) and {counted(len(dev), 'dev pair')}."
-        )
-
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.span_classification.features import PairSequences
-
-        return PairSequences(
-            examples,
-            **self.framing(max_length),
-            labels=label_numbers(examples, self.labels) if labelled else None,
+            f"{counted(len(train), 'training pair')} ({by_label}) and "
+            f"{counted(len(dev), 'dev pair')}."
         )
 
     def decode(self, outputs, sequences):
@@ -150,11 +124,13 @@ class RelationClassifier(WordsTask):
         """
         labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
         expected = [example.label for example in examples]
-        found = [prediction["label"] for prediction in predictions]
-        metrics = relation_metrics(expected, found, labels=labels, null_label=self.null_label)
-        correct = [a == b for a, b in zip(expected, found, strict=True)]
+        predicted = [prediction["label"] for prediction in predictions]
+        metrics = relation_metrics(
+            expected, predicted, labels=labels, null_label=self.settings.null_label
+        )
+        correct = [a == b for a, b in zip(expected, predicted, strict=True)]
         scores = [prediction["score"] for prediction in predictions]
-        too_far = sum(label is None for label in found)
+        too_far = sum(label is None for label in predicted)
         return {**metrics, "too_far": too_far, "calibration": calibration(scores, correct)}
 
     @staticmethod
@@ -171,11 +147,6 @@ class RelationClassifier(WordsTask):
 
     errors = staticmethod(pair_errors)
     describe_error = staticmethod(describe_pair_error)
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.signatures import relation_signatures
-
-        return relation_signatures(self, max_length=max_length or self.max_length)
 
 
 def _null_label(given, labels):

@@ -40,26 +40,26 @@ def span_signatures(task, *, max_length):
         logits = outputs_in_chunks(task, inputs)["logits"]  # (R, W, L, C)
         probabilities = tf.nn.softmax(logits, axis=-1)[..., 1:]
         scores = tf.reduce_max(probabilities, axis=-1)  # (R, W, L)
-        found = _found(sequences, scores, threshold=task.found_above)  # (F, 3)
-        scores = tf.gather_nd(scores, found)
-        label = tf.argmax(tf.gather_nd(probabilities, found), axis=-1)
-        text_of = tf.gather(sequences.text, found[:, 0])  # (F,)
-        in_text = tf.gather(sequences.first, found[:, 0]) + found[:, 1]
+        spans = _found(sequences, scores, threshold=task.found_above)  # (F, 3)
+        scores = tf.gather_nd(scores, spans)
+        label = tf.argmax(tf.gather_nd(probabilities, spans), axis=-1)
+        text_of = tf.gather(sequences.text, spans[:, 0])  # (F,)
+        in_text = tf.gather(sequences.first, spans[:, 0]) + spans[:, 1]
         first = tf.gather(tf.cast(starts.row_splits, tf.int32), text_of) + in_text  # of all words
-        last = first + found[:, 2]
-        if task.flat:
+        last = first + spans[:, 2]
+        if task.settings.flat:
             turn = tie_break(tf.cast(in_text, tf.int64))
             words = tf.size(starts.flat_values)
-            kept = _without_overlaps(first, last, scores, turn, words=words)
+            selected = _without_overlaps(first, last, scores, turn, words=words)
             text_of, first, last, scores, label = (
-                tf.boolean_mask(values, kept) for values in (text_of, first, last, scores, label)
+                tf.boolean_mask(x, selected) for x in (text_of, first, last, scores, label)
             )
         of_text = tf.RaggedTensor.from_value_rowids(
             tf.range(tf.size(text_of)), text_of, tf.size(text)
         )
 
-        def padded(values):
-            return of_text.with_values(values).to_tensor()
+        def padded(x):
+            return of_text.with_values(x).to_tensor()
 
         return {
             "labels": padded(tf.gather(labels, label)),
@@ -165,8 +165,8 @@ def _found(sequences, scores, *, threshold):
         (word - sequences.first)[:, None, None]
         for word in (sequences.owned, sequences.owned_end, sequences.end)
     )
-    own = (first >= owned) & (first < owned_end) & (last < count)  # (R, W, L)
-    return tf.cast(tf.where(own & (scores > threshold)), tf.int32)
+    is_inside = (first >= owned) & (first < owned_end) & (last < count)  # (R, W, L)
+    return tf.cast(tf.where(is_inside & (scores > threshold)), tf.int32)
 
 
 def _without_overlaps(first, last, scores, turn, *, words):
@@ -185,7 +185,7 @@ def _without_overlaps(first, last, scores, turn, *, words):
     inside = tf.ragged.range(first, last + 1)
     word, span = inside.flat_values, tf.cast(inside.value_rowids(), tf.int32)  # (P,), all pairs
 
-    def select(is_open, kept):
+    def select(is_open, selected):
         ranks = tf.where(tf.gather(is_open, span), tf.gather(rank, span), count)  # (P,)
         best = tf.gather(tf.math.unsorted_segment_min(ranks, word, words), word)  # (P,)
         wins = is_open & _all(best == tf.gather(rank, span), span)  # (F,)
@@ -193,15 +193,15 @@ def _without_overlaps(first, last, scores, turn, *, words):
             tf.cast(tf.gather(wins, span), tf.int32), word, words
         )
         is_free = tf.gather(is_free, word) < 1  # (P,)
-        return is_open & _all(is_free, span), kept | wins
+        return is_open & _all(is_free, span), selected | wins
 
     nothing = tf.zeros_like(first, tf.bool)
-    _, kept = tf.while_loop(
-        lambda is_open, kept: tf.reduce_any(is_open), select, [~nothing, nothing]
+    _, selected = tf.while_loop(
+        lambda is_open, selected: tf.reduce_any(is_open), select, [~nothing, nothing]
     )
-    return kept
+    return selected
 
 
-def _all(values, groups):
+def _all(flags, groups):
     """bool (P,) and the rising numbers (P,) of their groups -> bool (F,), all of a group."""
-    return tf.math.segment_min(tf.cast(values, tf.int32), groups) > 0
+    return tf.math.segment_min(tf.cast(flags, tf.int32), groups) > 0

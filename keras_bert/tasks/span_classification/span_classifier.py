@@ -8,12 +8,12 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import counted, listed, percent
-from keras_bert.heads.classification import check_labels, labelled_head
+from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
 from keras_bert.readers.labels import sorted_labels
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
-from keras_bert.tasks.settings import LAST, MAX_SPAN_LENGTH, MEAN, SpanClassifierSettings
+from keras_bert.tasks.span_classification import LAST, MEAN, SpanClassifierSettings
 from keras_bert.tasks.span_classification.decode import (
     best_threshold,
     describe_span_error,
@@ -35,22 +35,22 @@ _PRIOR = 0.01
 
 
 class WordsTask(Task):
-    """A task whose head reads one vector per word, from those of its tokens, and labels spans.
-
-    A constructor calls `set_aggregation` before `super().__init__`.
-    """
+    """A task whose head reads one vector per word, from those of its tokens, and labels spans."""
 
     HEAD_INPUTS = {"word_starts": (None,), "word_ends": (None,)}
 
-    def set_aggregation(self, aggregation):
-        """Sets `aggregation` (None: by the encoder), and makes the layer `word_means`."""
-        self.aggregation = aggregation or (LAST if self.encoder.config.is_causal else MEAN)
-        self.word_means = WordMeans(
-            last=self.aggregation == LAST, dtype=self.encoder.layer_policy, name="word_means"
-        )
+    def defaults_for(self, settings):
+        usual = LAST if self.config.is_causal else MEAN
+        aggregation = settings.aggregation or usual
+        return {**super().defaults_for(settings), "aggregation": aggregation}
+
+    def make_word_means(self):
+        """Returns the layer `word_means`."""
+        is_last = self.settings.aggregation == LAST
+        return WordMeans(last=is_last, dtype=self.encoder.layer_policy, name="word_means")
 
     @classmethod
-    def settings_in_config(cls, values):
+    def settings_in_config(cls, config_json):
         return {"aggregation": MEAN}  # in folders from before there was a choice
 
     def words(self, encoded, inputs):
@@ -76,79 +76,49 @@ class SpanClassifier(WordsTask):
     spans in this way.)
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
-        labels: the names of the labels of spans, each once; at least one.
-        max_span_length: L.
-        span_representation: "mean", "biaffine", "attention" or
-            "self-attention" (see `SpanRepresentation`).
-        identify: ignore the labels: a span has the label "span".
-        threshold: the lowest probability at which a span is found. None is 0.5 until
-            `tune_threshold` sets it.
-        threshold_metric: the metric that it is tuned for: "f1", or "precision" for F0.5.
-        aggregation: a word's vector: "mean" or "last" of its tokens. None is "mean", or "last" over
-            a causal encoder.
-        flat: of overlapping spans, find only the most probable one.
-        dropout: the dropout rate of the words' vectors. None is the config's `classifier_dropout`,
-            or its `hidden_dropout_prob` if that is None.
-        max_length: maximum sequence length, including [CLS] and [SEP]; a longer text is split into
-            overlapping sequences. None is 128, or all positions of an encoder that has fewer.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
+        labels: the names of the labels of spans, each once; at least one. With `identify` they are
+            "span".
+        **settings: see `SpanClassifierSettings`. `threshold` None is 0.5 until `tune_threshold`
+            sets it.
 
-    Attributes: the settings by these names, and the layers `spans` (the `SpanRepresentation`),
-    `classifier` (a `Dense`), `dropout` and `word_means`.
+    Attributes: `settings`, and the layers `spans` (the `SpanRepresentation`), `classifier` (a
+    `Dense`), `dropout` and `word_means`.
 
-    Raises:
-        ValueError: the labels are empty or not unique, or the representation is unknown.
+    Raises ValueError: the labels are empty or not unique.
     """
 
     TASK_TYPE = "span-classifier"
     HEADS = ("spans", "classifier")
     MIN_LABELS = 1
     SETTINGS = SpanClassifierSettings
+    TUNED = ("threshold",)
+    FEATURES = "keras_bert.tasks.span_classification.features:span_sequences"
+    SIGNATURES = "keras_bert.tasks.span_classification.signatures:span_signatures"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        labels,
-        max_span_length=MAX_SPAN_LENGTH,
-        span_representation="mean",
-        identify=False,
-        threshold=None,
-        threshold_metric="f1",
-        aggregation=None,
-        flat=False,
-        dropout=None,
-        max_length=None,
-        name="span_classifier",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.labels = (ANY,) if identify else check_labels(labels, least=self.MIN_LABELS)
-        self.max_span_length = max_span_length
-        self.span_representation = span_representation
-        self.identify = identify
-        self.threshold = threshold
-        self.tuned = ("threshold",) if threshold is None else ()
-        self.threshold_metric = threshold_metric
-        self.flat = flat
-        self.set_aggregation(aggregation)
+    def checked_labels(self, labels, settings):
+        return (ANY,) if settings.identify else super().checked_labels(labels, settings)
+
+    def make_head(self):
+        settings = self.settings
+        self.word_means = self.make_word_means()
         self.spans = span_representation_of(
-            encoder, representation=span_representation, max_words=max_span_length
+            self.encoder,
+            representation=settings.span_representation,
+            max_words=settings.max_span_length,
         )
         self.dropout, self.classifier = labelled_head(
-            encoder, 1 + len(self.labels), dropout=dropout
+            self.encoder, 1 + len(self.labels), dropout=settings.dropout
         )
         self.classifier.bias_initializer = _prior_bias
-        super().__init__(tokenizer, name=name)
 
     @property
     def found_above(self):
         """The probability over which a span is found."""
-        return 0.5 if self.threshold is None else self.threshold
+        threshold = self.settings.threshold
+        return 0.5 if threshold is None else threshold
 
     def build_head(self, encoded, inputs):
         return {"logits": self.classifier(self.spans(self.words(encoded, inputs)))}  # (B, W, L, C)
@@ -183,10 +153,10 @@ class SpanClassifier(WordsTask):
     def summary(cls, train, dev, inferred_arguments):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
-        each = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
+        by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         line = (
-            f"{counted(len(train), 'training text')} with {counted(count, 'span')} ({each}) and "
-            f"{counted(len(dev), 'dev text')} with {counted(dev_count, 'span')}."
+            f"{counted(len(train), 'training text')} with {counted(count, 'span')} ({by_label}) "
+            f"and {counted(len(dev), 'dev text')} with {counted(dev_count, 'span')}."
         )
         widths = [s.end - s.start for e in train if e.words is not None for s in e.spans]
         if widths:
@@ -198,38 +168,31 @@ class SpanClassifier(WordsTask):
     def notes(cls, examples):
         return [*several_labels(examples), *examples[0].source.notes()]
 
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.span_classification.features import SpanSequences
-
-        return SpanSequences(
-            examples,
-            **self.framing(max_length),
-            max_span_length=self.max_span_length,
-            label_number=self._label_number if labelled else None,
-        )
-
     def decode(self, outputs, sequences):
         """See `span_predictions`."""
-        found = spans_of_examples(
-            outputs["logits"], sequences, threshold=self.found_above, flat=self.flat
+        spans = spans_of_examples(
+            outputs["logits"], sequences, threshold=self.found_above, flat=self.settings.flat
         )
-        return span_predictions(found, sequences, labels=self.labels, label_of=self._name_here)
+        return span_predictions(spans, sequences, labels=self.labels, label_of=self._name_here)
 
     def tune_threshold(self, outputs, sequences):
         """Sets `threshold` to the best one for `threshold_metric`, if none was given."""
         if self.tuned:
-            self.threshold = self._tuned_threshold(outputs, sequences)
+            threshold = self._tuned_threshold(outputs, sequences)
+            self.update_settings(threshold=threshold)
 
     def _tuned_threshold(self, outputs, sequences):
         scores, correct, expected = [], [], 0
-        found = spans_of_examples(outputs["logits"], sequences, flat=self.flat)
-        for example, spans in enumerate(found):
+        spans_of_texts = spans_of_examples(outputs["logits"], sequences, flat=self.settings.flat)
+        for example, spans in enumerate(spans_of_texts):
             true = {(s.start, s.end, self._name_here(s.label)) for s in sequences.spans[example]}
             expected += len(true)
             scores += [span.score for span in spans]
             correct += [(s.first, s.last + 1, self.labels[s.label]) in true for s in spans]
         correct = np.array(correct, bool)
-        return best_threshold(scores, correct, expected=expected, metric=self.threshold_metric)
+        return best_threshold(
+            scores, correct, expected=expected, metric=self.settings.threshold_metric
+        )
 
     def official_metrics(self, predictions, examples):
         """See `span_metrics`; `longer` counts expected spans of more than `max_span_length`.
@@ -245,9 +208,11 @@ class SpanClassifier(WordsTask):
             for _, _, label in expected[-1]:
                 self._check(label, example)
         labels = [*self.labels, *sorted_labels(self.unknown_labels(examples))]
-        found = [span_sets(prediction["spans"]) for prediction in predictions]
-        metrics = span_metrics(expected, found, labels=labels)
-        longer = sum(end - start > self.max_span_length for e in expected for start, end, _ in e)
+        predicted = [span_sets(prediction["spans"]) for prediction in predictions]
+        metrics = span_metrics(expected, predicted, labels=labels)
+        longer = sum(
+            end - start > self.settings.max_span_length for e in expected for start, end, _ in e
+        )
         scores = [span["score"] for prediction in predictions for span in prediction["spans"]]
         correct = [
             (*span["words"], span["label"]) in true
@@ -270,16 +235,11 @@ class SpanClassifier(WordsTask):
     errors = staticmethod(span_errors)
     describe_error = staticmethod(describe_span_error)
 
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.span_classification.signatures import span_signatures
-
-        return span_signatures(self, max_length=max_length or self.max_length)
-
     def _name_here(self, label):
         """The name of an expected span's label in this task."""
-        return ANY if self.identify else label
+        return ANY if self.settings.identify else label
 
-    def _label_number(self, example, label):
+    def label_number(self, example, label):
         """The number of a label in the logits: 0, "no span", for one that is not the task's."""
         label = self._name_here(label)
         self._check(label, example)
@@ -315,14 +275,14 @@ def span_representation_of(encoder, *, representation, max_words):
 
 def several_labels(examples):
     """A line for the user if spans of the same words have several labels."""
-    found = []
+    repeated = []
     for example in examples:
         positions = Counter(span[:2] for span in set(example.spans or ()))
-        found += [example] * sum(count > 1 for count in positions.values())
-    if not found:
+        repeated += [example] * sum(count > 1 for count in positions.values())
+    if not repeated:
         return []
-    first = found[0]
+    first = repeated[0]
     return [
-        f"{first.source.name}, line {first.line}{' and later' if len(found) > 1 else ''}: "
-        f"{counted(len(found), 'span')} with several labels. Only the first one is learned."
+        f"{first.source.name}, line {first.line}{' and later' if len(repeated) > 1 else ''}: "
+        f"{counted(len(repeated), 'span')} with several labels. Only the first one is learned."
     ]

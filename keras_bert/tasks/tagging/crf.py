@@ -211,9 +211,9 @@ class LinearChainCrf(keras.layers.Layer):
     def _conditioned(self, labels, is_word):
         """`Potentials` with transitions from and to known words in `start` and `end`, (B, C)."""
         start, between, end = self.potentials
-        known = ops.where(is_word, -1, labels - KNOWN)  # (B, S), negative if there is none
-        before = known[:, :1]  # (B, 1)
-        after = ops.max(known[:, 1:], axis=1, keepdims=True, initial=-1)
+        neighbours = ops.where(is_word, -1, labels - KNOWN)  # (B, S), negative if there is none
+        before = neighbours[:, :1]  # (B, 1)
+        after = ops.max(neighbours[:, 1:], axis=1, keepdims=True, initial=-1)
 
         def given(label, potential, transitions):
             chosen = ops.take(transitions, ops.maximum(label[:, 0], 0), axis=0)  # (B, C)

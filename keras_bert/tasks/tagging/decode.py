@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 
 from keras_bert.readers.schemes import name_chunks, spans_of
 from keras_bert.tasks.metrics import worst_first
-from keras_bert.tasks.settings import FIRST, LAST, MEAN
+from keras_bert.tasks.tagging import FIRST, LAST, MEAN
 
 # Words, with padding, that are decoded together by Viterbi's algorithm.
 _WORDS_TOGETHER = 8192
@@ -32,7 +32,9 @@ def tagger_predictions(logits, sequences, *, labels, scheme, aggregation, crf=No
     sentences = sequences.sentences
     sizes = np.concatenate([np.zeros(0, np.int64), *(s.sizes for s in sentences)])
     cores = zip(logits, sequences.cores, strict=True)
-    tokens = [values[start:end] for values, (start, end) in cores]  # all tokens of all sentences
+    tokens = [
+        scores_of_tokens[start:end] for scores_of_tokens, (start, end) in cores
+    ]  # all tokens of all sentences
     tokens = np.concatenate([np.zeros((0, len(labels)), np.float32), *tokens]).astype(np.float64)
     counts = np.array([len(sentence.words) for sentence in sentences])
     if crf is not None:

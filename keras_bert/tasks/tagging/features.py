@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import windows
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.words import tokenized_words
-from keras_bert.tasks.settings import ALL, FIRST
 from keras_bert.tasks.span_classification.features import span_in_words
+from keras_bert.tasks.tagging import ALL, FIRST
 from keras_bert.tasks.tagging.crf import KNOWN
 
 
@@ -83,24 +83,27 @@ class TaggedSequences(TokenizedExamples):
             documents = [example.document for example in examples]
             first, last = with_context(starts, ends, documents, room=room)
         lengths_in_context = tf.constant(last - first, tf.int32)
-        found = windows(lengths_in_context, room, stride=np.maximum(1, room // 2)).numpy()
-        base, own = first[found.sequence], (starts[found.sequence], ends[found.sequence])
-        window_starts = base + found.starts
-        core_starts = np.maximum(base + found.core_starts, own[0])
-        core_ends = np.minimum(base + found.core_ends, own[1])
-        positions = tf.ragged.range(window_starts, window_starts + found.sizes)
+        parts = windows(lengths_in_context, room, stride=np.maximum(1, room // 2)).numpy()
+        base, sentence_bounds = (
+            first[parts.sequence],
+            (starts[parts.sequence], ends[parts.sequence]),
+        )
+        window_starts = base + parts.starts
+        core_starts = np.maximum(base + parts.core_starts, sentence_bounds[0])
+        core_ends = np.minimum(base + parts.core_ends, sentence_bounds[1])
+        positions = tf.ragged.range(window_starts, window_starts + parts.sizes)
         segments = [tf.gather(tf.constant(ids), positions)]
         if marked is not None:
             second = starts + marked[:, 0]
-            second = tf.gather(tf.ragged.range(second, second + repeated), found.sequence)
+            second = tf.gather(tf.ragged.range(second, second + repeated), parts.sequence)
             segments.append(tf.gather(tf.constant(ids), second))
-            of_sentence = found._replace(starts=window_starts - starts[found.sequence])
+            of_sentence = parts._replace(starts=window_starts - starts[parts.sequence])
             options["columns"] = marked_inputs(of_sentence, marked, repeated, template=template)
         targets = {"labels": {}}
         if labelled:
             special = before, template.num_special(texts) - before
             tags, counts = _targets(examples, self.sentences, labels, label_subwords)
-            around = _tags_around(tags, counts, core_starts, core_ends, own)
+            around = _tags_around(tags, counts, core_starts, core_ends, sentence_bounds)
             token, window = positions.values.numpy(), positions.value_rowids().numpy()
             in_core = (token >= core_starts[window]) & (token < core_ends[window])
             counts = (counts[token] & in_core).astype(np.float32)
@@ -115,7 +118,7 @@ class TaggedSequences(TokenizedExamples):
             examples,
             segments,
             **targets,
-            example_of_sequence=found.sequence,
+            example_of_sequence=parts.sequence,
             tokenizer=tokenizer,
             max_length=max_length,
             **options,
@@ -170,13 +173,13 @@ def repeated_tokens(marked, room):
     return tf.minimum(marked[:, 1] - marked[:, 0], max(1, room // 4))
 
 
-def marked_inputs(found, marked, repeated, *, template):
+def marked_inputs(parts, marked, repeated, *, template):
     """The positions of the marked tokens in each sequence, in its second text if not in the first.
 
     Also in a graph.
 
     Args:
-        found: the `Windows` of sentences.
+        parts: the `Windows` of sentences.
         marked: int32 (N, 2), the marked tokens of each sentence, from the first to after the last.
         repeated: int32 (N,), how many of them the second text repeats.
         template: the `Template` of the sequences.
@@ -184,11 +187,11 @@ def marked_inputs(found, marked, repeated, *, template):
     Returns:
         `marked_starts` and `marked_ends`, int32 (R, 1), by name.
     """
-    first, after = tf.unstack(tf.gather(marked, found.sequence) - found.starts[:, None], axis=1)
-    inside = (first >= 0) & (after <= found.sizes)
-    second = found.sizes + template.before(1, texts=2)
+    first, after = tf.unstack(tf.gather(marked, parts.sequence) - parts.starts[:, None], axis=1)
+    inside = (first >= 0) & (after <= parts.sizes)
+    second = parts.sizes + template.before(1, texts=2)
     starts = tf.where(inside, first + template.before(0, texts=2), second)
-    sizes = tf.where(inside, after - first, tf.gather(repeated, found.sequence))
+    sizes = tf.where(inside, after - first, tf.gather(repeated, parts.sequence))
     return {"marked_starts": starts[:, None], "marked_ends": (starts + sizes)[:, None]}
 
 
@@ -201,13 +204,13 @@ def split_sentences(examples, tokenizer):
     """The `Sentence` of each example: the words it has, or those of its text by the tokenizer."""
     tokenized, offsets = tokenized_words(examples, tokenizer)
     tokens = zip(examples, _arrays(tokenized.ids), _arrays(tokenized.firsts), offsets, strict=True)
-    return [_sentence(*each) for each in tokens]
+    return [_sentence(*columns) for columns in tokens]
 
 
 def _arrays(ragged):
     """A ragged tensor (N, None) as a list of arrays."""
-    values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
-    return np.split(values, splits[1:-1]) if len(splits) > 1 else []
+    flat, splits = ragged.values.numpy(), ragged.row_splits.numpy()
+    return np.split(flat, splits[1:-1]) if len(splits) > 1 else []
 
 
 def _sentence(example, ids, firsts, offsets):
@@ -262,18 +265,18 @@ def _targets(examples, sentences, labels, label_subwords):
     return np.maximum(tags, 0), counts
 
 
-def _tags_around(tags, counts, starts, ends, own):
+def _tags_around(tags, counts, starts, ends, bounds):
     """The tags of the words before and after those that count in each core, as KNOWN + tag.
 
-    Shapes: tags and counts (T,) of all tokens; starts, ends and both of `own`, the cores and their
-    sentences, (N,) -> int32 (N, 2), 0 if there is no such word in the sentence, or none in the
-    core.
+    Shapes: tags and counts (T,) of all tokens; starts and ends of the cores, and both of `bounds`,
+    their sentences, (N,) -> int32 (N, 2), 0 if there is no such word in the sentence, or none in
+    the core.
     """
     tokens = np.flatnonzero(counts)
     first, after = np.searchsorted(tokens, starts), np.searchsorted(tokens, ends)
     tokens, tags = np.r_[tokens, -1], np.r_[tags, 0]  # -1: before the first and after the last one
     previous, following = tokens[first - 1], tokens[after]
-    exists = previous >= own[0], (following >= 0) & (following < own[1])
+    exists = previous >= bounds[0], (following >= 0) & (following < bounds[1])
     around = [
         np.where((after > first) & there, KNOWN + tags[token], 0)
         for token, there in zip((previous, following), exists, strict=True)
@@ -281,10 +284,10 @@ def _tags_around(tags, counts, starts, ends, own):
     return np.stack(around, axis=1).astype(np.int32)
 
 
-def _with_special(values, special):
+def _with_special(rows, special):
     """Ragged (N, None), with 0 for this many special tokens before and after each sequence."""
-    before, after = (tf.zeros([values.nrows(), count], values.dtype) for count in special)
-    return tf.concat([before, values, after], axis=1)
+    before, after = (tf.zeros([rows.nrows(), count], rows.dtype) for count in special)
+    return tf.concat([before, rows, after], axis=1)
 
 
 def _with_tags_around(tags, counts, around):
@@ -292,10 +295,24 @@ def _with_tags_around(tags, counts, around):
 
     A position that counts keeps its tag, as in a template without special tokens.
     """
-    values, splits = tags.values.numpy(), tags.row_splits.numpy()
+    flat, splits = tags.values.numpy(), tags.row_splits.numpy()
     is_free = counts.values.numpy() == 0
     for positions, labels in ((splits[:-1], around[:, 0]), (splits[1:] - 1, around[:, 1])):
         changed = np.flatnonzero(splits[1:] > splits[:-1])
         changed = changed[is_free[positions[changed]]]
-        values[positions[changed]] = labels[changed]
-    return tags.with_values(tf.constant(values))
+        flat[positions[changed]] = labels[changed]
+    return tags.with_values(tf.constant(flat))
+
+
+def tagged_sequences(task, examples, *, max_length, labelled):
+    """The `TaggedSequences` of a `Tagger`, `PredicateSequences` of a `SemanticRoleTagger`."""
+    is_marked = "marked_starts" in task.HEAD_INPUTS
+    return (PredicateSequences if is_marked else TaggedSequences)(
+        examples,
+        **task.framing(max_length),
+        labels=task.labels,
+        label_subwords=task.word_tokens[0],
+        document_context=task.settings.document_context,
+        labelled=labelled,
+        crf=task.settings.crf,
+    )

@@ -1,19 +1,24 @@
-"""Signatures of exported taggers: texts in, words with their tags out."""
+"""Signatures of exported taggers: texts, and predicates, in; words with their tags out."""
 
 import functools
 
 import tensorflow as tf
 
+from keras_bert.inputs.framing import windows
 from keras_bert.inputs.words import cut, ends_word, words_of_texts
-from keras_bert.tasks.settings import FIRST, LAST, MEAN
 from keras_bert.tasks.signatures import (
+    framed,
     in_windows,
     outputs_in_chunks,
     standard_signatures,
     traced_on_ids,
     traced_on_texts,
+    warmup_at,
     warmup_texts,
 )
+from keras_bert.tasks.span_classification.signatures import whole_words
+from keras_bert.tasks.tagging import FIRST, LAST, MEAN
+from keras_bert.tasks.tagging.features import marked_inputs, repeated_tokens
 from keras_bert.text.ragged import of_values
 
 
@@ -111,8 +116,8 @@ def _predict_words(task, logits, is_first, lengths):
     Shapes: for all tokens logits (T, C) and whether they are the first of a word, bool (T,); the
     numbers of words int32 (B,) -> ragged int32 and float32 (B, None).
     """
-    if task.crf_layer is not None:
-        chosen = tf.boolean_mask(logits, _chosen(task.aggregation, is_first))  # (W, C)
+    if task.crf is not None:
+        chosen = tf.boolean_mask(logits, _chosen(task.word_tokens[1], is_first))  # (W, C)
         emissions = tf.RaggedTensor.from_row_lengths(chosen, lengths)
         # At least one position, as the CRF begins with the first word.
         width = tf.maximum(1, tf.reduce_max(tf.concat([lengths, [0]], axis=0)))
@@ -121,10 +126,10 @@ def _predict_words(task, logits, is_first, lengths):
             emissions.to_tensor(shape=shape), [None, None, len(task.labels)]
         )
         is_word = tf.sequence_mask(lengths, width)
-        numbers, scores = task.crf_layer.decode(emissions, is_word)
+        numbers, scores = task.crf.decode(emissions, is_word)
         numbers, scores = tf.boolean_mask(numbers, is_word), tf.boolean_mask(scores, is_word)
     else:
-        probabilities = distributions(task.aggregation, logits, is_first)
+        probabilities = distributions(task.word_tokens[1], logits, is_first)
         numbers = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
         scores = tf.gather(probabilities, numbers, batch_dims=1)
     return tuple(tf.RaggedTensor.from_row_lengths(x, lengths) for x in (numbers, scores))
@@ -143,3 +148,45 @@ def distributions(aggregation, logits, is_first):
 def _chosen(aggregation, is_first):
     """bool (T,): the first token of each word, or the last one."""
     return is_first if aggregation == FIRST else ends_word(is_first)
+
+
+def role_signatures(task, *, max_length):
+    """The signatures of a `SemanticRoleTagger`; the first is the default one.
+
+    * `serving_default`: `text`, string (B,), and `predicate_start` and `predicate_end`, int32 (B,),
+      in characters of the text. The predicate is widened to whole words; without one it is an
+      error.
+    * `examples`: `examples`, string (B,), serialized `tf.Example` with a string under `text` and a
+      number under each of the other names.
+
+    Each returns what a `Tagger` does: `words` and `tags`, string (B, W); `scores`, float32 (B, W);
+    `starts` and `ends`, int32 (B, W); and `lengths`, int32 (B,). A text of any length is split into
+    windows, as in `predict`. There is no signature for ids, which do not show where words end.
+    """
+    names = ("predicate_start", "predicate_end")
+    template = task.tokenizer.template
+    room, before = template.room(max_length, texts=2), template.before(0, texts=2)
+
+    @functools.partial(traced_on_texts, names=["text"], numbers=names)
+    def from_text(text, predicate_start, predicate_end):
+        words, starts, ends = words_of_texts(text, task.tokenizer)
+        first, after = whole_words(starts, ends, from_=[predicate_start], to=[predicate_end])
+        counts = tf.cast(words.ids.row_lengths(), tf.int32)
+        # The first token of each word, and after the last one.
+        edges = tf.concat([words.firsts, counts[:, None]], axis=1)
+        marked = tf.gather(edges, tf.concat([first, after], axis=1), batch_dims=1)  # (B, 2)
+        repeated = repeated_tokens(marked, room)
+        parts = windows(counts, room - repeated, stride=tf.maximum(1, (room - repeated) // 2))
+        second = tf.cast(words.ids.row_starts(), tf.int32) + marked[:, 0]
+        second = tf.ragged.range(second, second + repeated)
+        second = tf.gather(
+            second.with_values(tf.gather(words.ids.values, second.values)), parts.sequence
+        )
+        inputs = framed(task, [parts.rows(words.ids), second], max_length=max_length)
+        inputs |= marked_inputs(parts, marked, repeated, template=template)
+        logits = outputs_in_chunks(task, inputs)["logits"]  # (R, S, C)
+        in_core = parts.core_of(tf.shape(logits)[1], offset=before)
+        return tagged_words(task, text, words, (starts, ends), tf.boolean_mask(logits, in_core))
+
+    warmup = warmup_at(dict(zip(names, (0, 1), strict=True)), max_length)
+    return standard_signatures(from_text, task=task, warmup=warmup, numbers=names)

@@ -7,7 +7,7 @@ import keras
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent, quoted
-from keras_bert.heads.classification import check_labels, labelled_head
+from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
@@ -22,7 +22,7 @@ from keras_bert.readers.schemes import (
 )
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.tasks.global_mean import cross_entropy_by_weight
-from keras_bert.tasks.settings import ALL, FIRST, LAST, TaggerSettings
+from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
     describe_tagging_error,
@@ -48,103 +48,91 @@ class Tagger(Task):
     is None, and the metric is the accuracy of words.
 
     Args:
-        encoder: an `Encoder`, such as a `BertEncoder`.
-        tokenizer: the `Tokenizer` of its vocabulary, or None (then the task takes ids only).
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         labels: the names of the labels in the order of the logits, each once; at least two.
-        dropout: the dropout rate of the outputs. None is the config's `classifier_dropout`, or its
-            `hidden_dropout_prob` if that is None.
-        max_length: maximum sequence length, including [CLS] and [SEP]; a longer sentence is split
-            into windows. None is 128, or all positions of an encoder that has fewer.
-        label_subwords: the tokens of a word that are trained on its tag: "first", "last" or "all".
-            None is "first", or "last" over a causal encoder.
-        aggregation: what a word's tag is predicted from: "first" or "last", or the "mean" or
-            "product" of all its tokens' distributions. None is the token that is trained; if all
-            are, "first", or "last" over a causal encoder.
-        document_context, crf: see `TaggerSettings`. With `crf` the tokens whose weight is not 0
-            are the words whose labels the loss is of.
-        **between: `layers`, `layer_mix` and `bilstm`, see `Task`.
+        **settings: see `TaggerSettings`. With `crf` the tokens whose weight is not 0 are the words
+            whose labels the loss is of.
 
-    Attributes: `labels` (a tuple), `scheme`, `classifier` (the `Dense`), `dropout` (the `Dropout`),
-    `crf_layer` and `bilstm_layer` (or None), and the arguments.
+    Attributes: `labels` (a tuple), `scheme`, `settings`, `classifier` (the `Dense`), `dropout` (the
+    `Dropout`), `crf` (the `LinearChainCrf`, or None).
 
     Raises:
-        ValueError: the labels are fewer than two or not unique, or `crf` is combined with several
-            tokens per word.
+        ValueError: the labels are fewer than two or not unique.
+        InputError: a setting is invalid, or `crf` is combined with several tokens per word.
     """
 
     TASK_TYPE = "tagger"
     HEADS = ("classifier",)
     MIN_LABELS = 2
     SETTINGS = TaggerSettings
+    FEATURES = "keras_bert.tasks.tagging.features:tagged_sequences"
+    SIGNATURES = "keras_bert.tasks.tagging.signatures:tagger_signatures"
     METRIC = "accuracy"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        labels,
-        dropout=None,
-        max_length=None,
-        label_subwords=None,
-        aggregation=None,
-        document_context=False,
-        crf=False,
-        name="tagger",
-        **between,
-    ):
-        self.set_encoder(encoder, max_length=max_length, **between)
-        self.labels = check_labels(labels, least=self.MIN_LABELS)
-        self.scheme = scheme_of_labels(self.labels)
-        whole = LAST if encoder.config.is_causal else FIRST  # the token that sees most of a word
-        self.label_subwords = label_subwords or whole
-        trained = whole if self.label_subwords == ALL else self.label_subwords
-        self.aggregation = aggregation or trained
-        if crf and not self._by_one_token:
-            raise ValueError(
-                "`crf` needs one token per word, the first or the last one. Received: "
-                f"label_subwords={label_subwords!r}, aggregation={aggregation!r}."
+    def defaults_for(self, settings):
+        names = ("label_subwords", "aggregation")
+        chosen = dict(zip(names, self._word_tokens(settings), strict=True))
+        words = {name: value for name, value in chosen.items() if name in self.SETTINGS.names()}
+        return {**super().defaults_for(settings), **words}
+
+    @property
+    def word_tokens(self) -> tuple[str, str]:
+        """(The tokens of a word that are trained on its tag, what its tag is predicted from.)"""
+        return self._word_tokens(self.settings)
+
+    def _word_tokens(self, settings):
+        whole = LAST if self.config.is_causal else FIRST  # the token that sees most of a word
+        trained = settings.label_subwords or whole
+        predicted = settings.aggregation or (whole if trained == ALL else trained)
+        if settings.crf and trained != predicted:
+            raise InputError.naming(
+                "{crf} needs one token per word, the first or the last one. Received: "
+                "{label_subwords} {}, {aggregation} {}.",
+                settings.label_subwords,
+                settings.aggregation,
             )
-        self.document_context = document_context
-        self.crf = crf
+        return trained, predicted
+
+    def make_head(self):
+        self.scheme = scheme_of_labels(self.labels)
         if self.scheme is not None:
             self.METRIC = "f1"
             self.SHOWN = {**self.SHOWN, "f1": "F1"}
-        self.make_head(dropout)
-        self.crf_layer = None
-        if crf:
+        self.make_classifier()
+        self.crf = None
+        if self.settings.crf:
             allowed = transitions(self.labels, self.scheme)
-            self.crf_layer = LinearChainCrf(transitions=allowed, name="crf")
-            self.HEADS = (*self.HEADS, "crf_layer")
-        super().__init__(tokenizer, name=name)
+            self.crf = LinearChainCrf(transitions=allowed, name="crf")
+            self.HEADS = (*self.HEADS, "crf")
 
-    def make_head(self, dropout):
+    def make_classifier(self):
         """Makes the layers from the encoder's outputs to the logits."""
         self.dropout, self.classifier = labelled_head(
-            self.encoder, len(self.labels), dropout=dropout
+            self.encoder, len(self.labels), dropout=self.settings.dropout
         )
 
     def token_vectors(self, encoded, inputs):
-        """What the linear layer reads, (B, S, D): the encoder's outputs after dropout."""
+        """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""
         return self.dropout(encoded["sequence_output"])
 
     def build_head(self, encoded, inputs):
         logits = self.classifier(self.token_vectors(encoded, inputs))  # (B, S, C)
-        return {"logits": logits if self.crf_layer is None else self.crf_layer(logits)}
+        return {"logits": logits if self.crf is None else self.crf(logits)}
 
     @property
     def _by_one_token(self):
         """Whether the tag of a word is predicted from the one token that is trained on it."""
-        return self.label_subwords == self.aggregation  # no other value is common to both
+        trained, predicted = self.word_tokens
+        return trained == predicted  # no other value is common to both
 
     def default_losses(self):
         """Nats per word that counts: cross-entropy, or the loss of the CRF."""
-        crf = self.crf_layer
+        crf = self.crf
         return {"logits": cross_entropy_by_weight() if crf is None else CrfLoss(crf)}
 
     def compile_from_config(self, config):
-        if self.crf_layer is None:
+        if self.crf is None:
             super().compile_from_config(config)
             return
         # The loss of this task's own layer, and not a new one from the config.
@@ -158,7 +146,7 @@ class Tagger(Task):
         None if that is not the fraction of words, which `official_metrics` returns: with `crf`
         whole sequences are predicted, and otherwise words may be tagged by all of their tokens.
         """
-        if self.crf_layer is not None or not self._by_one_token:
+        if self.crf is not None or not self._by_one_token:
             return {}
         return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
@@ -214,34 +202,20 @@ class Tagger(Task):
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
             labels = inferred_arguments["labels"]
-            what = f"{len(labels)} tags ({listed(labels)})"
+            described = f"{len(labels)} tags ({listed(labels)})"
         else:
             spans = Counter(span.kind for e in train for span in spans_of(e.tags))
             counts = (f"{kind or 'without kind'}: {spans[kind]:,}" for kind in sorted(spans))
-            what = f"chunks of the scheme {scheme} ({listed(counts)})"
+            described = f"chunks of the scheme {scheme} ({listed(counts)})"
         return (
             f"{counted(len(train), 'training sentence')} of {counted(words, 'word')} and "
-            f"{counted(len(dev), 'dev sentence')}; {what}."
-        )
-
-    def features(self, examples, *, max_length=None, labelled=False):
-        from keras_bert.tasks.tagging.features import PredicateSequences, TaggedSequences
-
-        is_marked = "marked_starts" in self.HEAD_INPUTS
-        sequences = PredicateSequences if is_marked else TaggedSequences
-        return sequences(
-            examples,
-            **self.framing(max_length),
-            labels=self.labels,
-            label_subwords=self.label_subwords,
-            document_context=self.document_context,
-            labelled=labelled,
-            crf=self.crf,
+            f"{counted(len(dev), 'dev sentence')}; {described}."
         )
 
     def context_size(self, *, max_length=None):
         # If each has a single token.
-        return (max_length or self.max_length) if self.document_context else 0
+        settings = self.settings
+        return (max_length or settings.max_length) if settings.document_context else 0
 
     def decode(self, outputs, sequences):
         """See `tagger_predictions`."""
@@ -250,8 +224,8 @@ class Tagger(Task):
             sequences,
             labels=self.labels,
             scheme=self.scheme,
-            aggregation=self.aggregation,
-            crf=self.crf_layer,
+            aggregation=self.word_tokens[1],
+            crf=self.crf,
         )
 
     def official_metrics(self, predictions, examples):
@@ -284,18 +258,12 @@ class Tagger(Task):
         )
 
     def check_export(self):
-        if self.document_context:
+        if self.settings.document_context:
             raise InputError.naming(
                 "A tagger with {document_context} cannot be exported: it reads the sentences "
                 "around each one, which a served text does not have. Use {predict}, or train it "
                 "with {document_context=False}."
             )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.tagging.signatures import tagger_signatures
-
-        self.check_export()
-        return tagger_signatures(self, max_length=max_length or self.max_length)
 
 
 class CheckedSentences:

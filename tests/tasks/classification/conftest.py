@@ -20,7 +20,7 @@ REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}
 def logits(task, text):
     """float (C,): the task's own answer to one text, with no padding in the way."""
     vocabulary = task.tokenizer.vocabulary
-    ids = task.tokenizer.tokenize([text])[0].numpy()[: task.max_length - 2]
+    ids = task.tokenizer.tokenize([text])[0].numpy()[: task.settings.max_length - 2]
     ids = np.array([[vocabulary.cls_id, *ids, vocabulary.sep_id]], np.int32)
     batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
     return np.asarray(task(batch, training=False)["logits"])[0]

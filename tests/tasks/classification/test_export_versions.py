@@ -161,7 +161,11 @@ def test_an_encoder_alone_is_exported_without_a_flag(task, tmp_path):
 BOUNDS = {"bfloat16": (0.1, 1.8), "float16": (0.02, 1.8), "int8": (0.15, 1.8)}
 
 
-@pytest.mark.parametrize("precision", BOUNDS)
+# The others are slow: tests/exports has several kinds in each.
+ONE_OF_ALL = [pytest.param(p, marks=() if p == "int8" else pytest.mark.slow) for p in BOUNDS]
+
+
+@pytest.mark.parametrize("precision", ONE_OF_ALL)
 def test_a_precision_is_near_float32_and_smaller(
     task, version, signatures, texts, tmp_path, precision
 ):

@@ -59,7 +59,7 @@ def test_the_folder_holds_what_the_design_says(run):
         "run.json",
     ]
     task = load_task(output / "model")
-    assert (task.labels, task.max_length) == (("bad", "good"), 16)
+    assert (task.labels, task.settings.max_length) == (("bad", "good"), 16)
     (left,) = (output / "checkpoints").iterdir()
     assert left.name.startswith("step-")
 
@@ -138,7 +138,7 @@ def test_what_a_masked_language_model_never_trained_is_not_read_by_itself(
     finetune(**given, model=tmp_path, output=run, pooling=pooling, report=told.append)
     assert [line for line in told if "pooler" in line] == said
     task = load_task(run / "model")
-    assert task.pooling == (pooling or "mean")
+    assert task.settings.pooling == (pooling or "mean")
     assert task.config.add_pooling_layer == (task.encoder.pooler is not None) == pooled
     for before, after in zip(encoder.weights, task.encoder.weights, strict=False):
         np.testing.assert_allclose(before, after, atol=1e-5)

@@ -26,6 +26,7 @@ from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 MIX = {"layers": "mix-all", "scalar_mix_l2": 0.01, "scalar_mix_layer_norm": True}
 WAYS = {"frozen": {"freeze_encoder": True}, "mixed": MIX, "both": {"freeze_encoder": True, **MIX}}
+EACH_WAY = [pytest.param("frozen", marks=pytest.mark.slow), "mixed", "both"]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def held(encoder):
     return [w for layer in (encoder.embeddings, *encoder.blocks) for w in layer.weights]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
     arguments, output, metrics = finished(way)
     before, after = load(start)[0], load(output / "model")[0]
@@ -84,7 +85,7 @@ def test_a_frozen_encoder_stays_as_it_was_bit_for_bit(way, finished, start):
     assert all_of_it == ("freeze_encoder" not in arguments)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_the_folder_holds_the_whole_task(way, finished, files):
     arguments, output, metrics = finished(way)
     names = ["checkpoints", "logs", "metrics.json", "model", "run.json"]

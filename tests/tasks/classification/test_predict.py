@@ -27,7 +27,7 @@ def test_answers_are_those_of_the_model_one_text_at_a_time(task, texts, predicti
 def test_a_run_folder_and_its_model_folder_hold_one_model(task, model_folder, texts):
     for folder in (model_folder, model_folder.parent):
         found = load_task(find_model_folder(folder))
-        assert (found.labels, found.max_length) == (task.labels, task.max_length)
+        assert (found.labels, found.settings.max_length) == (task.labels, task.settings.max_length)
         for ours, theirs in zip(found.weights, task.weights, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 

@@ -61,9 +61,9 @@ def batch(seed=0, lengths=(9, 5, 2)):
 @pytest.mark.parametrize("has_pooler, pooling", [(True, "cls"), (False, "mean")])
 def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, tokenizer, tmp_path):
     task = make(one_block(tokenizer, add_pooling_layer=has_pooler), tokenizer)
-    assert task.pooling == pooling
+    assert task.settings.pooling == pooling
     task.save(tmp_path / "model")
-    assert load_task(tmp_path / "model").pooling == pooling
+    assert load_task(tmp_path / "model").settings.pooling == pooling
     assert type(task).from_config(task.get_config()).pooling == pooling
 
 
@@ -91,7 +91,7 @@ def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokeni
     np.testing.assert_allclose(task(padded)["logits"], expected, atol=1e-5)
     task.save(tmp_path / "model")
     again = load_task(tmp_path / "model")
-    assert again.pooling == pooling
+    assert again.settings.pooling == pooling
     np.testing.assert_array_equal(again(inputs)["logits"], found)
 
 
@@ -111,7 +111,7 @@ def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, 
         one_block(tokenizer, is_decoder=True, add_pooling_layer=has_pooler),
         tokenizer,
     )
-    assert task.pooling == "last"
+    assert task.settings.pooling == "last"
     inputs = [batch(seed=seed) for seed in (0, 1)]
     if task.TASK_TYPE == "multiple-choice":
         inputs = [{name: x[None] for name, x in each.items()} for each in inputs]
@@ -146,7 +146,7 @@ def test_a_folder_gives_the_same_task(name, tasks, saved):
     np.testing.assert_array_equal(task(inputs)[output], again(inputs)[output])
     assert type(again) is type(task) and again.inferred_arguments == task.inferred_arguments
     for setting in task.stored_settings():
-        assert getattr(again, setting) == getattr(task, setting)
+        assert getattr(again.settings, setting) == getattr(task.settings, setting)
 
 
 @pytest.mark.peers
@@ -197,7 +197,7 @@ def test_what_transformers_wrote_is_the_task_that_it_says(problem, tokenizer, tm
     tokenizer.save(tmp_path)
     task = load_task(tmp_path)
     assert type(task) is (Regressor if count == 1 else Classifier)
-    assert getattr(task, "multi_label", False) == (problem == "multi_label_classification")
+    assert getattr(task.settings, "multi_label", False) == (problem == "multi_label_classification")
     inputs = batch()
     with torch.no_grad():
         logits = theirs(

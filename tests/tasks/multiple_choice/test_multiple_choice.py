@@ -45,7 +45,7 @@ def logits_alone(task, context, choices):
             tokens,
             tokenizer=tokenizer,
             names=task.encoder.input_names,
-            max_length=task.max_length,
+            max_length=task.settings.max_length,
         )
         pooled = np.asarray(encode(task.encoder, row)["pooled_output"])
         found.append((pooled @ task.classifier.kernel + task.classifier.bias)[0, 0])

@@ -97,8 +97,9 @@ def test_it_learns_and_tunes_the_threshold(run):
     # The threshold is the best one, and the answers obey it.
     assert dev["f1"] == pytest.approx(dev["best_f1"])
     task = load_task(output / "model")
-    assert isinstance(task.null_threshold, float)
-    assert (task.max_length, task.max_answer_length, task.stride) == (13, 3, None)
+    assert isinstance(task.settings.null_threshold, float)
+    settings = task.settings
+    assert (settings.max_length, settings.max_answer_length, settings.stride) == (13, 3, None)
 
 
 @pytest.mark.usefixtures("eager")
@@ -239,7 +240,10 @@ def test_settings_live_through_keras_own_file(served, tmp_path):
     task.save(tmp_path / "task.keras")
     again = keras.saving.load_model(tmp_path / "task.keras")
     assert again.get_config() == task.get_config()
-    assert (again.stride, again.null_threshold) == (6, task.null_threshold)
+    assert (again.settings.stride, again.settings.null_threshold) == (
+        6,
+        task.settings.null_threshold,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -263,11 +267,11 @@ def labelled():
 
 def test_n_best_answers_are_tokens_of_the_context_by_their_scores(labelled):
     task, sequences, outputs = labelled
-    task.n_best = 4
+    task.update_settings(n_best=4)
     try:
         answers = task.decode(outputs, sequences)
     finally:
-        task.n_best = 1
+        task.update_settings(n_best=1)
     for answer, example in zip(answers, sequences.examples, strict=True):
         best = answer["n_best"]
         assert (answer["id"], answer["question"]) == (example.id, example.question)
@@ -286,16 +290,16 @@ def test_the_threshold_is_tuned_unless_it_was_given(labelled):
         other = random_task(null_threshold=given)
         other.tune_threshold(outputs, sequences)
         other.tune_threshold(outputs, sequences)  # after another epoch, say
-        assert (other.null_threshold == 0.5) == (given is not None)
+        assert (other.settings.null_threshold == 0.5) == (given is not None)
         answers = other.decode(outputs, sequences)
         assert [not a["answer"] for a in answers] == [
-            a["null_score"] > other.null_threshold for a in answers
+            a["null_score"] > other.settings.null_threshold for a in answers
         ]
         metrics = other.official_metrics(answers, sequences.examples)
         assert metrics["NoAns_total"] == 1 and metrics["best_f1"] >= metrics["f1"]
     some = [sequences.examples[0]]
     task.tune_threshold(outputs, task.features(some))  # every question has an answer
-    assert task.null_threshold is None
+    assert task.settings.null_threshold is None
 
 
 def test_version_1_is_told_by_its_questions(labelled):

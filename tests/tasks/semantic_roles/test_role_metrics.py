@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert.readers.schemes import BIO, labels_of, spans_of, tags_of
-from keras_bert.tasks.semantic_roles.metrics import arguments_of, role_metrics
+from keras_bert.tasks.tagging.metrics import arguments_of, role_metrics
 
 
 def measured(expected, predicted):

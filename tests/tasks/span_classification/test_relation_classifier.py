@@ -85,7 +85,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     task = load_task(model)
     assert isinstance(task, RelationClassifier)
     assert task.labels == ("home_of", "lives_in", "no_relation")
-    assert task.null_label == "no_relation"
+    assert task.settings.null_label == "no_relation"
     assert main(["evaluate", "--model", str(model), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     metrics = json.loads((model.parent / "metrics.json").read_text())
@@ -149,7 +149,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer, is_decoder=True, num_hidden_layers=1)
     task = RelationClassifier(encoder, tokenizer, labels=["x", "NA"])
-    assert task.aggregation == "last"
+    assert task.settings.aggregation == "last"
     given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
     sequences = task.features(list(task.read([given], labelled=False)))
     inputs, _ = sequences.batch(np.array([0], np.int32))
@@ -161,13 +161,13 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     np.testing.assert_array_equal(words[0][:3], np.asarray(hidden)[0, [3, 4, 6]])
     assert not np.asarray(words[0][3:]).any()
     task.save(tmp_path / "model")
-    assert load_task(tmp_path / "model").aggregation == "last"
+    assert load_task(tmp_path / "model").settings.aggregation == "last"
     # A folder from before there was a choice was trained on means.
     path = tmp_path / "model" / "config.json"
     values = json.loads(path.read_text())
     del values["keras_bert"]["aggregation"]
     path.write_text(json.dumps(values))
-    assert load_task(tmp_path / "model").aggregation == "mean"
+    assert load_task(tmp_path / "model").settings.aggregation == "mean"
 
 
 def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):

@@ -14,7 +14,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.cli.main import main
 from keras_bert.heads.spans import REPRESENTATIONS
 from keras_bert.inference.predict import predict
-from keras_bert.tasks import settings
+from keras_bert.tasks import span_classification
 from tests.eagerly import eagerly
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.span_classification.conftest import WORDS
@@ -88,7 +88,8 @@ def test_the_folder_keeps_settings_and_weights(run, tmp_path):
     assert isinstance(task, SpanClassifier) and task.labels == ("FAC", "LOC", "ORG")
     kept = json.loads((folder / "config.json").read_text())
     assert kept["architectures"] == ["BertModel"] and kept["keras_bert"]["max_span_length"] == 5
-    assert 0.05 <= task.threshold < 1 and task.threshold == kept["keras_bert"]["threshold"]
+    threshold = task.settings.threshold
+    assert 0.05 <= threshold < 1 and threshold == kept["keras_bert"]["threshold"]
     own = {name for name in load_file(folder / "model.safetensors") if "keras_bert." in name}
     assert own == {
         f"keras_bert.{name}"
@@ -146,7 +147,7 @@ def test_what_is_served_is_what_predict_finds(run, predictions):
 @pytest.mark.usefixtures("eager")
 def test_what_is_served_of_flat_spans_fractions_no_word(run):
     task = load_task(run[0] / "model")
-    task.flat = True
+    task.update_settings(flat=True)
     predictions = list(predict(model=task, text=TEXTS))
     for prediction in predictions:
         inside = [word for span in prediction["spans"] for word in range(*span["words"])]
@@ -235,7 +236,7 @@ def test_a_given_threshold_stays_and_another_is_tuned():
         found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
         task.tune_threshold({"logits": logits * 0}, sequences)  # an earlier epoch, say
         task.tune_threshold({"logits": logits}, sequences)
-        chosen.append(task.threshold)
+        chosen.append(task.settings.threshold)
         found.append(len(task.decode({"logits": logits}, sequences)[0]["spans"]))
     assert found == [2, 3, 2, 1, 1, 1]  # above a half, before anything is tuned
     # Half way from 0.3 to the least that is tried; between the first and the wrong one; as given.
@@ -284,4 +285,4 @@ def test_what_is_made_from_the_examples():
 
 
 def test_the_choices_of_the_settings_are_those_of_the_head():
-    assert settings.REPRESENTATIONS == REPRESENTATIONS
+    assert span_classification.REPRESENTATIONS == REPRESENTATIONS

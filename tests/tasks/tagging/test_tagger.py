@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert import Tagger
+from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.training.frozen import freeze
 from tests.small_model import make_encoder, make_tokenizer
@@ -142,25 +143,25 @@ def test_comes_back_compiled_with_the_loss_of_its_own_transitions(tokenizer, tmp
     task.save(tmp_path / "task.keras")
     loaded = keras.saving.load_model(tmp_path / "task.keras")
     assert loaded.get_config() == task.get_config()
-    assert loaded.loss["logits"].loss.crf is loaded.crf_layer
+    assert loaded.loss["logits"].loss.crf is loaded.crf
 
 
 def test_transitions_are_between_first_tokens(tokenizer):
-    for options in (
-        {"label_subwords": "all"},
-        {"aggregation": "mean"},
-        {"label_subwords": "last", "aggregation": "first"},
+    for options, message in (
+        ({"label_subwords": "all"}, "`label_subwords` must be first or last with `crf`"),
+        ({"aggregation": "mean"}, "`aggregation` must be first or last with `crf`"),
+        ({"label_subwords": "last", "aggregation": "first"}, "`crf` needs one token per word"),
     ):
-        with pytest.raises(ValueError, match="`crf` needs one token per word"):
+        with pytest.raises(InputError, match=message):
             make(tokenizer, crf=True, **options)
-    assert make(tokenizer, crf=True, label_subwords="last").aggregation == "last"
+    assert make(tokenizer, crf=True, label_subwords="last").settings.aggregation == "last"
 
 
 def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp_path):
     """At its first token the encoder has not seen the others."""
     encoder = make_encoder(tokenizer, num_hidden_layers=1, is_decoder=True)
     task = Tagger(encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
-    assert (task.label_subwords, task.aggregation) == ("last", "last")
+    assert (task.settings.label_subwords, task.settings.aggregation) == ("last", "last")
     tags = []
     for words in (["abc", "de"], ["abd", "de"], ["abc", "df"]):
         rows = task.features(list(Tagger.read([words], labelled=False)))
@@ -172,12 +173,12 @@ def test_a_word_over_a_causal_encoder_is_tagged_by_its_last_token(tokenizer, tmp
         np.testing.assert_allclose(served["scores"][0], answer["scores"], atol=1e-5)
     assert tags[0] != tags[1] and tags[0] != tags[2]  # each word is read whole
     every = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="all")
-    assert every.aggregation == "last"
+    assert every.settings.aggregation == "last"
     # A folder that says otherwise is read as it was trained.
     first = Tagger(encoder, tokenizer, labels=LABELS, label_subwords="first")
     first.save(tmp_path / "model")
     again = load_task(tmp_path / "model")
-    assert (again.label_subwords, again.aggregation) == ("first", "first")
+    assert (again.settings.label_subwords, again.settings.aggregation) == ("first", "first")
 
 
 def test_the_metric_is_that_of_the_labels(tokenizer):

@@ -10,7 +10,7 @@ from keras_bert.base.settings import about
 from keras_bert.inputs.framing import windows
 from keras_bert.readers.schemes import SCHEMES, converted, labels_of, transitions
 from keras_bert.readers.sentences import TaggedWords
-from keras_bert.tasks.settings import TaggerSettings
+from keras_bert.tasks.tagging import TaggerSettings
 from keras_bert.tasks.tagging.crf import LinearChainCrf
 from keras_bert.tasks.tagging.decode import tagger_predictions, word_distributions
 from keras_bert.tasks.tagging.features import TaggedSequences, split_sentences, with_context

@@ -11,9 +11,9 @@ from keras_bert.heads.spans import WordMeans
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
 from keras_bert.readers.settings import COUNT, REPAIR
-from keras_bert.tasks.semantic_roles.metrics import role_metrics
-from keras_bert.tasks.settings import SemanticRoleSettings
 from keras_bert.tasks.span_classification.decode import WordPositions
+from keras_bert.tasks.tagging import SemanticRoleSettings
+from keras_bert.tasks.tagging.metrics import role_metrics
 from keras_bert.tasks.tagging.tagger import CheckedSentences, Tagger
 
 # Units of the hidden layer over a token and the predicate, as in Shi and Lin 2019.
@@ -35,8 +35,9 @@ class SemanticRoleTagger(Tagger):
     sample weights it has.
 
     Args:
-        encoder, tokenizer, labels, crf, dropout, max_length, **between: see `Tagger`. The labels
-            are tags of a scheme, such as O, B-A0, I-A0 and B-V.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
+        labels: tags of a scheme, such as O, B-A0, I-A0 and B-V.
+        **settings: see `SemanticRoleSettings`.
 
     Attributes: those of a `Tagger`, `hidden` (the `Dense` layer of 300 units) and
     `predicate_vector` (the `WordMeans`).
@@ -49,42 +50,24 @@ class SemanticRoleTagger(Tagger):
     HEAD_INPUTS = {"marked_starts": (1,), "marked_ends": (1,)}
     HEADS = ("hidden", "classifier")
     SETTINGS = SemanticRoleSettings
+    SIGNATURES = "keras_bert.tasks.tagging.signatures:role_signatures"
 
-    def __init__(
-        self,
-        encoder,
-        tokenizer=None,
-        *,
-        labels,
-        crf=False,
-        dropout=None,
-        max_length=None,
-        name="semantic_role_tagger",
-        **between,
-    ):
-        if scheme_of_labels(tuple(labels)) is None:
+    def checked_labels(self, labels, settings):
+        labels = super().checked_labels(labels, settings)
+        if scheme_of_labels(labels) is None:
             raise ValueError(
                 "`labels` must be tags such as O, B-A0 and I-A0, which name arguments. "
                 f"Received: {labels!r}."
             )
-        super().__init__(
-            encoder,
-            tokenizer,
-            labels=labels,
-            crf=crf,
-            dropout=dropout,
-            max_length=max_length,
-            name=name,
-            **between,
-        )
+        return labels
 
-    def make_head(self, dropout):
+    def make_classifier(self):
         policy = self.encoder.layer_policy
         self.predicate_vector = WordMeans(
             last=self.config.is_causal, dtype=policy, name="predicate_vector"
         )
         self.hidden = keras.layers.Dense(UNITS, activation="relu", dtype=policy, name="hidden")
-        super().make_head(dropout)
+        super().make_classifier()
 
     def token_vectors(self, encoded, inputs):
         tokens = super().token_vectors(encoded, inputs)  # (B, S, D)
@@ -152,8 +135,8 @@ class SemanticRoleTagger(Tagger):
         for prediction, span in zip(predictions, sequences.predicates, strict=True):
             position = WordPositions(*(prediction[name] for name in WordPositions._fields))
             prediction["predicate"] = position.of(span.start, span.end)
-            found = prediction.pop("entities")
-            prediction["arguments"] = [each for each in found if each["label"] != VERB]
+            chunks = prediction.pop("entities")
+            prediction["arguments"] = [chunk for chunk in chunks if chunk["label"] != VERB]
         return predictions
 
     scheme_metrics = staticmethod(role_metrics)
@@ -165,8 +148,3 @@ class SemanticRoleTagger(Tagger):
             f"{percent(metrics['precision'])}, recall {percent(metrics['recall'])}); "
             f"{percent(metrics['perfect'])} of predicates without an error"
         )
-
-    def signatures(self, *, max_length=None):
-        from keras_bert.tasks.semantic_roles.signatures import role_signatures
-
-        return role_signatures(self, max_length=max_length or self.max_length)

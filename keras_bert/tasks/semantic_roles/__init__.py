@@ -1,1 +1,0 @@
-"""The arguments of a marked predicate, and their roles."""
