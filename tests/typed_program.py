@@ -37,6 +37,12 @@ def through_the_commands() -> None:
     kb.finetune(model="m", train="t", output="o")  # type: ignore[call-overload]
     kb.convert("a", "b", report=lambda line: None)
     kb.convert("a")  # type: ignore[call-arg]
+    assert_type(kb.evaluate(model="m", data="d", show_errors=3, fields="text=a"), dict[str, Any])
+    assert_type(kb.generate(model="m", prompt="Once", on_text=print)[0].text, str)
+    kb.generate(model="m", prompt="Once", top_p="0.9")  # type: ignore[arg-type]
+    assert_type(next(kb.ask(url="http://h:1", model="m", text_a=["one"])), dict[str, Any])
+    kb.embed_to_file(model="m", data=["one"], output="e.parquet", progress=True)
+    kb.learn_vocabulary(input=["a", Path("b")], output="v", size=9, beam_options=["--runner=X"])
     for found in kb.embed(model="m", text="one"):
         assert_type(found.tokens, list[str])
     assert_type(kb.fill_mask(model="m", text="a [MASK]")[0][0].probability, float)
