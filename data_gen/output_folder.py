@@ -227,13 +227,13 @@ class OutputFolder:
         return claims
 
     def _in_use(self, owner):
-        is_elsewhere = owner is not None and not owner.is_here
-        advice = Naming(" If that has ended, use {force=True}.") if is_elsewhere else ""
+        known_elsewhere = owner is not None and not owner.is_here
+        hint = Naming(" If that has ended, use {force=True}.") if known_elsewhere else ""
         return InputError.naming(
             "The output {} is in use by {}. Wait for its end, or use another folder.{}",
             self.path,
             owner or "another process",
-            advice,
+            hint,
         )
 
     def _clean(self):

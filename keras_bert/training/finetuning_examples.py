@@ -15,7 +15,7 @@ from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.readers.examples import not_reported, report_notes, report_source
+from keras_bert.readers.examples import report_source
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
@@ -133,9 +133,7 @@ def _read(of_task, settings, report, remembered):
         examples = list(file)
         if not examples:
             raise InputError(f"{file.name} contains no examples.")
-        if report is not not_reported:
-            report_notes(file, report)
-        for note in of_task.notes(examples):
+        for note in dict.fromkeys((*file.notes(), *of_task.notes(examples))):
             report(f"Note: {note}")
         return examples
 

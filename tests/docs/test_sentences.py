@@ -2,6 +2,7 @@
 
 import ast
 import re
+import string
 
 from tests.docs.pages import REPOSITORY
 
@@ -53,11 +54,26 @@ class Messages(ast.NodeVisitor):
 
     def visit_Call(self, node):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if name == "naming":  # `InputError.naming(template, *values)`
+            name, node = node.func.value.id, self._filled(node)
         if name in (*ERRORS, LOCATED) and node.args:
             self._add(node.args[-1 if name == LOCATED else 0], is_located=name == LOCATED)
         if name == "naming":
             self._add(node, is_located=False)
         self.generic_visit(node)
+
+    def _filled(self, node):
+        """A call with the values of its template in it, as an f-string has them."""
+        template, *values = node.args
+        if not isinstance(template, ast.Constant):
+            return node
+        parts = []
+        for text, name, _, _ in string.Formatter().parse(template.value):
+            parts.append(text)
+            if name is not None:  # an argument of the library has a name
+                parts.append(f"{{{name or self._shown(values.pop(0))}}}")
+        filled = ast.copy_location(ast.Constant("".join(parts)), template)
+        return ast.copy_location(ast.Call(node.func, [filled], []), node)
 
     def visit_FunctionDef(self, node):
         """`message` in it is a function that `input_errors` takes."""
@@ -95,6 +111,8 @@ class Messages(ast.NodeVisitor):
         return re.sub(r"\{([!:][^{}]*)?\}", lambda field: next(texts), template.value)
 
     def _shown(self, node):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Naming":
+            (node,) = node.args
         expression = ast.unparse(node)
         return "message" if expression in self._errors else expression
 

@@ -184,7 +184,7 @@ def test_a_run_begins_with_the_vectors_and_options_of_a_folder(pretrained, data,
     assert not any("random weights" in line for line in said)
     (name,) = (name for name in metrics["eval"] if name != "loss")
     assert again["eval_at_start"][name] == pytest.approx(metrics["eval"][name], rel=1e-4)
-    assert load_task(tmp_path / "run").window == 2
+    assert load_task(tmp_path / "run").settings.window == 2
 
 
 def test_evaluate_repeats_the_held_out_loss(pretrained, data):

@@ -485,11 +485,11 @@ def test_a_loss_that_is_not_a_number_stops_in_a_sentence_and_leaves_its_batch(ru
 def test_what_minutes_come_to_is_resolved_once(run, tmp_path, monkeypatch):
     trained = []
 
-    def trained_for(*given, steps, **more):
+    def planned_for(steps, **more):
         trained.append(steps)
         raise Stopped
 
-    monkeypatch.setattr(module, "_train", trained_for)
+    monkeypatch.setattr(module, "plan_steps", planned_for)
     monkeypatch.setattr(module, "steps_in", lambda minutes, *others, **more: [71])
     for _ in range(2):
         with pytest.raises(Stopped):

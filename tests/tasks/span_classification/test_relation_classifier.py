@@ -182,7 +182,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
     encoder = make_encoder(tokenizer, max_position_embeddings=16, num_hidden_layers=1)
     task = RelationClassifier(encoder, tokenizer, labels=sorted({*LABELS.values(), "no_relation"}))
     sequences = task.features(list(task.read([*near, *far])), labelled=True)
-    assert sequences.unfit[0] == 2 and "need a `max_length` of 34" in sequences.unfit[1]
+    assert sequences.unfit[0] == 2 and "need a `max_length` of 34" in str(sequences.unfit[1])
     assert sequences.weights["logits"].tolist() == [1.0] * 30 + [0.0] * 2
     task.compile_defaults("sgd", jit_compile=False)
 
@@ -240,9 +240,9 @@ def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(represent
 
 
 def test_the_null_label_is_told_by_its_name_or_given():
-    assert make().null_label == "NA"
-    assert make(labels=["x", "y"]).null_label is None
-    assert make(null_label="x").null_label == "x"
+    assert make().settings.null_label == "NA"
+    assert make(labels=["x", "y"]).settings.null_label is None
+    assert make(null_label="x").settings.null_label == "x"
     with says("`null_label` must be one of the labels"):
         make(null_label="z")
 
