@@ -67,8 +67,8 @@ def one_label(value):
         return None if value is None else _label_of_text(str(value))
     if isinstance(value, LISTS):
         raise ValueError(
-            f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` reads "
-            "several labels)."
+            f"{value!r} is a {type(value).__name__}, and not a label (`multi_label=True` "
+            "or --multi-label reads several labels)."
         )
     raise ValueError(f"{value!r} is neither a text nor a number.")
 

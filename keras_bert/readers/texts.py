@@ -174,7 +174,7 @@ class TextSource(ExampleSource):
             yield (
                 f'{counted(count, "row")} with "{label}" in {self._described(self.columns.label)}, '
                 "which is read as no label, as in pandas. If it is the name of a class, set "
-                "`keep_na=True`."
+                "`keep_na=True` (--keep-na)."
             )
         if self._records.skipped:
             yield (

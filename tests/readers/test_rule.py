@@ -312,7 +312,7 @@ def test_missing_texts_and_labels_are_left_out_and_counted(write):
         f"{path}, lines 3, 4 and 5: 3 rows without a text, left out.",
         f"{path}, lines 6 and 7: 2 rows without a label, left out.",
         f'{path}: 1 row with "null" in "label", which is read as no label, as in pandas. If it is '
-        "the name of a class, set `keep_na=True`.",
+        "the name of a class, set `keep_na=True` (--keep-na).",
     ]
     assert of_table.notes() == [
         "the given table, rows 2, 3 and 4: 3 rows without a text, left out.",
