@@ -228,11 +228,12 @@ class OutputFolder:
 
     def _in_use(self, owner):
         known_elsewhere = owner is not None and not owner.is_here
+        hint = Naming(" If that has ended, use {force=True}.") if known_elsewhere else ""
         return InputError.naming(
             "The output {} is in use by {}. Wait for its end, or use another folder.{}",
             self.path,
             owner or "another process",
-            Naming(" If that has ended, use {force=True}.") if known_elsewhere else "",
+            hint,
         )
 
     def _clean(self):

@@ -38,7 +38,7 @@ _COMMON = frozenset(
     context settings_file show_errors objective masking size algorithm models rest_port precision to
     layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only fields
     text_column label_column word_column tag_column class_weights metric stride train_fraction
-    baseline dtype schedule layer_decay gradual_unfreezing dropout bilstm static_vectors
+    baseline dtype schedule callbacks layer_decay gradual_unfreezing dropout bilstm static_vectors
     scalar_mix_l2""".split()
 )
 

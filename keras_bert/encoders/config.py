@@ -83,8 +83,9 @@ class EncoderConfig:
             value, (kind, optional) = getattr(self, name), value_type(field)
             if not (value is None and optional) and (expected := mismatch(kind, value)):
                 expected = expected.replace("a text", "a string")
-                received = "" if "finite" in expected else f" Received: {name}={value!r}."
-                raise ValueError(f"`{name}` must be {expected}.{received}")
+                if "finite" in expected:
+                    raise ValueError(f"`{name}` must be {expected}.")
+                raise ValueError(f"`{name}` must be {expected}. Received: {name}={value!r}.")
         misplaced = self.extra_keys.keys() & self.fields_by_key().keys()
         if misplaced:
             raise ValueError(

@@ -145,7 +145,7 @@ class CoreferenceSource(ExampleSource):
         text, words, starts = words_of(record, line, self)
         clusters, spans = record.get("clusters"), None
         if self._need_labels:
-            more = ". Expected a list of clusters, each a list of mentions [start, end]."
+            more = ". Expected a list of clusters, each a list of mentions [start, end]"
             clusters = self.value(line, record, "clusters", "clusters", more=more)
         if clusters is not None:
             if not _is_list(clusters) or not all(map(_is_list, clusters)):

@@ -178,7 +178,7 @@ class ExampleSource:
         if self.may_lack(key):
             raise Missing(part, place=f'"{key}"')
         columns = self._records.calls_columns
-        raise self.error(line, f'no "{key}" among the {columns} ({listed(record)}){more}')
+        raise self.error(line, f'no "{key}" among the {columns} ({listed(record)}){more}.')
 
     def _text(self, line, record, key):
         """The text of a dictionary under a key; InputError where there is none."""

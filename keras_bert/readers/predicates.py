@@ -158,7 +158,7 @@ class PredicateSource(ExampleSource):
         return super()._of_objects(records)
 
     def _example(self, line, record):
-        more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags".'
+        more = '. Expected "words", "predicate" ([first word, after the last word]) and "tags"'
         predicate = self.value(line, record, "predicate", "a predicate", more=more)
         tags = record.get("tags")
         if self._need_labels:

@@ -239,13 +239,13 @@ class SpanPairSource(ExampleSource):
         text, words, starts = words_of(record, line, self)
         spans = []
         for name in ("head", "tail"):
-            span = self.value(line, record, name, f"a {name}", more="; it is [start, end].")
+            span = self.value(line, record, name, f"a {name}", more="; it is [start, end]")
             spans.append(labelled_span(span, line, self, text=text, words=words, noun=name))
         try:
             label = one_label(record.get("label"))
         except ValueError as error:
             raise self.error(line, error) from None
         if label is None and self._need_labels:
-            self.value(line, {**record, "label": None}, "label", "a label", more=".")
+            self.value(line, {**record, "label": None}, "label", "a label")
         self._check_labels([label], partial(self.error, line))
         return SpanPair(line, text, words, starts, *spans, label, source=self)

@@ -187,16 +187,16 @@ def open_table(
     if form == CONLL or len(table.names) < least:
         reason = (
             f"line {number} has {counted(len(table.names), 'column')}. Expected CSV, TSV or JSON "
-            f"Lines with {parts}."
+            f"Lines with {parts}"
         )
         if form == CONLL:
-            reason = "its name says that it is CoNLL, with one word per line, for taggers."
+            reason = "its name says that it is CoNLL, with one word per line, for taggers"
         elif form_by_name == TXT:
             reason = (
                 "a .txt file has one text per line and no labels. Name a table with tabs .tsv, one "
-                "with commas .csv."
+                "with commas .csv"
             )
-        raise InputError(f"Could not read {file.name} as {noun}: {reason}")
+        raise InputError(f"Could not read {file.name} as {noun}: {reason}.")
     return table
 
 

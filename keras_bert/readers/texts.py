@@ -185,9 +185,11 @@ class TextSource(ExampleSource):
     def _read(self):
         yield from self._each(self._records, self._example)
         if self._need_labels and self._count and self._vectors == self._count:
-            raise InputError(
-                f"{self.name}: each list looks like a 0 or 1 for each label, and not like a list "
-                f"of labels. {_NEEDS_NAMES}"
+            raise InputError.naming(
+                "{}: each list looks like a 0 or 1 for each label, and not like a list of labels. "
+                "{}",
+                self.name,
+                _NEEDS_NAMES,
             )
         if self._unclear and not self._has_bars:
             line, value = self._unclear

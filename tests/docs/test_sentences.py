@@ -2,6 +2,7 @@
 
 import ast
 import re
+import string
 
 from tests.docs.pages import REPOSITORY
 
@@ -10,7 +11,9 @@ ERRORS = ("InputError", "ValueError", "TypeError", "RuntimeError", "RequestError
 LOCATED = "error"
 # What is last in a message and ends with a full stop itself, or is empty after one.
 SENTENCES = (
+    "Naming(advice)",
     "_AGAIN",
+    "_NEEDS_NAMES",
     "_PACK",
     "''.join(sorted(hints))",
     "'' if may_count else advice",
@@ -19,6 +22,8 @@ SENTENCES = (
     "advice",
     "hint",
     "message",
+    "reason",
+    "received",
     "run.how_far()",
 )
 # Of an error in a handler of these: a message of ours, which ends so.
@@ -49,9 +54,26 @@ class Messages(ast.NodeVisitor):
 
     def visit_Call(self, node):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if name == "naming":  # `InputError.naming(template, *values)`
+            name, node = node.func.value.id, self._filled(node)
         if name in (*ERRORS, LOCATED) and node.args:
             self._add(node.args[-1 if name == LOCATED else 0], is_located=name == LOCATED)
+        if name == "naming":
+            self._add(node, is_located=False)
         self.generic_visit(node)
+
+    def _filled(self, node):
+        """A call with the values of its template in it, as an f-string has them."""
+        template, *values = node.args
+        if not isinstance(template, ast.Constant):
+            return node
+        parts = []
+        for text, name, _, _ in string.Formatter().parse(template.value):
+            parts.append(text)
+            if name is not None:  # an argument of the library has a name
+                parts.append(f"{{{name or self._shown(values.pop(0))}}}")
+        filled = ast.copy_location(ast.Constant("".join(parts)), template)
+        return ast.copy_location(ast.Call(node.func, [filled], []), node)
 
     def visit_FunctionDef(self, node):
         """`message` in it is a function that `input_errors` takes."""
@@ -68,6 +90,8 @@ class Messages(ast.NodeVisitor):
 
     def _text(self, node):
         """A literal, an f-string or a sum of them; None for anything else."""
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("naming", "Naming")):
+            return self._named(*node.args)
         if isinstance(node, ast.BinOp):
             return "".join(self._text(side) or "{…}" for side in (node.left, node.right))
         if isinstance(node, ast.Constant):
@@ -79,7 +103,16 @@ class Messages(ast.NodeVisitor):
             for part in node.values
         )
 
+    def _named(self, template, *values):
+        """The template of a `Naming`, with the expression of the value in each `{}`."""
+        if not isinstance(template, ast.Constant):
+            return None
+        texts = iter(f"{{{self._shown(value)}}}" for value in values)
+        return re.sub(r"\{([!:][^{}]*)?\}", lambda field: next(texts), template.value)
+
     def _shown(self, node):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Naming":
+            (node,) = node.args
         expression = ast.unparse(node)
         return "message" if expression in self._errors else expression
 
@@ -113,8 +146,12 @@ try:
     open(path)
 except OSError as error:
     raise InputError(f"{path}: {error}") from None
+raise InputError.naming("{steps} is {!r}", steps)
+raise InputError.naming("no {steps} in {}.", path)
+raise InputError.naming("{} is: {}", path, advice)
+raise self.error(3, Naming("no {text_column} in {}", path))
 """
-    assert [line for line, _ in wrong(source)] == [2, 3, 4, 5, 9]
+    assert [line for line, _ in wrong(source)] == [2, 3, 4, 5, 9, 10, 11, 13]
 
 
 def test_what_is_right_is_not():
@@ -126,6 +163,8 @@ try:
     read(path)
 except InputError as error:
     raise InputError(f"{path}: {error}") from None
+raise InputError.naming("{steps} is {!r}. {}", steps, _AGAIN)
+raise self.error(3, Naming("no {text_column} in {}.", path))
 """
     assert wrong(source) == []
 

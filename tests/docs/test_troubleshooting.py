@@ -20,13 +20,13 @@ MESSAGES = sorted(
 
 
 def strings():
-    """All text of the program, with U+2026 where a value is put in."""
+    """All text of the program, with U+2026 where a value is put in, and `name` for an argument."""
     for source in (*REPOSITORY.glob("keras_bert/**/*.py"), *REPOSITORY.glob("data_gen/**/*.py")):
         for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.JoinedStr):
                 yield "".join(v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+                yield re.sub(r"\{(\w+)\}", r"`\1`", re.sub(r"\{(:[^}]*)?\}", "…", node.value))
     yield (REPOSITORY / "Makefile").read_text()
 
 
