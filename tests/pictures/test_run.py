@@ -108,13 +108,13 @@ def span(words, label, score):
 # is drawn in addition to the learning curve.
 MEASURED = {
     "classifier": (
-        {"multi_label": False, "labels": ("ham", "spam")},
+        {"settings": SimpleNamespace(multi_label=False), "labels": ("ham", "spam")},
         [{"probabilities": {"ham": 0.9, "spam": 0.1}}] * 2,
         labelled("ham", "spam"),
         ("confusion", "labels", "reliability"),
     ),
     "classifier of several labels": (
-        {"multi_label": True, "labels": ("ham", "spam")},
+        {"settings": SimpleNamespace(multi_label=True), "labels": ("ham", "spam")},
         [{"probabilities": {"ham": 0.9, "spam": 0.1}, "labels": ["ham"]}] * 2,
         labelled(("ham",), ()),
         ("confusion", "labels", "reliability"),
@@ -151,19 +151,23 @@ MEASURED = {
         ("reliability",),
     ),
     "span-classifier": (
-        {"labels": ("LOC",), "max_span_length": 3, "_check": lambda label, example: None},
+        {
+            "labels": ("LOC",),
+            "settings": SimpleNamespace(max_span_length=3),
+            "_check": lambda label, example: None,
+        },
         [{"expected": [span([0, 1], "LOC", 1)], "spans": [span([1, 2], "LOC", 0.75)]}] * 2,
         labelled(None, None),
         ("confusion", "labels", "reliability"),
     ),
     "coreference": (
-        {"max_span_length": 3},
+        {"settings": SimpleNamespace(max_span_length=3)},
         [{"expected": [[span([0, 1], "", 1), span([1, 2], "", 1)]], "clusters": []}] * 2,
         labelled(None, None),
         (),
     ),
     "relation-classifier": (
-        {"labels": ("in", "none"), "null_label": "none"},
+        {"labels": ("in", "none"), "settings": SimpleNamespace(null_label="none")},
         [{"label": "in", "score": 0.75}] * 2,
         labelled("in", "none"),
         ("confusion", "labels", "reliability"),
