@@ -166,7 +166,8 @@ def test_bad_fields_are_named(write, fields, message):
         (
             '{"text": "a", "labels": ["x"]}',
             {},
-            "is a list, and not a label (`multi_label=True` or --multi-label reads several labels).",
+            "is a list, and not a label (`multi_label=True` or --multi-label reads several "
+            "labels).",
         ),
         (
             '{"text": "a", "label": [[1]]}',
