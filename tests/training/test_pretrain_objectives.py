@@ -438,7 +438,7 @@ def test_causal_rows_are_without_masks_and_the_others_as_ever(folders):
         both = SimpleNamespace(
             input=("input_ids", "masked_lm_positions", "causal_input_ids", "causal_input_mask"),
             output=("masked_lm", "causal_lm"),
-            causal_fraction=0.25,
+            settings=SimpleNamespace(causal_fraction=0.25),
             context_windows=lambda card, vocabulary: None,
         )
         first = round(batch_size / 4)
