@@ -20,7 +20,7 @@ from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
-from keras_bert.tasks import KINDS, task_class
+from keras_bert.tasks import TASKS, task_class
 from keras_bert.training.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
@@ -91,7 +91,7 @@ def batch(task):
     return inputs, labels
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_step_trains_what_the_task_uses(name):
     task = make(task_class(name))
     inputs, labels = batch(task)
