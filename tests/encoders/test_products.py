@@ -315,7 +315,7 @@ def trained(row, begun, data, output):
             output=output,
             epochs=2,
             batch_size=7,
-            learning_rate=0.3 if is_slow else 0.02,
+            learning_rate=1.0 if is_slow else 0.02,
             deterministic=True,
             **settings_of(row),
         )
