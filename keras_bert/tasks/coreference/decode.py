@@ -76,7 +76,11 @@ def coreference_errors(predictions, examples):
         sides = [prediction["expected"], prediction["clusters"]]
         expected, predicted = map(cluster_sets, sides)
         missed, wrong = (
-            [[m["text"] for m in c] for c, own in zip(side, sets, strict=True) if own not in other]
+            [
+                [m["text"] for m in c]
+                for c, mentions in zip(side, sets, strict=True)
+                if mentions not in other
+            ]
             for side, sets, other in zip(
                 sides, (expected, predicted), (predicted, expected), strict=True
             )

@@ -19,10 +19,10 @@ def weighted_by_step(nats, sample_weight):
     """The nats (B, …) of a part of a step, by output, times its factors (B,), if it has some."""
     factors = {name: (sample_weight or {}).get(part_of_step(name)) for name in nats}
     return {
-        name: values
+        name: output_nats
         if factors[name] is None
-        else values * ops.reshape(factors[name], (-1, *[1] * (len(values.shape) - 1)))
-        for name, values in nats.items()
+        else output_nats * ops.reshape(factors[name], (-1, *[1] * (len(output_nats.shape) - 1)))
+        for name, output_nats in nats.items()
     }
 
 
@@ -208,6 +208,6 @@ class MeanNats(Metrics):
 
     def measure(self, x, labels, nats, weights):
         """Adds a batch, dictionaries by name; returns the nats."""
-        for name, values in nats.items():
-            self._outputs[name].update_state(values, weights and weights[name])
+        for name, output_nats in nats.items():
+            self._outputs[name].update_state(output_nats, weights and weights[name])
         return nats

@@ -183,15 +183,15 @@ def masked_surprisals(task, ids, masked, *, max_length):
     Shapes: ids ragged int32 (B, None); masked int32 (T,), how many tokens are masked from each
     token on, itself included -> float32 (T,).
     """
-    found, inputs, is_core = in_windows(task, _with_an_empty_text(ids), max_length=max_length)
+    parts, inputs, is_core = in_windows(task, _with_an_empty_text(ids), max_length=max_length)
     places = tf.cast(tf.where(is_core), tf.int32)  # (T, 2)
     row, position = places[:, 0], places[:, 1]
     before = task.tokenizer.template.before(0, texts=1)
-    end = tf.minimum(position + masked, before + tf.gather(found.sizes, row))  # (T,)
+    end = tf.minimum(position + masked, before + tf.gather(parts.sizes, row))  # (T,)
 
     def surprisals(some):
         row, position, end = some["row"], some["position"], some["end"]
-        sequences = {name: tf.gather(values, row) for name, values in inputs.items()}  # (t, S)
+        sequences = {name: tf.gather(rows, row) for name, rows in inputs.items()}  # (t, S)
         tokens = tf.gather(sequences["input_ids"], position, batch_dims=1)
         column = tf.range(tf.shape(sequences["input_ids"])[1])
         is_masked = (column >= position[:, None]) & (column < end[:, None])
@@ -271,7 +271,7 @@ def _vectors(task, inputs, vectors_of):
     """
     is_read = tf.reduce_any(inputs["is_mask"], axis=1)  # (R,)
     is_read |= tf.range(tf.size(is_read)) == 0
-    inputs = {name: tf.boolean_mask(values, is_read) for name, values in inputs.items()}
+    inputs = {name: tf.boolean_mask(rows, is_read) for name, rows in inputs.items()}
 
     def at_masks(some):
         is_mask = some.pop("is_mask")
@@ -402,11 +402,11 @@ def language_model_signatures(task, *, max_length, top_k):
             count = tf.shape(prompts.lengths)[0]
             sampling = Sampling.of(count, max_tokens=_NEW_TOKENS, top_k=1)
             probabilities = tf.nn.softmax(generator.logits(prompts.last))  # (B, V)
-            values, ids = tf.math.top_k(probabilities, k=top_k)
+            most_probable, ids = tf.math.top_k(probabilities, k=top_k)
             return {
                 "text": continued(prompts, some, sampling)["text"],
                 "candidates": tf.gather(names_of_tokens, ids),
-                "probabilities": values,
+                "probabilities": most_probable,
                 "log_probability": prompts.log_probability,
             }
 

@@ -90,10 +90,10 @@ def _pairs(expected, predicted):
     paired first. A span alone has the other label None.
     """
     pairs = Counter()
-    for true, found in zip(expected, predicted, strict=True):
-        pairs.update((label, label) for *_, label in true & found)
+    for true, ours in zip(expected, predicted, strict=True):
+        pairs.update((label, label) for *_, label in true & ours)
         positions = defaultdict(lambda: ([], []))
-        for side, spans in enumerate((true - found, found - true)):
+        for side, spans in enumerate((true - ours, ours - true)):
             for *position, label in sorted(spans):
                 positions[tuple(position)][side].append(label)
         for sides in positions.values():

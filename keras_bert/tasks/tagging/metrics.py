@@ -104,8 +104,8 @@ def _kind(tag):
 def _count_chunks(expected, predicted):
     """The numbers of correct, predicted and expected chunks by kind, from spans per sentence."""
     counts = Counter(), Counter(), Counter()
-    for true, found in zip(expected, predicted, strict=True):
-        for count, spans in zip(counts, (set(true) & set(found), found, true), strict=True):
+    for true, ours in zip(expected, predicted, strict=True):
+        for count, spans in zip(counts, (set(true) & set(ours), ours, true), strict=True):
             count.update(span.kind for span in spans)
     return counts
 
