@@ -1,11 +1,10 @@
 """What TensorFlow and Beam find out again and again, found out once.
 
-It is 8 % of the time of a run, and 40 % of that of a small job. Nothing that they compute depends
+It is 8 % of the time of a run, and a part of that of a small job. Nothing that they compute depends
 on it.
 """
 
 import contextlib
-import copy
 import sys
 
 import pytest
@@ -19,7 +18,6 @@ def quick_libraries():
             _note_one_stack(patch)
         if "apache_beam" in sys.modules:
             _inspect_functions_once(patch)
-            _parse_options_once(patch)
         yield
 
 
@@ -48,25 +46,3 @@ def _inspect_functions_once(patch):
         return signatures[function.__func__]
 
     patch.setattr(core, "get_signature", get_signature)
-
-
-def _parse_options_once(patch):
-    """Beam makes a parser of flags whenever a step looks at the options."""
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    parsed = {}
-
-    def view_as(self, kind):
-        key = (kind, *(sys.argv[1:] if self._flags is None else self._flags))
-        if key not in parsed:
-            parsed[key] = kind(self._flags)
-        view = object.__new__(kind)
-        vars(view).update(vars(parsed[key]))
-        for name in view._visible_option_list():
-            if name not in self._all_options:
-                value = getattr(view._visible_options, name)
-                self._all_options[name] = copy.deepcopy(value)
-        view._all_options = self._all_options
-        return view
-
-    patch.setattr(PipelineOptions, "view_as", view_as)

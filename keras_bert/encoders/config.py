@@ -50,7 +50,6 @@ class EncoderConfig:
         MODEL_TYPES: the values of `model_type` that the class reads; the first is the default.
         PRESETS: fields of the published models, by name, for `--architecture`.
         KEYS: the keys of a `config.json` that are not named as our fields: field -> key.
-        OLDER_KEYS: keys of earlier versions of `transformers` -> the key of today.
         UNUSED_KEYS: known keys that do not affect the encoder; they are dropped.
         REQUIRES_TOKENIZER: whether every model folder has a tokenizer.
         SUPPORTED_VALUES: keys that change the computation but are not fields, with the values that
@@ -64,7 +63,6 @@ class EncoderConfig:
     MODEL_TYPES: ClassVar[tuple[str, ...]]
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     KEYS: ClassVar[Mapping[str, str]] = {}
-    OLDER_KEYS: ClassVar[Mapping[str, str]] = {}
     UNUSED_KEYS: ClassVar[frozenset[str]] = _UNUSED_KEYS
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {}
     REQUIRES_TOKENIZER: ClassVar[bool] = False
@@ -138,7 +136,6 @@ class EncoderConfig:
                 f"{source} describes a {model_type!r} model. This encoder reads the model types "
                 f"{' and '.join(cls.MODEL_TYPES)}."
             )
-        values = {cls.OLDER_KEYS.get(key, key): value for key, value in values.items()}
         fields, names = cls._own_fields(), cls.fields_by_key()
         extra_keys = {}
         for name, value in values.items():
@@ -316,7 +313,7 @@ def _is_deeper(value, levels):
 def check_max_length(max_length, config, tokenizer):
     """Raises InputError for sequences longer than the model's positions or without room for text.
 
-    `tokenizer` has the special tokens; None is none.
+    `tokenizer` decides how many special tokens a sequence has; None means that it has none.
     """
     if config.max_length is not None and max_length > config.max_length:
         raise InputError.naming(
