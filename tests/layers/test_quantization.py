@@ -143,10 +143,11 @@ def test_a_new_head_over_a_quantized_encoder_trains():
     saved, _, _ = quantized("int8", "mixed_bfloat16")
     encoder = BertEncoder.from_config(saved.get_config())
     encoder.set_weights(saved.get_weights())
+    encoder.new_pooler().set_weights(saved.pooler.get_weights())
     head = NextSentenceHead(initializer_range=0.2, dtype=encoder.layer_policy, name="new")
     symbols = encoder.symbolic_inputs()
     first = encoder(symbols, outputs=("first_output",))["first_output"]
-    model = keras.Model(symbols, head(encoder.new_pooler()(first)))
+    model = keras.Model(symbols, head(encoder.pooler(first)))
     model.compile(keras.optimizers.SGD(0.1), "mse")
     assert model.output.dtype == "float32"
     weights = model.trainable_weights

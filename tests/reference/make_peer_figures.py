@@ -27,6 +27,11 @@ BERT = {
     "max_position_embeddings": 16,
 }
 ROBERTA = {**BERT, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
+DISTILBERT = {
+    **{"vocab_size": 41, "dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 40},
+    "max_position_embeddings": 16,
+}
+ELECTRA = {**BERT, "embedding_size": 8}
 GPT = {"vocab_size": 41, "n_positions": 16, "n_embd": 24, "n_layer": 2, "n_head": 3}
 LABELS = {"id2label": {"0": "good", "1": "bad", "2": "odd"}}
 PAD = {"pad_token_id": 0}
@@ -44,6 +49,14 @@ MODELS = {
     "RobertaForSequenceClassification": {**ROBERTA, **LABELS},
     "RobertaForTokenClassification": {**ROBERTA, **LABELS},
     "RobertaForQuestionAnswering": ROBERTA,
+    **{
+        f"{model}{suffix}": {**config, **(LABELS if suffix.endswith("Classification") else {})}
+        for model, config in (("DistilBert", DISTILBERT), ("Electra", ELECTRA), ("MPNet", BERT))
+        for suffix in (
+            *("Model", "ForMaskedLM", "ForSequenceClassification", "ForMultipleChoice"),
+            *("ForTokenClassification", "ForQuestionAnswering"),
+        )
+    },
     "OpenAIGPTModel": GPT,
     "OpenAIGPTLMHeadModel": GPT,
     "OpenAIGPTForSequenceClassification": {**GPT, **LABELS, **PAD},
@@ -51,7 +64,7 @@ MODELS = {
     "GPT2LMHeadModel": GPT,
     "GPT2ForSequenceClassification": {**GPT, **LABELS, **PAD},
 }
-BASE_MODELS = ("BertModel", "RobertaModel", "OpenAIGPTModel", "GPT2Model")
+BASE_MODELS = tuple(name for name in MODELS if name.endswith("Model") and "LMHead" not in name)
 # For MiniLM: pairs of texts, in several scripts.
 TEXTS = [
     ("The bank of the river was steep, and it had rained all night.", ""),
@@ -68,10 +81,10 @@ def inputs_of(name):
     mask = (np.arange(9) < np.array([[9], [5], [2]])).astype("int64")
     if "ForSequence" in name and "GPT" in name:  # it finds the last token by the id of padding
         ids = ids * mask
-    elif name.startswith("Roberta"):
+    elif name.startswith(("Roberta", "MPNet")):
         ids = np.where(mask, ids, 1)
     inputs = {"input_ids": ids, "attention_mask": mask}
-    if name.startswith("Bert"):
+    if name.startswith(("Bert", "Electra")):
         inputs["token_type_ids"] = (np.arange(9) >= np.array([[4], [3], [9]])) * mask
     if name.endswith("MultipleChoice"):
         inputs = {key: array[None] for key, array in inputs.items()}
