@@ -54,6 +54,10 @@ class LabelledText(Example):
         """The one or two texts."""
         return (self.text,) if self.text_b is None else (self.text, self.text_b)
 
+    @property
+    def unit(self):
+        return self.texts
+
 
 class TextSource(ExampleSource):
     """The `LabelledText`s of a source.

@@ -16,6 +16,7 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
 
 
@@ -50,6 +51,13 @@ class FittingModel(ReadingModel):
         """Returns each output's metrics by the output's name; sample weights apply to them."""
         return {}
 
+    @property
+    def training_defaults(self) -> TrainingDefaults:
+        """The `TrainingDefaults` of fine-tuning this task's encoder."""
+        return training_defaults(
+            hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
+        )
+
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
@@ -73,7 +81,9 @@ class FittingModel(ReadingModel):
                 of `keras_bert.pretrain`: `Adagrad` with linear decay.
             steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
                 epochs of `fit`. None keeps the learning rate constant.
-            learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen. Of static
+            learning_rate: its peak; None is that of `keras_bert.finetune` (see
+                `keras_bert.tasks.training_defaults`), by the encoder's size and whether its weights
+                are trained (`encoder.is_pretrained`), or 1e-3 if the encoder is frozen. Of static
                 vectors it is 0.1.
         """
         if optimizer is None:
@@ -118,7 +128,9 @@ class FittingModel(ReadingModel):
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
             options = with_progress(self, options, train=info, dev=dev)
-            return super().fit(x, y, *more, **options)
+            history = super().fit(x, y, *more, **options)
+        self.encoder.is_pretrained = True
+        return history
 
     def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
@@ -226,7 +238,7 @@ class FittingModel(ReadingModel):
         batch_size: int = 32,
         max_length: int | None = None,
         seed: int = 0,
-        epochs: int = 1,
+        epochs: int | None = 1,
         **columns: Any,
     ) -> Any:
         """The shuffled training batches of labelled data, for `fit`.
@@ -236,7 +248,8 @@ class FittingModel(ReadingModel):
             batch_size: examples per batch; some batches have one less, to be of even size.
             max_length: tokens per sequence; None is the task's own.
             seed: the order of the examples depends on it and on the epoch alone.
-            epochs: number of passes over the data.
+            epochs: number of passes over the data; None is as many as `keras_bert.finetune` makes
+                by default.
             **columns: see `read`. A label that the task does not have is an error, unless
                 `unknown_labels` is "count": then it has a weight of 0.
 
@@ -257,6 +270,8 @@ class FittingModel(ReadingModel):
         examples = list(source)
         report_notes(source, None)
         sequences = self.features(examples, max_length=max_length, labelled=True)
+        if epochs is None:
+            epochs = self.training_defaults.epochs(examples=len(examples), batch_size=batch_size)
         batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
         return batches
