@@ -166,7 +166,9 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     result |= {"metric": name, "value": round(100 * metrics[name], 2)}
     if "confusion" in metrics:
         result["accuracy"] = round(100 * metrics["accuracy"], 2)
-        result["unpredicted"] = sum(sum(column) == 0 for column in zip(*metrics["confusion"]))
+        result["unpredicted"] = sum(
+            sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
+        )
     result["loss"] = round(history.history["loss"][-1], 4)
     keras.backend.clear_session(free_memory=True)
     return {**result, "seconds": round(time.perf_counter() - began, 1)}

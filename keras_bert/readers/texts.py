@@ -407,7 +407,7 @@ def text_warnings(examples):
             f"are ordinary characters here: {label} and {label[1:-1]} are different labels."
         )
     lines += _labels_alike(examples)
-    lines += _contradictions(examples)
+    lines += contradictions(examples)
     return [*lines, *examples[0].source.notes()] if examples else lines
 
 
@@ -429,7 +429,7 @@ def _labels_alike(examples):
             )
 
 
-def _contradictions(examples):
+def contradictions(examples):
     """A line for texts that are repeated with another label."""
     first_with, others = {}, []
     for example in examples:

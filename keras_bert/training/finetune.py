@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
-from keras_bert.base.formatting import counted
+from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
@@ -20,6 +20,7 @@ from keras_bert.tasks.global_mean import means_over
 from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
+from keras_bert.training.findings import example_findings, loss_finding, result_findings
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -73,8 +74,10 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
         `trainable_parameters`, `seconds` and `history` (see `keras_bert.training.logs.History`).
         With a learned mix of layers also `scalar_mix`: its `layer_weights`, the lowest layer first,
-        and `gamma`. Where settings such as a threshold were tuned on the dev data, they are in
-        `tuned`.
+        and `gamma`. `warnings` are sentences on what is off: labels that are never predicted, dev
+        texts that are also in the training data, repeated texts with different labels, and a
+        training loss that did not fall. Where settings such as a threshold were tuned on the dev
+        data, they are in `tuned`.
 
         With several seeds these are of the run that is best on the dev data, with the `mean` and
         `std` of the official metrics over all runs, and `runs` (see
@@ -330,8 +333,24 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "seconds": records[-1]["seconds"],
             "history": records,
         }
+        metrics["warnings"] = [
+            *example_findings(train_examples.examples, data.dev and data.dev.examples),
+            *result_findings(
+                metrics["dev"], has_class_weights=hasattr(task.settings, "class_weights")
+            ),
+            *loss_finding(records, plan.evaluate_every),
+        ]
+        for line in metrics["warnings"]:
+            report(f"Warning: {line}")
         if task.tuned:
             metrics["tuned"] = {name: getattr(task.settings, name) for name in task.tuned}
+        if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
+            metrics["calibration_error"] = errors
+            before, after = map(percent, errors.values())
+            report(
+                f"Calibrated with the temperature {task.settings.temperature:.3g}: the expected "
+                f"calibration error on the dev data is {after}; before, it was {before}."
+            )
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

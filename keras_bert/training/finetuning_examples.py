@@ -201,6 +201,8 @@ def _report_on_tokens(task, train, dev, report):
     for examples, which in ((train, "training"), (dev, "dev")):
         if note := note_on_unknown(*examples.unknown, which=which):
             report(note)
+        if note := _note_on_length(task, examples, which):
+            report(f"Note: {note}")
         count, reason = examples.unfit
         if count and which == "training" and count == len(examples.examples):
             raise InputError.naming("No training example can be used: {}.", reason)
@@ -214,6 +216,27 @@ def _report_on_tokens(task, train, dev, report):
             "Note: the dev examples are the training examples; metrics on them do not show how "
             "the model does on new text."
         )
+
+
+def _note_on_length(task, examples, which):
+    """A sentence on the examples that are longer than the model reads, or None."""
+    count, longest = len(examples.examples), f"{task.settings.max_length} tokens"
+    of_all = f"of the {counted(count, f'{which} example')}"
+    if len(examples) > count and getattr(task, "reads_windows", False):
+        several = np.count_nonzero(np.bincount(examples.example_of_sequence) > 1)
+        return (
+            f"{several:,} {of_all} are longer than {longest} and are read in windows, "
+            f"{len(examples):,} in all."
+        )
+    if not examples.cut:
+        return None
+    windows = ""
+    if "long_texts" in task.SETTINGS.names() and len(task.text_names) == 1:
+        windows = ', or `long_texts="windows"` (--long-texts windows) to read all of them'
+    return (
+        f"{examples.cut:,} {of_all} are longer than {longest}, and cut. Set a larger `max_length` "
+        f"(--max-length){windows}."
+    )
 
 
 def sample_size(fraction, examples):

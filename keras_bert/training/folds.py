@@ -88,8 +88,8 @@ def line_on_held_back(train, dev):
     by_label = Counter(label for example in dev for label in _labels(example))
     labels = f" ({listed(f'{label}: {n:,}' for label, n in by_label.most_common())})"
     return (
-        f"No dev data are given: {counted(len(dev), 'example')} of the {len(train) + len(dev):,}, a "
-        f"tenth, are held back as dev examples{labels if by_label else ''}. Texts that are "
+        f"No dev data are given: {counted(len(dev), 'example')} of the {len(train) + len(dev):,}, "
+        f"a tenth, are held back as dev examples{labels if by_label else ''}. Texts that are "
         "repeated, and examples of one document, are on one side."
     )
 
@@ -119,8 +119,8 @@ def run_folds(settings, data, task, one_run, report):
         one_run: a function of `FinetuningData` and settings that makes a run.
         report: called with each line about the runs.
 
-    Returns the contents of metrics.json: see `run_series`, with the `mean` and `std` of the official
-    metrics over the folds, and those of all folds together as `dev`.
+    Returns the contents of metrics.json: see `run_series`, with the `mean` and `std` of the
+    official metrics over the folds, and those of all folds together as `dev`.
     """
     examples, count = [*data.train.examples, *data.dev.examples], settings.folds
     one = dataclasses.replace(settings, folds=None)
