@@ -24,9 +24,9 @@ def example_findings(train, dev):
     if shared:
         yield (
             f"{first_location(shared)}: {counted(len(shared), 'dev example')} of {len(dev):,} "
-            "with a text that is also in the training data; metrics on them do not show how the model "
-            "does on new text. Remove them, or leave `dev` (--dev) out, which keeps repeated texts on "
-            "one side."
+            "with a text that is also in the training data; metrics on them do not show how the "
+            "model does on new text. Remove them, or leave `dev` (--dev) out, which keeps repeated "
+            "texts on one side."
         )
     if hasattr(train[0], "texts"):
         advice = ""
