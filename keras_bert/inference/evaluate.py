@@ -26,7 +26,7 @@ from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
-from keras_bert.records.stored_tables import is_saved_dataset
+from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses

@@ -27,7 +27,7 @@ from keras_bert.readers.sources import (
     is_file,
     is_stored_table,
 )
-from keras_bert.records.stored_tables import ArrowTable
+from keras_bert.records.file_formats import ArrowTable
 from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
 
 _LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory

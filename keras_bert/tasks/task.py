@@ -20,10 +20,9 @@ from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
 from keras_bert.heads.classification import check_labels
 from keras_bert.heads.layer_choice import LAST
 from keras_bert.heads.reader import TokenReader, symbolic_inputs
-from keras_bert.tasks import imported
+from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.fitting import FittingModel
-from keras_bert.tasks.settings import TaskSettings, argument_fields, made_with, show_arguments
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer

@@ -22,12 +22,13 @@ from keras_bert.base.settings import (
 from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
-from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.classification import PoolingSettings
-from keras_bert.tasks.settings import (
+from keras_bert.tasks import (
     HEAD_LEARNING_RATE,
     LEARNING_RATE,
+    settings_class,
+    task_type_named,
 )
+from keras_bert.tasks.classification import PoolingSettings
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")

@@ -18,7 +18,7 @@ from keras_bert.base.settings import (
     setting,
 )
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
-from keras_bert.tasks.settings import (
+from keras_bert.tasks import (
     WARMUP,
     WEIGHT_DECAY,
 )

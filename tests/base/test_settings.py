@@ -23,7 +23,7 @@ from keras_bert.base.settings import (
     takes,
     value_type,
 )
-from keras_bert.cli import flags
+from keras_bert.cli.command import add_flags, read_flags, spelled_as_flag
 from tests.messages import says
 
 
@@ -117,8 +117,8 @@ def test_a_call_shows_its_settings():
 
 def parse(cls, *given):
     parser = argparse.ArgumentParser()
-    flags.add(parser, cls)
-    return flags.read(parser.parse_args(given))
+    add_flags(parser, cls)
+    return read_flags(parser.parse_args(given))
 
 
 def test_flags_give_what_was_given_and_no_more():
@@ -132,7 +132,7 @@ def test_flags_give_what_was_given_and_no_more():
 
 
 def test_arguments_of_a_message_are_flags_on_the_command_line():
-    row, column = flags.spelled_as_flag(RowSettings), flags.spelled_as_flag(ColumnSettings)
+    row, column = spelled_as_flag(RowSettings), spelled_as_flag(ColumnSettings)
     error = InputError.naming(
         '{count} is {!r}; give {path}, or {kind="b"}, {fast=True} or a {colour}.', "{`count`}"
     )
@@ -150,7 +150,7 @@ def test_arguments_of_a_message_are_flags_on_the_command_line():
 
 
 def test_messages_with_arguments_in_others_and_in_another_process():
-    row = flags.spelled_as_flag(RowSettings)
+    row = spelled_as_flag(RowSettings)
     inner = InputError.naming("{} excludes {}.", argument("count", 3), arguments(["rate", "path"]))
     error = InputError.naming("Line {:,}: {} {}", 1000, inner, Naming("Use {fast}."))
     for one in (error, pickle.loads(pickle.dumps(error))):
@@ -174,12 +174,12 @@ def test_the_help_has_every_setting_with_its_default(capsys):
 
 
 SETTINGS_MODULES = [
-    "keras_bert.checkpoints.settings",
+    "keras_bert.checkpoints",
     "keras_bert.cli.data_commands",
-    "keras_bert.exports.settings",
+    "keras_bert.exports",
     "keras_bert.inference.settings",
     "keras_bert.samples.quickstart",
-    "keras_bert.tasks.settings",
+    "keras_bert.tasks",
     "keras_bert.tasks.classification",
     "keras_bert.tasks.coreference",
     "keras_bert.tasks.multiple_choice",

@@ -5,7 +5,7 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.cli import main as cli
-from keras_bert.cli.flags import add
+from keras_bert.cli.command import add
 from tests.messages import says
 
 

@@ -13,7 +13,7 @@ from keras_bert.readers.settings import (
     glue_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")

@@ -10,7 +10,7 @@ from keras_bert.readers.settings import (
     invalid_tags_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 from keras_bert.tasks.tagging import LAST, MEAN
 
 # As `keras_bert.heads.spans.REPRESENTATIONS`, whose import would load Keras.

@@ -10,7 +10,7 @@ from keras_bert.readers.settings import (
     invalid_tags_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 
 # The tokens of a word that are trained on its label, and those that it is predicted from.
 FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"
