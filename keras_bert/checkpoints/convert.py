@@ -30,7 +30,7 @@ from keras_bert.checkpoints.word_vectors import (
     save_word_vectors,
 )
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it

@@ -3,7 +3,7 @@
 from dataclasses import InitVar
 
 from keras_bert.base.settings import PathText, Report, Settings, required, setting
-from keras_bert.heads.layer_choice import check_layers
+from keras_bert.heads import check_layers
 from keras_bert.inference.settings import TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")

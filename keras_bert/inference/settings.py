@@ -16,7 +16,7 @@ from keras_bert.base.settings import (
     setting,
     settings_type,
 )
-from keras_bert.heads.layer_choice import LAYERS, check_layers
+from keras_bert.heads import LAYERS, check_layers
 from keras_bert.readers.settings import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")

@@ -19,7 +19,7 @@ from keras_bert.base.settings import (
     setting,
     without,
 )
-from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import (
