@@ -6,7 +6,14 @@ Loading and saving load their module on first use: the settings need no Keras.
 from dataclasses import InitVar
 
 from keras_bert.base import lazy_names
-from keras_bert.base.settings import PathText, Report, Settings, required, setting
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    Settings,
+    checkpoint_setting,
+    required,
+    setting,
+)
 
 # Files of static vectors (see `keras_bert.checkpoints.word_vectors`).
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
@@ -39,8 +46,9 @@ class ConvertSettings(Settings):
         "allennlp contain the encoder only, and word2vec (also fastText's .vec), word2vec-binary "
         "and glove are files of static vectors",
         choices=FORMATS,
+        common=True,
     )
-    force: bool = setting(False, help="replace an output that this command wrote before")
+    force: bool = checkpoint_setting(False, help="replace an output that this command wrote before")
 
 
 class PushSettings(Settings):

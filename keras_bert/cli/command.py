@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from keras_bert.base import terminal
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.settings import about, value_type
+from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
 
 
@@ -123,37 +123,6 @@ def one_liner(program, *paths):
 
 _LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
 _YES_OR_NO = {"yes": True, "no": False}
-# The groups of flags in the help, in this order, and what is in them; required flags are the first
-# group, and all others are the command's (or the task's) own.
-_GROUPS = {
-    "task and model": """task model architecture max_length layers pooling hidden_layers crf
-        label_subwords aggregation document_context threshold metric class_weights null_threshold
-        stride""",
-    "data": """data tasks dev_only input vocab cased text text_a text_b question context labels
-        header fields glue glue_dir text_column label_column label_columns label_separator
-        word_column tag_column sentence_column missing keep_na scheme pretokenized invalid_tags
-        unknown_labels wrong_offsets multi_label one_text eval_fraction text_field input_format""",
-    "optimisation": """quick epochs steps minutes batch_size batch_tokens learning_rate schedule
-        warmup optimizer weight_decay clip_norm layer_decay gradient_accumulation dropout patience
-        keep num_seeds ensemble train_layers gradual_unfreezing freeze_encoder
-        train_fraction baseline seed""",
-    "checkpoints": "checkpoint_every keep_checkpoints eval_every eval_batches force settings_file",
-    "hardware": "strategy dtype precision steps_per_execution workers deterministic",
-    "advanced": """callbacks scalar_mix_l2 scalar_mix_layer_norm bilstm static_vectors
-        freeze_static_vectors lm_loss_weight initialization bad_lines shard_bytes compression
-        replacement""",
-}
-_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names.split()}
-# The flags that --help shows, those of the tutorials among them; --help-all shows all.
-_COMMON = frozenset(
-    """task model architecture train dev data input output vocab epochs steps minutes batch_size
-    learning_rate max_length seed freeze_encoder crf pooling multi_label text text_a text_b question
-    context settings_file show_errors objective masking size algorithm models rest_port precision to
-    layers tokens top_k glue word analogy analogies pairs tasks quick num_seeds dev_only fields
-    text_column label_column word_column tag_column class_weights metric stride train_fraction
-    baseline dtype schedule callbacks layer_decay gradual_unfreezing dropout bilstm static_vectors
-    scalar_mix_l2""".split()
-)
 
 
 def add_flags(parser, cls, *, command=None, is_short=False):
@@ -165,14 +134,11 @@ def add_flags(parser, cls, *, command=None, is_short=False):
     the flags, wherever it is given, and overrides the defaults. `read_flags` checks required
     settings, since the file may have them.
     """
-    fields = dataclasses.fields(cls)
-    titles = ["required", "task and model", "options", *_GROUPS]
-    groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(titles)}
-    for field in fields:
-        is_required = field.default is dataclasses.MISSING
-        group = groups["required" if is_required else _GROUP_OF.get(field.name, "options")]
+    groups = {title: parser.add_argument_group(title) for title in HELP_GROUPS}
+    for field in dataclasses.fields(cls):
+        group = groups[help_group(field)]
         options = {"default": argparse.SUPPRESS, **_options(field)}
-        if is_short and not is_required and field.name not in _COMMON:
+        if is_short and group is not groups["required"] and not about(field).common:
             options["help"] = argparse.SUPPRESS
         if about(field).positional:
             group.add_argument(field.name, **options, nargs="?")

@@ -2,9 +2,17 @@
 
 from dataclasses import InitVar
 
-from keras_bert.base.settings import PathText, Report, Settings, required, setting
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    Settings,
+    hardware_setting,
+    model_setting,
+    required,
+    setting,
+)
 from keras_bert.heads import check_layers
-from keras_bert.inference.settings import TOKENS
+from keras_bert.inference.vector_settings import TOKENS
 
 PRECISIONS = ("float32", "bfloat16", "float16", "int8")
 
@@ -26,33 +34,37 @@ class ExportSettings(Settings):
         unit="FOLDER",
         is_path=True,
     )
-    max_length: int | None = setting(
+    max_length: int | None = model_setting(
         None,
         help="maximum length of a sequence, including [CLS] and [SEP]",
         unit="TOKENS",
         default_help="those of training",
         at_least=3,
+        common=True,
     )
-    precision: str = setting(
+    precision: str = hardware_setting(
         "float32",
         help="the precision of the stored weights; bfloat16 and float16 also compute in it, int8 "
         "computes in float32",
         choices=PRECISIONS,
+        common=True,
     )
     encoder: bool = setting(
         False, help="export the encoder's embeddings, not the predictions of the model's task"
     )
-    layers: str | None = setting(
+    layers: str | None = model_setting(
         None,
         help="for embeddings: the layers that a vector is made from, as in embed",
         unit="LAYERS",
         default_help="last",
+        common=True,
     )
     tokens: str | None = setting(
         None,
         help="for embeddings: what has a vector in addition to the text itself, as in embed",
         default_help="words-mean",
         choices=TOKENS,
+        common=True,
     )
     top_k: int | None = setting(
         None,
@@ -60,6 +72,7 @@ class ExportSettings(Settings):
         unit="N",
         default_help="5",
         at_least=1,
+        common=True,
     )
 
     def check(self):

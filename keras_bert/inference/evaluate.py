@@ -8,17 +8,13 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
+from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
     Inference,
     as_task,
     check_finite,
     open_task,
     rounded,
-)
-from keras_bert.inference.settings import (
-    EvaluateRecordsSettings,
-    EvaluateSettings,
-    evaluate_settings,
 )
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
@@ -51,7 +47,7 @@ def evaluate(*, report=None, **settings) -> dict[str, Any]:
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
     classifier, of pairs of a text and its label). These are the arguments for a classifier; other
     tasks have their own on how a file is read (see
-    `keras_bert.inference.settings.evaluate_settings`).
+    `keras_bert.inference.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.

@@ -12,7 +12,14 @@ from importlib import import_module
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.settings import Settings, about, described, setting
+from keras_bert.base.settings import (
+    Settings,
+    about,
+    advanced_setting,
+    described,
+    optimisation_setting,
+    setting,
+)
 
 
 class TaskType(NamedTuple):
@@ -158,18 +165,20 @@ def max_length_setting(default, *, at_least, help):
         default_help=f"{default}, or the positions of the model if it has fewer",
         at_least=at_least,
         stored=True,
+        common=True,
     )
 
 
 def dropout_setting(default_help):
     """The setting for the dropout rate of the head's input."""
-    return setting(
+    return optimisation_setting(
         None,
         help="dropout rate of the head's input",
         unit="RATE",
         default_help=default_help,
         at_least=0,
         below=1,
+        common=True,
     )
 
 
@@ -191,15 +200,16 @@ class TaskSettings(Settings):
         MAX_LENGTH, at_least=3, help=", including [CLS] and [SEP]"
     )
     dropout: float | None = dropout_setting("from the model's config")
-    bilstm: int | None = setting(
+    bilstm: int | None = advanced_setting(
         None,
         help="units per direction of a two-layer bidirectional LSTM over the encoder",
         unit="UNITS",
         default_help="none",
         at_least=1,
         stored=True,
+        common=True,
     )
-    lm_loss_weight: float = setting(
+    lm_loss_weight: float = advanced_setting(
         0.0,
         help="with a causal encoder, weight of an additional next-token loss on the same texts "
         "(0.5 in OpenAI GPT)",

@@ -15,7 +15,9 @@ from keras_bert.base.settings import (
     Report,
     Settings,
     about,
+    advanced_setting,
     checked,
+    help_group,
     merged,
     reader_settings,
     required,
@@ -173,11 +175,28 @@ def test_the_help_has_every_setting_with_its_default(capsys):
         assert text in shown, text
 
 
+def test_a_field_says_in_which_group_its_flag_is_and_whether_the_short_help_has_it():
+    class TaskSettings(RowSettings, ColumnSettings):
+        pooling: str = setting("cls", help="what is read", stored=True, common=True)
+        steps: int = advanced_setting(1, help="steps", stored=True)
+
+    fields = {field.name: field for field in dataclasses.fields(TaskSettings)}
+    names = ("name", "count", "column", "pooling", "steps")
+    groups = ("required", "options", "data", "task and model", "advanced")
+    assert tuple(help_group(fields[name]) for name in names) == groups
+    for is_short, absent in ((True, {"count", "column", "steps"}), (False, set())):
+        parser = argparse.ArgumentParser()
+        add_flags(parser, TaskSettings, is_short=is_short)
+        shown = parser.format_help()
+        assert {name for name in names if f"  --{name} " not in shown} == absent
+
+
 SETTINGS_MODULES = [
     "keras_bert.checkpoints",
     "keras_bert.cli.data_commands",
     "keras_bert.exports",
-    "keras_bert.inference.settings",
+    "keras_bert.inference",
+    "keras_bert.inference.vector_settings",
     "keras_bert.samples.quickstart",
     "keras_bert.tasks",
     "keras_bert.tasks.classification",

@@ -25,6 +25,7 @@ class QuestionSettings(RowSettings, TaskSettings):
         default_help="a third of `max_length`",
         at_least=1,
         stored=True,
+        common=True,
     )
     max_question_length: int = setting(
         64,

@@ -55,7 +55,9 @@ def aggregation_setting():
 class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
-    sentence_column: str | None = column_setting("number of its sentence, with one word per row")
+    sentence_column: str | None = column_setting(
+        "number of its sentence, with one word per row", common=False
+    )
     invalid_tags: str = invalid_tags_setting()
     unknown_labels: str = unknown_labels_setting()
     max_span_length: int = max_span_length_setting("span")
