@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.labels import check_known
+from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import COUNT, ERROR, SKIP
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.tables import open_objects
@@ -28,7 +28,7 @@ class ExampleSource:
 
     Examples of files are read when they are reached, and raise their InputErrors then. Those of
     data in memory are read at opening, and may be iterated again; an item of another type raises
-    ValueError. Rows that lack a part are left out and counted.
+    ValueError.
 
     Args:
         data: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a
@@ -164,7 +164,9 @@ class ExampleSource:
 
     def _check_labels(self, labels, error):
         """Raises `error` of a message for a label that the model lacks, where that is an error."""
-        check_known(labels, self._accepted, error)
+        for label in labels if self._accepted is not None else ():
+            if label not in self._accepted:
+                raise error(unknown_label(label, self._accepted))
 
     def may_lack(self, key):
         """Whether the first row has a key, so that others lack it where they do not have it."""
