@@ -68,8 +68,8 @@ class ChoiceSource(ExampleSource):
             self._choose_columns(given_or_remembered(self._given, self._schema, table.names))
             label = f'label in "{self._label}"' if self._label else "no labels"
             begin = f' after "{self._context[1]}"' if len(self._context) > 1 else ""
-            self.description = (
-                f'{self.name}: {table.format}, context in "{self._context[0]}", choices in '
+            self.how = (
+                f'{table.format}, context in "{self._context[0]}", choices in '
                 f"{quoted(self._choices)}{begin}, {label}"
             )
         return self._each(table, self._example)

@@ -47,14 +47,14 @@ class ExampleSource:
     `at_end`, a function that is called after the last example.
 
     A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
-    have (UNIT), what items are (ITEMS, a sentence) besides dictionaries (STRINGS, or lists of
-    WORDS), and how a line begins by which a file is not recognised (COMMENT). `_example` makes an
-    example of a location and a row, and `_of_file` the examples of a text file.
+    have (UNIT, or `how` a file is read), what items are (ITEMS, a sentence) besides dictionaries
+    (STRINGS, or lists of WORDS), and how a line begins by which a file is not recognised (COMMENT).
+    `_example` makes an example of a location and a row, and `_of_file` those of a text file.
     """
 
     ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
     STRINGS, WORDS, COMMENT = False, False, None
-    description = ""
+    how = ""  # a sequence has no description
     schema = None
     is_chosen_by_content = False
     at_end = None
@@ -90,9 +90,8 @@ class ExampleSource:
         return (self._of_file if isinstance(records, TextFile) else self._of_objects)(records)
 
     def _of_objects(self, records):
-        if self.kind != "given":
-            unit = self.UNIT or f"one {self.ITEM} per {records.location}"
-            self.description = f"{self.name}: {records.format}, {unit}"
+        unit = self.UNIT or f"one {self.ITEM} per {records.location}"
+        self.how = f"{records.format}, {unit}"
         return self._each(records, self._example)
 
     @classmethod
@@ -110,6 +109,10 @@ class ExampleSource:
         yield from self._examples
         if self.at_end is not None:
             self.at_end()
+
+    @property
+    def description(self):
+        return "" if self.kind == "given" else f"{self.name}: {self.how}"
 
     @property
     def location(self):

@@ -68,7 +68,7 @@ class PredicateSource(ExampleSource):
                 '"words", "predicate" and "tags".'
             )
         year, read = (2012, self._of_2012) if is_2012 else (2005, self._of_2005)
-        self.description = f"{self.name}: CoNLL-{year}, one example per predicate"
+        self.how = f"CoNLL-{year}, one example per predicate"
         return chain.from_iterable(
             read(list(zip(*(cells for _, cells in rows), strict=True)), begin, document)
             for begin, (document, rows) in grouped(file.lines(), self._cells_of)

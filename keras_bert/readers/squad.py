@@ -95,7 +95,7 @@ class QuestionSource(ExampleSource):
         whole, self.kind = whole if isinstance(whole, dict) else {}, "squad"
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
-        self.description = f"{self.name}: SQuAD JSON{version}"
+        self.how = f"SQuAD JSON{version}"
         return self._each(self._of_squad(whole), self._example)
 
     def _of_objects(self, objects):
@@ -103,9 +103,7 @@ class QuestionSource(ExampleSource):
         self._key |= {part: name for part, (name, *_) in given.items() if part in _PARTS}
         if any(part != name for part, name in self._key.items()):
             self.schema = {part: [name] for part, name in self._key.items()}
-        if self.kind != "given":
-            unit = f"a question and its context per {objects.location}"
-            self.description = f"{self.name}: {objects.format}, {unit}"
+        self.how = f"{objects.format}, a question and its context per {objects.location}"
         return self._each(self._located(objects), self._example)
 
     def _located(self, records):
