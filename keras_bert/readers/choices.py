@@ -158,8 +158,12 @@ class ChoiceSource(ExampleSource):
 
 
 def _as_record(item):
+    if not isinstance(item, list | tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            "Examples must be a context and its choices, or these and the number of the correct "
+            f"one. Received: {item!r}."
+        )
     context, choices, label = (*item, None)[:3]
-    choices = choices if isinstance(choices, str) else list(choices)
     return {"context": context, "choices": choices, "label": label}
 
 

@@ -5,7 +5,7 @@ then the only possible ones. Where two columns could be meant, it is an error th
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -93,6 +93,15 @@ def given_or_remembered(given, remembered, names):
     given = {part: str(column) for part, column in given.items() if column is not None}
     split = {part: column.split(BETWEEN) for part, column in given.items()}
     return columns | {part: [name.strip() for name in some] for part, some in split.items()}
+
+
+def usual_columns(names, groups):
+    """The names that are, in any case, in the first of some groups that has any of them."""
+    for group in groups:
+        matches = [n for usual in group for n in names if n.strip().casefold() == usual]
+        if matches:
+            return matches
+    return []
 
 
 @dataclass(kw_only=True)
@@ -207,18 +216,14 @@ class Columns:
 
     def _usual(self, groups, roles):
         """The columns with usual names for some roles; () without any."""
-        by_lower = defaultdict(list)
-        for name in self.table.names if self.table.has_names else ():
-            by_lower[name.strip().casefold()].append(name)
+        names = self.table.names if self.table.has_names else ()
         if len(roles) > 1:
-            groups = [[name for pair in groups if {*pair} <= by_lower.keys() for name in pair]]
-        for group in groups:
-            matches = [name for lower in group for name in by_lower.get(lower, ())]
-            if len(matches) > len(roles):
-                raise self._question(matches, roles[0])
-            if matches:
-                return tuple(map(self.table.column, matches))
-        return ()
+            lower = {name.strip().casefold() for name in names}
+            groups = [[name for pair in groups if {*pair} <= lower for name in pair]]
+        matches = usual_columns(names, groups)
+        if len(matches) > len(roles):
+            raise self._question(matches, roles[0])
+        return tuple(map(self.table.column, matches))
 
     def _argument(self, role):
         """How the user gives the column of a role."""

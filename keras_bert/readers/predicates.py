@@ -106,6 +106,9 @@ class PredicateSource(ExampleSource):
         yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
     def _of_2012(self, columns, begin, document):
+        if len(columns) < _SHORTEST_2012:
+            count = counted(len(columns), "column")
+            raise self.error(begin, f"{count}, where CoNLL-2012 has {_SHORTEST_2012} or more.")
         arguments = columns[11:-1]
         predicates = [word for word, frame in enumerate(columns[7]) if frame != _NONE]
         if arguments:  # words without arguments have a frame, too

@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.columns import given_or_remembered
+from keras_bert.readers.columns import given_or_remembered, usual_columns
 from keras_bert.readers.conll import (
     CONLLU_COLUMNS,
     choose_conll_columns,
@@ -106,7 +107,7 @@ class TaggedSource(ExampleSource):
         of_items = {"item": self.ITEM, "as_record": self._as_record}
         records = open_objects(data, comment="#", is_row=self._has_word_per_row, **of_items)
         if isinstance(records, TextFile) and self._is_table(records):
-            names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
+            names = {*chain(*chain(*_OF_ROWS.values()))}
             about = {"least": 1, "noun": "tagged words", "header_names": names}
             records = open_table(records, **about, **of_items)
         return records
@@ -125,12 +126,10 @@ class TaggedSource(ExampleSource):
 
     def _has_word_per_row(self, row):
         """Whether a row of a table has one word, and the number of its sentence."""
-        lower = {str(name).strip().casefold(): value for name, value in row.items()}
-        word = next((lower[name] for name in _OF_ROWS["word"][0] if name in lower), None)
-        is_numbered = self._given["sentence"] is not None
-        return isinstance(word, str) and (
-            is_numbered or bool({*_OF_ROWS["sentence"][0]} & {*lower})
-        )
+        names = {str(name): value for name, value in row.items()}
+        word = next(iter(usual_columns(names, _OF_ROWS["word"])), None)
+        is_numbered = self._given["sentence"] or usual_columns(names, _OF_ROWS["sentence"])
+        return isinstance(names.get(word), str) and bool(is_numbered)
 
     def _has_rows_of_words(self, table):
         if table.kind == "given" or not self._has_word_per_row(dict.fromkeys(table.names, "")):
@@ -176,7 +175,7 @@ class TaggedSource(ExampleSource):
             names, columns = CONLLU_COLUMNS, self._columns(CONLLU_COLUMNS)
             given = (str(columns["word"] or "FORM"), str(columns["tag"] or "UPOS"))
             given = [name.upper() if name.upper() in names else name for name in given]
-            word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
+            word, tag = (column_index(self, name, names) for name in given)
             self.schema = {"word": [names[word]], "tag": [names[tag]]}
             self.how = f"CoNLL-U, word in {names[word]}, tag in {names[tag]}"
             self._set_columns(word, tag, (names[word], names[tag]), empty={"", "_"})
@@ -246,21 +245,16 @@ class TaggedSource(ExampleSource):
     def _column(self, table, role, given, groups):
         if given is not None:
             return table.existing(given)
-        for group in groups:
-            names = [name for name in table.names if name.strip().casefold() in group]
-            if len(names) > 1:
-                raise InputError(
-                    f"{table.name}: the {role} could be in {quoted(names)}. Give the right "
-                    f"one as `{role}_column`."
-                )
-            if names:
-                return names[0]
-        if role == "tag" and not self._need_labels:
-            return None
-        raise self.error(
-            1,
-            f"no column with the {role} among {quoted(table.names)}; give it as `{role}_column`.",
-        )
+        names = sorted(usual_columns(table.names, groups), key=table.names.index)
+        if len(names) > 1:
+            raise InputError(
+                f"{table.name}: the {role} could be in {quoted(names)}. Give the right one as "
+                f"`{role}_column`."
+            )
+        if not names and (role != "tag" or self._need_labels):
+            advice = f"give it as `{role}_column`."
+            raise self.error(1, f"no column with the {role} among {quoted(table.names)}; {advice}")
+        return next(iter(names), None)
 
     def _sentences_of_rows(self, table, *, word, tag, sentence):
         """The sentences of a table with one word per row, as `grouped` yields them."""
@@ -378,8 +372,9 @@ class TaggedSource(ExampleSource):
             parts = [sentence[key] for key in keys if key is not None]
             if isinstance(sentence.get(TEXT_KEY), str) and not parts:
                 return {TEXT_KEY: sentence[TEXT_KEY]}
-        elif len(sentence) == 2 and not any(isinstance(part, str) for part in sentence):
-            parts = list(sentence)
+        elif isinstance(sentence, list | tuple) and len(sentence) == 2:
+            if not any(isinstance(part, str) for part in sentence):
+                parts = list(sentence)
         if not parts or not all(map(_is_strings, parts)):
             raise ValueError(
                 "A sentence must be a string, a list of words, a pair of words and tags, or a "
