@@ -37,6 +37,10 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
 _CELL = r'(?:"(?:[^"]|"")*"|[^"\t\r\n]*)'  # in quotes, or without any
 _CELLS = re.compile(rf"{_CELL}(?:\t{_CELL})*")
 _NEEDS_QUOTES = re.compile(r'["\t\r\n]')
+_HEADER_AGAIN = Naming(
+    "the header line again, as where files were joined; remove it here (if the first line is not a "
+    "header, set {header=False})."
+)
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 csv.field_size_limit(256 << 20)
 
@@ -351,15 +355,13 @@ def _quotes_enclose_cells(file):
 
 
 def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_invalid):
-    first_line, first = next(rows(keep=True), (None, None))
-    if first is None:
-        raise file.empty()
-    names, has_header = [cell.strip() for cell in first], header
+    first_line, first = next(rows(keep=True), (1, []))
+    names, has_header, repeated = [cell.strip() for cell in first], header, ()
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
-    columns, repeated = (
-        unique_names(names) if has_header else ([*map(str, range(1, len(names) + 1))], ())
-    )
+    columns = [*map(str, range(1, len(names) + 1))]
+    if has_header:
+        columns, repeated = unique_names(names)
 
     def read(*, keep=False):
         width = len(first)
@@ -367,13 +369,7 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             if len(row) == width and not (has_header and row == first):
                 yield number, dict(zip(columns, row))  # noqa: B905
             elif len(row) == width:
-                raise file.error(
-                    number,
-                    Naming(
-                        "the header line again, as where files were joined; remove it here (if the "
-                        "first line is not a header, set {header=False})."
-                    ),
-                )
+                raise file.error(number, _HEADER_AGAIN)
             elif skip_invalid:
                 table.skipped += 1
             else:

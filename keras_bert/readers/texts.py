@@ -165,8 +165,7 @@ class TextSource(ExampleSource):
             self.schema = {part: names for part, names in schema.items() if names}
         self.is_chosen_by_content = bool(columns.by_content)
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
-        if self.kind != "given":
-            self.description = self._describe()
+        self.how = self._how()
         return self._read()
 
     @property
@@ -315,10 +314,10 @@ class TextSource(ExampleSource):
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))
 
-    def _describe(self):
+    def _how(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
-            return f"{self.name}: plain lines, one text per line"
+            return "plain lines, one text per line"
 
         def shown(names, between):
             by_content = [" (by its content)" * (name in columns.by_content) for name in names]
@@ -331,7 +330,7 @@ class TextSource(ExampleSource):
         if columns.label:
             noun += "s" if len(columns.label) > 1 else ""
             label = f"{noun} in {shown(columns.label, ' and ')}"
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {label}"
+        return f"{table.format}{header}, {text} {texts}, {label}"
 
 
 def _names_of(names):
