@@ -48,6 +48,7 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
+    ("text.tokenizer", "inputs.framing"),
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
     ("tasks.fitting", "inference.predict"),

@@ -116,6 +116,7 @@ class TextSource(ExampleSource):
         self._name_of = names_of_model(labels)
         self._label_of = {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        self._rows = None
         of_files = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
         super().__init__(data, of_files=of_files, **common)
@@ -164,6 +165,14 @@ class TextSource(ExampleSource):
         if self.kind != "given":
             self.description = self._describe()
         return self._read()
+
+    def row_of(self, example):
+        """The columns of an example by name; None where the source is no table, or not kept."""
+        if self.kind == "table":  # in memory
+            if self._rows is None:
+                self._rows = dict(self._records)
+            return self._rows[example.line]
+        return None if self._keeps_empty else example.row
 
     @property
     def unlabelled(self):
