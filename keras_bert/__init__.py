@@ -61,7 +61,7 @@ _HOMES = {
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
         "keras_bert.exports.saved_model": "export",
-        "keras_bert.checkpoints.convert": "convert",
+        "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
         "data_gen.vocabulary": "learn_vocabulary",
@@ -72,7 +72,6 @@ _HOMES = {
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.cli.doctor": "diagnose",
-        "keras_bert.exports.push": "push",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
     for name in names.split()
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
     from keras_bert.checkpoints.convert import convert as convert
+    from keras_bert.checkpoints.convert import push as push
     from keras_bert.checkpoints.loading import load as load
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
@@ -101,7 +101,6 @@ if TYPE_CHECKING:
     from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.encoders.static.config import StaticConfig as StaticConfig
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
-    from keras_bert.exports.push import push as push
     from keras_bert.exports.saved_model import export as export
     from keras_bert.heads.reader import ScalarMix as ScalarMix
     from keras_bert.inference.embed import embed as embed

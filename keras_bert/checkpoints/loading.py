@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import system_errors
-from keras_bert.checkpoints import hub
-from keras_bert.checkpoints.settings import ARCHIVE_ENDINGS
+from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.text.template import gpt_template
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 

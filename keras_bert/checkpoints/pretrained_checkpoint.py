@@ -20,7 +20,7 @@ from keras_bert.encoders import (
     read_config,
 )
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.heads.layer_choice import MIXES, check_layers
+from keras_bert.heads import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"

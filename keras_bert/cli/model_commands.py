@@ -8,18 +8,20 @@ import shlex
 from keras_bert.base.formatting import counted, text_table
 from keras_bert.cli.command import command, one_liner, report, report_next
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
-from keras_bert.inference.settings import (
-    EmbedToFileSettings,
+from keras_bert.inference import (
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,
     GenerateCommandSettings,
-    NearestSettings,
-    SensesCommandSettings,
     SurprisalCommandSettings,
     ZeroShotSettings,
     evaluate_settings,
     predict_settings,
+)
+from keras_bert.inference.vector_settings import (
+    EmbedToFileSettings,
+    NearestSettings,
+    SensesCommandSettings,
 )
 from keras_bert.readers.glue import glue_submission
 from keras_bert.readers.settings import TextFileSettings

@@ -6,8 +6,8 @@ from keras import ops
 from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError
+from keras_bert.heads import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
-from keras_bert.heads.layer_choice import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.program import use_cudnn
@@ -29,7 +29,7 @@ class TokenReader(Layer):
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
             embeddings.
         hidden_size: D, the size of the encoder's vectors.
-        layers: a name of `keras_bert.heads.layer_choice`. None is "last", or "mix-all" where there
+        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" where there
             is a `mix`.
         mix: the arguments `layer_norm_eps` and `l2` of a learned mix; None is None and 0.
         static_vectors: a layer from `input_ids` and `input_mask` to `sequence_output` (B, S, E), by

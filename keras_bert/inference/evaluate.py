@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
+from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
     Inference,
     as_task,
@@ -16,18 +17,13 @@ from keras_bert.inference.predict import (
     rounded,
     with_positional,
 )
-from keras_bert.inference.settings import (
-    EvaluateRecordsSettings,
-    EvaluateSettings,
-    evaluate_settings,
-)
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
-from keras_bert.records.stored_tables import is_saved_dataset
+from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
@@ -52,7 +48,7 @@ def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
     classifier, of pairs of a text and its label). These are the arguments for a classifier; other
     tasks have their own on how a file is read (see
-    `keras_bert.inference.settings.evaluate_settings`).
+    `keras_bert.inference.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.

@@ -11,8 +11,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
+from keras_bert.inference import PredictSettings, predict_settings
 from keras_bert.inference.prediction_tables import check_table_output, table_rows, write_table
-from keras_bert.inference.settings import PredictSettings, predict_settings
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import write_submission
@@ -46,7 +46,7 @@ def predict(model=None, data=None, *, as_dataframe=False, report=None, **setting
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
     are the arguments for a classifier; other tasks have their own in place of `text` and of those
-    on how a file is read (see `keras_bert.inference.settings.predict_settings`).
+    on how a file is read (see `keras_bert.inference.predict_settings`).
 
     Returns:
         An iterator, with `as_dataframe` a DataFrame, or with `output` the number of rows written.

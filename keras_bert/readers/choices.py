@@ -50,7 +50,7 @@ class ChoiceSource(ExampleSource):
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
-        names.update(*given_or_remembered(self._given, None, ()).values())
+        names.update(*given_or_remembered(self._given, {}, ()).values())
         return open_table(
             data,
             item="example",

@@ -79,13 +79,12 @@ def parse_fields(text, *, parts):
                 ",".join(f"{one}=…" for one in parts),
             )
         if name not in parts:
-            task = _TASKS_WITH.get(name)
-            of = ""
-            if task:
-                task = argument("task", f'"{task}"')
-                of = Naming(", a part of the examples of another task ({})", task)
+            of_task = ""
+            if name in _TASKS_WITH:
+                task = argument("task", f'"{_TASKS_WITH[name]}"')
+                of_task = Naming(", a part of the examples of another task ({})", task)
             raise InputError.naming(
-                '{fields} names "{}"{}. It should be {}.', name, of, listed(parts)
+                '{fields} names "{}"{}. It should be {}.', name, of_task, listed(parts)
             )
         if name in fields:
             raise InputError.naming('{fields} names "{}" twice.', name)
@@ -98,12 +97,10 @@ def given_or_remembered(given, remembered, names):
 
     Several columns that are given have | between them.
     """
-    remembered = remembered or {}
-    columns = {part: [*names_] for part, names_ in remembered.items() if {*names_} <= {*names}}
-    given = {
-        part: str(column).split(BETWEEN) for part, column in given.items() if column is not None
-    }
-    return columns | {part: [name.strip() for name in given[part]] for part in given}
+    columns = {part: [*some] for part, some in remembered.items() if {*some} <= {*names}}
+    given = {part: str(column) for part, column in given.items() if column is not None}
+    split = {part: column.split(BETWEEN) for part, column in given.items()}
+    return columns | {part: [name.strip() for name in some] for part, some in split.items()}
 
 
 @dataclass(kw_only=True)
@@ -132,6 +129,11 @@ class Columns:
     @property
     def is_score(self):
         return self.form is score
+
+    @property
+    def noun(self):
+        """What messages call the label."""
+        return "score" if self.is_score else "label"
 
     @property
     def usual_labels(self):
@@ -248,7 +250,7 @@ class Columns:
         return InputError.naming(
             "{}: the {} could be in {}. Give the right one as {}{}.",
             self.table.name,
-            "score" if self.is_score else "label",
+            self.noun,
             " or in ".join(described),
             self._argument(role),
             all_of_them,
@@ -282,7 +284,8 @@ class Columns:
         """
         columns, missing = {**named}, [role for role in self.roles if role not in named]
         texts = [name for name, profile in profiles.items() if profile.is_text]
-        texts = [name for name in texts if profiles[name].mostly_differs] or texts
+        differ = [n for n in texts if 2 * len(profiles[n].counts) > profiles[n].filled]
+        texts = differ or texts
         if lacks_label:
             columns[LABEL] = self._only_label({n: p for n, p in profiles.items() if n not in texts})
         texts = [name for name in texts if name not in columns.get(LABEL, ())]
@@ -306,7 +309,8 @@ class Columns:
         names = tuple(self._possible_labels(profiles))
         if len(names) == 1 or not self.need_labels:
             return names if len(names) == 1 else ()
-        if names and self.form is several_labels and all(profiles[n].is_bits for n in names):
+        values = (value for name in names for value in profiles[name].counts)
+        if names and self.form is several_labels and None not in map(bit, values):
             return names  # a 0 or 1 for each label
         if names:
             raise self._question(names, LABEL)
@@ -326,7 +330,8 @@ class Columns:
         labels = [n for n, p in profiles.items() if self.of_model and p.most(self.is_label)]
         if not labels and (self.need_labels or not self.of_model):
             labels = [name for name, profile in profiles.items() if profile.is_label]
-        left = [name for name, profile in profiles.items() if profile.may_be_few_labels]
+        few = {name: p for name, p in profiles.items() if p.filled < _MANY_ROWS}
+        left = [name for name, p in few.items() if not p.is_id and not p.are_dates]
         return labels or (left if self.need_labels and len(left) == 1 else [])
 
     def _nothing(self, expected, role):
@@ -396,40 +401,23 @@ class _Profile:
 
     @property
     def is_text(self):
-        return all(isinstance(v, str) for v in self.counts) and self.most(_has_words)
+        are_strings = all(isinstance(value, str) for value in self.counts)
+        return are_strings and self.most(lambda text: _HAS_WORDS.search(text.strip()))
 
     @property
-    def mostly_differs(self):
-        return 2 * len(self.counts) > self.filled
+    def are_dates(self):
+        return self.most(lambda value: _DATE.fullmatch(str(value).strip()))
 
     @property
     def is_label(self):
         """Whether there are two values or more, which repeat, and which are no dates."""
-        return 2 <= len(self.counts) < self.filled and not self.most(_is_date)
-
-    @property
-    def may_be_few_labels(self):
-        """Whether it could be labels that do not repeat, since there are few."""
-        return self.filled < _MANY_ROWS and not self.is_id and not self.most(_is_date)
-
-    @property
-    def is_bits(self):
-        return len(self.counts) < 9 and all(bit(value) is not None for value in self.counts)
-
-    @property
-    def numbers(self):
-        return sum(map(is_number, self.counts))
+        return 2 <= len(self.counts) < self.filled and not self.are_dates
 
     @property
     def is_id(self):
         """Whether its values are whole numbers, all different."""
         return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
 
-
-def _has_words(text):
-    text = text.strip()
-    return " " in text or _HAS_WORDS.search(text) is not None
-
-
-def _is_date(value):
-    return _DATE.fullmatch(str(value).strip()) is not None
+    @property
+    def numbers(self):
+        return sum(map(is_number, self.counts))

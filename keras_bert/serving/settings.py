@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import InitVar
 
 from keras_bert.base.errors import InputError, arguments
-from keras_bert.base.settings import Paths, PathText, Settings, required, setting, settings_type
+from keras_bert.base.settings import (
+    Paths,
+    PathText,
+    Settings,
+    data_setting,
+    optimisation_setting,
+    required,
+    setting,
+    settings_type,
+)
 from keras_bert.tasks import finetuned_task_types, settings_class
 
 
@@ -39,6 +48,7 @@ class ServeSettings(Settings):
         help="the port of REST and the page; 0 for a free one",
         at_least=0,
         at_most=65535,
+        common=True,
     )
     attention: PathText | None = setting(
         None,
@@ -79,13 +89,14 @@ class AskSettings(Settings):
         help="http://HOST:PORT for REST, grpc://HOST:PORT for gRPC", unit="URL", positional=True
     )
     model: str = required(help="the name of the model on the server", unit="NAME")
-    data: PathText | None = setting(
+    data: PathText | None = data_setting(
         None,
         help="the examples as JSON Lines: one object of the model's inputs per line; - is standard "
         "input",
         unit="FILE",
         is_path=True,
         default_help="pass texts instead",
+        common=True,
     )
     version: int | None = setting(
         None,
@@ -96,7 +107,9 @@ class AskSettings(Settings):
         at_most=2**63 - 1,
     )
     signature: str = setting("serving_default", help="the signature of the model", unit="NAME")
-    batch_size: int = setting(32, help="examples per request", unit="N", at_least=1)
+    batch_size: int = optimisation_setting(
+        32, help="examples per request", unit="N", at_least=1, common=True
+    )
     timeout: float = setting(60.0, help="seconds to wait for a response", unit="SECONDS", above=0)
     metadata: bool = setting(
         False, help="print the versions, inputs and outputs of the model instead of predictions"
@@ -132,11 +145,12 @@ def ask_settings():
     fields = {
         name: (
             Sequence[str] | None,
-            setting(
+            data_setting(
                 None,
                 help=f"{name.replace('_', ' ')} of an example; may be repeated",
                 unit="TEXT",
                 default_help="none",
+                common=True,
             ),
         )
         for name in given_names()

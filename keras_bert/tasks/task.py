@@ -17,13 +17,12 @@ from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import Settings, about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
+from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
-from keras_bert.heads.layer_choice import LAST
 from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
-from keras_bert.tasks import imported
+from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
 from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.fitting import FittingModel
-from keras_bert.tasks.settings import TaskSettings, argument_fields, made_with, show_arguments
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
@@ -58,7 +57,7 @@ class Task(FittingModel):
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
         labels: of a task with MIN_LABELS the names of its labels in their order, each once.
-        layers: the layers that the head reads, a name of `keras_bert.heads.layer_choice`; None is
+        layers: the layers that the head reads, a name of `keras_bert.heads`; None is
             "last", or "mix-all" where there is a `layer_mix`.
         layer_mix: of a learned mix the arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None
             is None and 0.

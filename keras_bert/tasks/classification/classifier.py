@@ -14,15 +14,13 @@ from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
-    label_errors,
-    multi_label_errors,
-    multi_label_predictions,
-)
-from keras_bert.tasks.classification.labels import (
     decision_weights,
     example_weights,
+    label_errors,
     label_matrix,
     label_numbers,
+    multi_label_errors,
+    multi_label_predictions,
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask

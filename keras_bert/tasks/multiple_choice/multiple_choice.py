@@ -44,7 +44,7 @@ class MultipleChoice(PooledTask):
     SETTINGS = MultipleChoiceSettings
     METRIC = "accuracy"
     FEATURES = "keras_bert.tasks.multiple_choice.features:choice_sequences"
-    SIGNATURES = "keras_bert.tasks.multiple_choice.signatures:choice_signatures"
+    SIGNATURES = "keras_bert.tasks.multiple_choice.features:choice_signatures"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def make_head(self):
