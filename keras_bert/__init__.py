@@ -52,6 +52,7 @@ _HOMES = {
         "keras_bert.training.glue": "glue",
         "keras_bert.inference.evaluate": "evaluate",
         "keras_bert.inference.predict": "predict",
+        "keras_bert.inference.zero_shot": "zero_shot",
         "keras_bert.inference.embed": "embed",
         "keras_bert.inference.embed_to_file": "embed_to_file",
         "keras_bert.inference.fill_mask": "fill_mask follows",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from keras_bert.inference.senses import word_similarity as word_similarity
     from keras_bert.inference.surprisal import pseudo_perplexity as pseudo_perplexity
     from keras_bert.inference.surprisal import surprisal as surprisal
+    from keras_bert.inference.zero_shot import zero_shot as zero_shot
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
     from keras_bert.pictures.tokens import draw_attention as draw_attention

@@ -111,9 +111,12 @@ hardware_setting = functools.partial(setting, group="hardware")
 advanced_setting = functools.partial(setting, group="advanced")
 
 
-def required(*, kw_only: bool = True, **about: Any) -> Any:
-    """A field without a default; of a call it may also be a positional argument."""
-    return dataclasses.field(kw_only=kw_only, metadata={"about": About(**about)})
+def required(*, kw_only: bool = True, default: Any = dataclasses.MISSING, **about: Any) -> Any:
+    """A field without a default; of a call it may also be a positional argument.
+
+    With `kw_only=False` one after it may have a `default`.
+    """
+    return dataclasses.field(kw_only=kw_only, default=default, metadata={"about": About(**about)})
 
 
 def about(field):

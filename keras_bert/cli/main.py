@@ -85,6 +85,7 @@ GROUPS = {
         training_commands.glue,
         model_commands.evaluate,
         model_commands.predict,
+        model_commands.zero_shot,
         model_commands.embed,
         model_commands.fill_mask,
         model_commands.follows,

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads import CONCAT, LAST, MEAN, MIX, layer_numbers
@@ -160,6 +161,22 @@ class TokenReader(Layer):
         }
 
 
+class WithoutMasks(keras.Operation):
+    """An encoder's outputs by name without Keras's masks, the same tensors.
+
+    A head reads `input_mask` where it needs it. With a mask on its outputs Keras would weight the
+    losses by it, too.
+    """
+
+    def call(self, encoded):
+        for x in keras.tree.flatten(encoded):
+            set_keras_mask(x, None)
+        return encoded
+
+    def compute_output_spec(self, encoded):
+        return keras.tree.map_structure(lambda x: keras.KerasTensor(x.shape, x.dtype), encoded)
+
+
 class ReadingModel(keras.Model):
     """A model whose head reads an encoder, of which it trains no weights that are not read.
 
@@ -240,6 +257,7 @@ class ReadingModel(keras.Model):
         """The inputs of `build_head`, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
+        encoded = WithoutMasks()(encoded)
         return self._read(self.reader.select(encoded), inputs)
 
     def _read(self, selected, inputs):

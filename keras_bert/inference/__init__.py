@@ -14,6 +14,7 @@ from keras_bert.base.settings import (
     PathText,
     Report,
     Settings,
+    checkpoint_setting,
     data_setting,
     merged,
     model_setting,
@@ -52,6 +53,7 @@ class InferenceSettings(Settings):
     """What evaluation and prediction have in common."""
 
     model: object = required(
+        kw_only=False,
         help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
         unit="FOLDER",
         is_path=True,
@@ -189,7 +191,10 @@ class EvaluateSettings(InferenceSettings):
     report: InitVar[Report] = None
 
     data: object = required(
-        help="the labelled examples; - is standard input", unit="FILE", is_path=True
+        kw_only=False,
+        help="the labelled examples; - is standard input",
+        unit="FILE",
+        is_path=True,
     )
     show_errors: int = setting(
         0, help="show this many errors, the most confident first", unit="N", at_least=0, common=True
@@ -219,32 +224,68 @@ class PredictSettings(InferenceSettings):
     as_dataframe: InitVar[bool] = False
     report: InitVar[Report] = None
 
-    data: object = data_setting(
-        None,
+    data: object = required(
+        kw_only=False,
+        default=None,
         help="the examples, with or without labels; - is standard input",
         unit="FILE",
         default_help="pass the examples themselves",
         is_path=True,
+        group="data",
         common=True,
     )
+    output: PathText | None = setting(
+        None,
+        help="write a table NAME.csv, NAME.parquet or NAME.jsonl: the columns of the input, the "
+        "label and a column for each probability; of GLUE the folder for the file to submit, which "
+        "gets the name that GLUE expects",
+        unit="FILE",
+        default_help="JSON Lines on standard output",
+        is_path=True,
+        recorded=False,
+        common=True,
+    )
+    force: bool = checkpoint_setting(
+        False, help="replace an output that this command wrote before", recorded=False
+    )
+
+    def check(self):
+        super().check()
+        if self.force and self.output is None:
+            raise InputError.naming("{force} is for {output}. Leave it out.")
 
 
+def _one_text(task_settings):
+    """The field by which a call says that a model scores single texts, if the task may."""
+    if "one_text" not in task_settings.names():
+        return {}
+    help = "the model scores single texts (of another program's folder, which does not store it)"
+    return {"one_text": (bool, data_setting(False, help=help))}
+
+
+@functools.cache
 def evaluate_settings(task_settings):
     """The class of all settings of `evaluate`, for the settings class of a task."""
-    return merged(reader_settings(task_settings), EvaluateSettings)
+    bases = (merged(reader_settings(task_settings), EvaluateSettings),)
+    return settings_type("EvaluateSettings", bases, _one_text(task_settings))
 
 
 @functools.cache
 def predict_settings(task_settings):
     """The class of all settings of `predict`, for the settings class of a task.
 
-    It has one list of texts per name in the task's EXAMPLE_FIELDS, as an alternative to `data`.
+    It has one list of texts per name in the task's EXAMPLE_FIELDS, as an alternative to `data`; and
+    `text`, if the task may score single texts.
     """
-    names = arguments(task_settings.EXAMPLE_FIELDS, " and ")
+    one_text, several = _one_text(task_settings), task_settings.EXAMPLE_FIELDS
+    names = arguments(several, " and ")
 
     def check(self):
-        texts = [getattr(self, name) for name in task_settings.EXAMPLE_FIELDS]
-        if (self.data is None) == all(given is None for given in texts):
+        PredictSettings.check(self)
+        texts = [getattr(self, name) for name in several]
+        single = self.text if one_text else None
+        given = [self.data is not None, any(x is not None for x in texts), single is not None]
+        if sum(given) != 1:
             if not texts:
                 raise InputError.naming("Pass {data}, a file of examples.")
             raise InputError.naming(
@@ -267,9 +308,9 @@ def predict_settings(task_settings):
                 common=True,
             ),
         )
-        for name in task_settings.EXAMPLE_FIELDS
+        for name in (*several, *(("text",) if one_text else ()))
     }
-    return settings_type("PredictSettings", bases, fields, check=check)
+    return settings_type("PredictSettings", bases, {**fields, **one_text}, check=check)
 
 
 class TextsSettings(TextFileSettings):
@@ -303,6 +344,59 @@ class TextsOrFileSettings(TextsSettings):
         super().check()
         if (self.data is None) == (self.text is None):
             raise InputError.naming("Pass either {data}, a file of texts, or {text}, not both.")
+
+
+class ZeroShotSettings(TextsOrFileSettings):
+    """Settings of `keras_bert.zero_shot`."""
+
+    model: object = required(
+        kw_only=False,
+        help="a classifier of pairs for natural-language inference: a folder, the output of "
+        "finetune, or hf://owner/name",
+        unit="FOLDER",
+        is_path=True,
+    )
+    text: Sequence[str] | None = required(
+        kw_only=False,
+        default=None,
+        help="the texts",
+        default_help="pass `data`",
+        group="data",
+        common=True,
+    )
+    labels: Sequence[str] | None = required(
+        kw_only=False,
+        default=None,
+        help="a label to choose from; repeat it for each",
+        unit="LABEL",
+        default_help="two or more are needed",
+        group="data",
+        common=True,
+    )
+    template: str = setting(
+        "This example is {}.",
+        help="the hypothesis, with {} in place of the label",
+        unit="TEXT",
+    )
+    multi_label: bool = setting(
+        False, help="a text may have any number of the labels: each is decided on its own"
+    )
+    max_length: int | None = max_length_setting("as in training")
+    batch_size: int = _batch_size_setting()
+
+    def check(self):
+        super().check()
+        labels = self.labels or []
+        if len({*labels}) < max(len(labels), 1 if self.multi_label else 2):
+            raise InputError.naming(
+                "{labels} must be two or more names, each once. Received: {}.", labels
+            )
+        if self.template.count("{}") != 1:
+            raise InputError.naming(
+                "{template} must have {} once, in place of the label. Received: {!r}.",
+                "{}",
+                self.template,
+            )
 
 
 class SurprisalSettings(TextsOrFileSettings):

@@ -15,6 +15,7 @@ from keras_bert.inference.predict import (
     check_finite,
     open_task,
     rounded,
+    with_positional,
 )
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
@@ -32,7 +33,7 @@ from keras_bert.text.tokenizer import note_on_unknown
 
 
 @takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
-def evaluate(*, report=None, **settings) -> dict[str, Any]:
+def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
@@ -55,6 +56,7 @@ def evaluate(*, report=None, **settings) -> dict[str, Any]:
     Raises:
         InputError: on bad input, and if the model has none of the labels.
     """
+    settings = with_positional(settings, model=model, data=data)
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)

@@ -264,7 +264,7 @@ class CoreferenceResolver(Task):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         mentions = [span for example in train for span in example.spans]
         clusters = sum(len({span.label for span in example.spans}) for example in train)
         line = (

@@ -78,7 +78,7 @@ class MultipleChoice(PooledTask):
         return ChoiceSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         counts = [len(example.choices) for example in train]
         choices = f"{min(counts)}" if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
         chance = np.mean([1 / len(example.choices) for example in dev])

@@ -273,7 +273,7 @@ class QuestionAnswerer(Task):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         return f"{_counts(train, 'training question')} and {_counts(dev, 'dev question')}."
 
     @classmethod

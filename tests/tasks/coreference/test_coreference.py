@@ -79,7 +79,7 @@ def test_a_run_learns_who_is_meant(run, files, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["best_metric"] == "f1" and metrics["dev"]["examples"] == 24
     assert metrics["dev"]["f1"] > 0.99
-    assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
+    assert main(["evaluate", "--json", "--model", str(run), "--data", str(files["dev"])]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == metrics["dev"]
     assert "the mean of MUC 100.0 %" in load_task(run).describe_metrics(metrics["dev"])
