@@ -246,13 +246,13 @@ def is_json_object(line):
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     if _BEGINS_ARRAY(file.first_line()[1]):
-        file.location, advice = "item", ". Expected an array of objects."
+        file.location, advice = "item", "Expected an array of objects."
         records = enumerate(parse_file(file, keep=keep), start=1)
     else:
-        records, advice = _json_lines(file, keep=keep), "; write it as {…} on one line."
+        records, advice = _json_lines(file, keep=keep), "Write it as {…} on one line."
     for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(number, f"not a JSON object{advice}")
+            raise file.error(number, f"not a JSON object. {advice}")
         yield number, record
 
 
