@@ -16,7 +16,7 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.fit_progress import with_progress
-from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import (
     check_in_memory,
     is_raw,
