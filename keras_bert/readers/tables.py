@@ -37,10 +37,6 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
 _CELL = r'(?:"(?:[^"]|"")*"|[^"\t\r\n]*)'  # in quotes, or without any
 _CELLS = re.compile(rf"{_CELL}(?:\t{_CELL})*")
 _NEEDS_QUOTES = re.compile(r'["\t\r\n]')
-_HEADER_AGAIN = Naming(
-    "the header line again, as where files were joined; remove it here (if the first line is not a "
-    "header, set {header=False})."
-)
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 csv.field_size_limit(256 << 20)
 
@@ -245,14 +241,17 @@ def is_json_object(line):
 
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
-    if _BEGINS_ARRAY(file.first_line()[1]):
-        file.location, expected = "item", ". Expected an array of objects."
-        records = enumerate(parse_file(file, keep=keep), start=1)
-    else:
-        records, expected = _json_lines(file, keep=keep), "; write it as {…} on one line."
+    is_array, records = _BEGINS_ARRAY(file.first_line()[1]), _json_lines(file, keep=keep)
+    if is_array:
+        file.location, records = "item", enumerate(parse_file(file, keep=keep), start=1)
     for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(number, f"not a JSON object{expected}")
+            raise file.error(
+                number,
+                "not a JSON object. Expected an array of objects."
+                if is_array
+                else "not a JSON object; write it as {…} on one line.",
+            )
         yield number, record
 
 
@@ -266,15 +265,15 @@ def _json_lines(file, *, keep):
                 raise file.error(number, message) from None
 
 
-def parse_file(file, *, keep=False, expected=""):
-    """The JSON of a whole file; InputError, with what was `expected`, of anything else."""
+def parse_file(file, *, keep=False, advice=""):
+    """The JSON of a whole file; InputError of anything else, with an `advice` at its end."""
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
         return parse_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
-        raise InputError(f"{file.name}{where}: not JSON ({error}).{expected}") from None
+        raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
 
 
 # Cells.
@@ -369,7 +368,13 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             if len(row) == width and not (has_header and row == first):
                 yield number, dict(zip(columns, row))  # noqa: B905
             elif len(row) == width:
-                raise file.error(number, _HEADER_AGAIN)
+                raise file.error(
+                    number,
+                    Naming(
+                        "the header line again, as where files were joined; remove it here (if the "
+                        "first line is not a header, set {header=False})."
+                    ),
+                )
             elif skip_invalid:
                 table.skipped += 1
             else:
