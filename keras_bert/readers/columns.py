@@ -167,10 +167,10 @@ class Columns:
         if table.kind == JSON and not needed <= named.keys():  # the first object may lack a key
             table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
             named = self._by_name()
-        may_have_label = self.is_score or bool(self.of_model)
-        if not self.need_labels:  # then a pipe is not read to its end
-            may_have_label &= not table.is_stream and len(table.names) > len(self.roles)
-        lacks_label = LABEL not in named and (self.need_labels or may_have_label)
+        looks_for_label = self.need_labels
+        if self.is_score or self.of_model:  # a pipe is not read to its end for a label
+            looks_for_label |= not table.is_stream and len(table.names) > len(self.roles)
+        lacks_label = LABEL not in named and looks_for_label
         columns, profiles = named, {}
         if lacks_label or not {*self.roles} <= named.keys():
             taken = {name for names in named.values() for name in names}
