@@ -175,7 +175,7 @@ class TextSource(ExampleSource):
             if self._rows is None:
                 self._rows = dict(self._records)
             return self._rows[example.line]
-        return None if self._keeps_empty else example.row
+        return None if self._are_items else example.row
 
     @property
     def unlabelled(self):

@@ -27,6 +27,9 @@ from keras_bert.tasks.raw_data import (
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
+_SIGNATURES = {
+    name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
+}
 
 
 class DatasetInfo(NamedTuple):
@@ -132,7 +135,7 @@ class FittingModel(ReadingModel):
         callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
         tokens/s then.
         """
-        given = _by_name(keras.Model.fit, self, x, y, *more, **options)
+        given = _by_name("fit", self, x, y, *more, **options)
         given = self._batches_to_fit(given)
         x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
@@ -151,7 +154,7 @@ class FittingModel(ReadingModel):
 
         `keras_bert.evaluate` returns the official metrics of the task instead.
         """
-        given = _by_name(keras.Model.evaluate, self, x, y, *more, **options)
+        given = _by_name("evaluate", self, x, y, *more, **options)
         x, y = given.pop("x"), given.pop("y", None)
         if is_raw(x, self.input):
             weights = given.pop("sample_weight", None)
@@ -175,7 +178,7 @@ class FittingModel(ReadingModel):
 
         `keras_bert.predict` returns labels, tags or answers instead.
         """
-        given = _by_name(keras.Model.predict, self, x, *more, **options)
+        given = _by_name("predict", self, x, *more, **options)
         x = given.pop("x")
         info = dataset_info(x)
         if is_raw(x, self.input):
@@ -407,7 +410,7 @@ class FittingModel(ReadingModel):
     def check_class_weight(self) -> None:
         """Raises InputError unless the labels of training are numbers of `labels`."""
         raise InputError.naming(
-            "{class_weight} is for tasks with one label per text or word. {} has other outputs.",
+            "{class_weight} is for tasks with one label per text or word. Leave it out of {}.",
             type(self).__name__,
         )
 
@@ -464,7 +467,7 @@ class FittingModel(ReadingModel):
 
 
 def _by_name(method, model, *given, **options):
-    """The arguments of a method of Keras by name, as they were given."""
-    arguments = inspect.signature(method).bind(model, *given, **options).arguments
+    """The arguments of a method of Keras, "fit", "evaluate" or "predict", as given, by name."""
+    arguments = _SIGNATURES[method].bind(model, *given, **options).arguments
     more = arguments.pop("kwargs", {})
     return {name: value for name, value in arguments.items() if name != "self"} | more
