@@ -12,9 +12,10 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer
-from keras_bert.text.gpt_vocabularies import to_letters
 from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.byte_level import to_letters
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 TOKENS = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}

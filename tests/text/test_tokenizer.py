@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer, normalization
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
 from tests.peers import transformers

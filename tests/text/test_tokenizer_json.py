@@ -6,15 +6,11 @@ import pytest
 import tokenizers
 
 from keras_bert.text import ByteLevelVocabulary, GptVocabulary, Tokenizer
-from keras_bert.text.gpt_vocabularies import LETTERS
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
-from keras_bert.text.vocabulary import (
-    END_OF_WORD,
-    SPECIAL_TOKENS,
-    BpeVocabulary,
-    SpecialTokens,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.byte_level import LETTERS
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 
 MARKED = SpecialTokens(pad="[PAD]", unk="[UNK]", cls="<a:b>", sep="$A", bos="<a:b>", start="2")
 TEXTS = ["The banks b", "", "İ naïve, (b)", "[CLS] the", "a\u2017b the\tbank\n東京"]
