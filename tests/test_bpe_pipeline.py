@@ -306,7 +306,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
 
 @pytest.mark.usefixtures("eager")
 def test_evaluate_takes_the_folder(work, finetuned, capsys):
-    arguments = ["evaluate", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
+    arguments = ["evaluate", "--json", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 8
 

@@ -68,7 +68,7 @@ class PredicateSource(ExampleSource):
                 '"words", "predicate" and "tags".'
             )
         year, read = (2012, self._of_2012) if is_2012 else (2005, self._of_2005)
-        self.description = f"{self.name}: CoNLL-{year}, one example per predicate"
+        self.how = f"CoNLL-{year}, one example per predicate"
         return chain.from_iterable(
             read(list(zip(*(cells for _, cells in rows), strict=True)), begin, document)
             for begin, (document, rows) in grouped(file.lines(), self._cells_of)
@@ -106,6 +106,9 @@ class PredicateSource(ExampleSource):
         yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
     def _of_2012(self, columns, begin, document):
+        if len(columns) < _SHORTEST_2012:
+            count = counted(len(columns), "column")
+            raise self.error(begin, f"{count}, where CoNLL-2012 has {_SHORTEST_2012} or more.")
         arguments = columns[11:-1]
         predicates = [word for word, frame in enumerate(columns[7]) if frame != _NONE]
         if arguments:  # words without arguments have a frame, too

@@ -7,7 +7,7 @@ from keras_bert.base.settings import Settings, setting
 REPAIR, ERROR, COUNT, SKIP = "repair", "error", "count", "skip"
 
 
-def column_setting(content):
+def column_setting(content, *, common=True):
     """The setting for the column of a table that holds something."""
     return setting(
         None,
@@ -15,6 +15,7 @@ def column_setting(content):
         unit="NAME|NUMBER",
         default_help="that of training, else by the usual names, else the only possible one",
         reads=True,
+        common=common,
     )
 
 
@@ -27,6 +28,7 @@ def fields_setting(example):
         unit="NAME=COLUMN,…",
         default_help="those of training, else by the usual names, else the only possible ones",
         reads=True,
+        common=True,
     )
 
 
@@ -59,6 +61,7 @@ def glue_setting():
         unit="NAME",
         default_help="not a file of GLUE",
         reads=True,
+        common=True,
     )
 
 

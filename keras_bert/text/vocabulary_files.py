@@ -240,12 +240,11 @@ def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """The files that `write_folder` writes: name -> text."""
-    texts = vocabulary.files()
+    texts = {} if TOKENIZER_FILE in vocabulary.FILES else vocabulary.files()
     is_bert = isinstance(vocabulary, WordPieceVocabulary) and (
         (vocabulary.special_tokens, template) == (BERT_TOKENS, BERT_TEMPLATE)
     )
-    if not is_bert:  # which needs no tokenizer.json with its vocab.txt
-        texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
+    texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
     config = tokenizer_config(vocabulary, lowercase=lowercase, template=template, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 

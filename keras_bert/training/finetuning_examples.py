@@ -149,7 +149,7 @@ def _read(of_task, settings, report, remembered):
     train, schema = read(settings.train, remembered)
     inferred_arguments = of_task.infer_arguments(train)
     dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
-    report(of_task.summary(train, dev, inferred_arguments))
+    report(of_task.describe_examples(train, dev, inferred_arguments))
     return train, dev, inferred_arguments
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from keras_bert.base.errors import InputWarning
 from keras_bert.base.terminal import EscapingStream, drawn_on
-from keras_bert.cli import flags
 from keras_bert.cli import main as cli
-from keras_bert.cli.command import console
+from keras_bert.cli.command import console, read_flags
 
 
 def run(*arguments, **options):
@@ -344,7 +343,7 @@ def test_a_settings_file_of_init_combines_with_the_flags_of_its_task(tmp_path, c
     assert arguments.crf and arguments.word_column == "w"
     needed = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
     arguments = cli.parse(["finetune", "--crf", "--settings", str(file), *needed])
-    assert flags.read(arguments)["task"] == "tagger"
+    assert read_flags(arguments)["task"] == "tagger"
     with pytest.raises(SystemExit):
         cli.main(["finetune", "--settings", str(file), "--help"])
     assert "--crf" in capsys.readouterr().out

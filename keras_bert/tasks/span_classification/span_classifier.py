@@ -150,7 +150,7 @@ class SpanClassifier(WordsTask):
         return (ANY,) if identify else super().labels_with(inferred_arguments, **settings)
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])

@@ -116,8 +116,10 @@ def _by_character(function):
 
 
 def _lower(texts):
-    # A sigma is the same at the end of a word; A to Z first, as in `fold`.
-    texts = tf.strings.lower(tf.strings.regex_replace(texts, "\u03a3", "\u03c3"))
+    # A sigma is the same at the end of a word. A to Z and U+0130 first, as in `fold`: what comes
+    # after them follows the machine's locale.
+    texts = tf.strings.regex_replace(texts, "\u03a3", "\u03c3")
+    texts = tf.strings.lower(tf.strings.regex_replace(texts, "\u0130", "i\u0307"))
     # What follows ends a text at a NUL.
     parts = tf.strings.split(tf.strings.regex_replace(texts, r"\x00", EDGE), EDGE)
     lower = tf.strings.lower(parts.values, encoding="utf-8")

@@ -86,7 +86,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     assert isinstance(task, RelationClassifier)
     assert task.labels == ("home_of", "lives_in", "no_relation")
     assert task.settings.null_label == "no_relation"
-    assert main(["evaluate", "--model", str(model), "--data", dev]) == 0
+    assert main(["evaluate", "--json", "--model", str(model), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     metrics = json.loads((model.parent / "metrics.json").read_text())
     assert measures["confusion"] == metrics["dev"]["confusion"]
