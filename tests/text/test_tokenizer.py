@@ -215,6 +215,7 @@ def test_a_folder_keeps_everything(tokenizer, tmp_path):
     assert again.vocabulary == tokenizer.vocabulary and again.lowercase is tokenizer.lowercase
     assert len(again) == len(TOKENS)
     assert sorted(entry.name for entry in (tmp_path / "folder").iterdir()) == [
+        "tokenizer.json",
         "tokenizer_config.json",
         "vocab.txt",
     ]

@@ -144,7 +144,7 @@ class AddedTokens(tf.Module):
     """Cuts texts at added tokens.
 
     Args:
-        tokens: a sequence of `AddedToken`, all of them in normalized texts or none.
+        tokens: a sequence of `AddedToken`, which may be empty.
         id: function of a token's content, its id.
     """
 
@@ -153,10 +153,11 @@ class AddedTokens(tf.Module):
         # The longest of those that begin at the same place; what takes white space comes last, so
         # that a token of white space alone is cut out before.
         tokens = sorted(tokens, key=lambda token: (token.lstrip, -len(token.content)))
+        self._is_empty = not tokens
         self._pattern = "|".join(map(_pattern, tokens))
         self._takes_space = any(token.lstrip or token.rstrip for token in tokens)
         with tf.init_scope():
-            self._contents = tf.constant([token.content for token in tokens])
+            self._contents = tf.constant([token.content for token in tokens], tf.string)
             self._ids = tf.constant([id(token.content) for token in tokens], tf.int32)
 
     def cut(self, texts):
@@ -164,6 +165,11 @@ class AddedTokens(tf.Module):
 
         The pieces of a text, one after another, are the text.
         """
+        if self._is_empty:
+            whole = tf.ones_like(texts, tf.int64)
+            return tf.RaggedTensor.from_row_lengths(texts, whole, validate=False), tf.fill(
+                tf.shape(texts), -1
+            )
         marked = tf.strings.regex_replace(texts, self._pattern, EDGE + rb"\0" + EDGE)
         pieces = tf.strings.split(marked, EDGE)
         is_added = tf.ragged.range(pieces.row_lengths()).values % 2 == 1
@@ -212,12 +218,10 @@ class Steps(tf.Module):
     def __init__(self, normalizers, added_tokens, id):
         super().__init__()
         self._normalizers = normalizers
-        plain, in_normalized = (
-            [token for token in added_tokens if token.normalized == which]
+        self._plain, self._in_normalized = (
+            AddedTokens([token for token in added_tokens if token.normalized == which], id)
             for which in (False, True)
         )
-        self._plain = AddedTokens(plain, id) if plain else None
-        self._in_normalized = AddedTokens(in_normalized, id) if in_normalized else None
 
     def __call__(self, texts, model):
         """Tokens of texts of valid UTF-8, string (B,).
@@ -225,71 +229,61 @@ class Steps(tf.Module):
         `model` takes texts (P,) and returns ids, ragged int32 (P, None), starts and ends (int64,
         bytes of all texts as one string). So does this function, of `texts`.
         """
-        splits = tf.range(tf.size(texts, out_type=tf.int64) + 1)
-        pieces, added = texts, tf.fill(tf.shape(texts), -1)
-        if self._plain is not None:
-            pieces, added = self._plain.cut(texts)
-            splits, pieces = pieces.row_splits, pieces.values
-        piece_ends = tf.cumsum(tf.cast(tf.strings.length(pieces), tf.int64))
-        # What was cut out already must not be normalized or cut: it is one NUL meanwhile.
-        is_text = added < 0
-        step = normalized(tf.where(is_text, pieces, b"\x00"), self._normalizers)
-        parts, ids_of_parts = step.texts, added
-        part_splits = tf.range(tf.size(parts, out_type=tf.int64) + 1)
-        if self._in_normalized is not None:
-            parts, ids_of_parts = self._in_normalized.cut(parts)
-            part_splits, part_rows, parts = parts.row_splits, row_ids(parts), parts.values
-            added = tf.gather(added, part_rows)
-            ids_of_parts = tf.where(added < 0, ids_of_parts, added)
-            piece_ends = tf.gather(piece_ends, part_rows)
-        sizes = tf.cast(tf.strings.length(parts), tf.int64)
-        part_starts = tf.cumsum(sizes, exclusive=True)
-        ids, starts, ends = self._tokens(parts, ids_of_parts, part_starts, sizes, model)
-        rows = row_ids(ids)
-        # From the normalized texts back to the texts.
-        if self._plain is not None:
-            # (A NUL in the place of what was cut out has other bytes than that.)
-            lengths = tf.cast(tf.strings.length(pieces), tf.int64)
-            ours = tf.where(is_text, lengths, 1)
-            shift = tf.cumsum(lengths - ours, exclusive=True)
-            shift = shift if self._in_normalized is None else tf.gather(shift, part_rows)
-            moved = tf.gather(shift, rows)
-            whole = tf.gather(added, rows) >= 0
-            piece_starts = tf.cumsum(lengths, exclusive=True)
-            if self._in_normalized is not None:
-                piece_starts = tf.gather(piece_starts, part_rows)
-        first, after = tf.gather(step.first, starts), tf.gather(step.after, tf.maximum(ends - 1, 0))
-        if self._plain is not None:
-            first = tf.where(whole, tf.gather(piece_starts, rows), first + moved)
-            after = tf.where(whole, tf.gather(piece_ends, rows), after + moved)
-        token_splits = tf.gather(ids.row_splits, tf.gather(part_splits, splits))
-        ids = tf.RaggedTensor.from_row_splits(ids.values, token_splits, validate=False)
-        return ids, first, after
+        pieces, piece_ids = self._plain.cut(texts)  # ragged (B, None), (P,)
+        piece_sizes = tf.cast(tf.strings.length(pieces.values), tf.int64)
+        piece_ends = tf.cumsum(piece_sizes)
+        # What was cut out must not be normalized, nor cut again: it is one NUL meanwhile.
+        was_cut = piece_ids >= 0
+        shift = tf.cumsum(tf.where(was_cut, piece_sizes - 1, 0), exclusive=True)
+        step = normalized(tf.where(was_cut, b"\x00", pieces.values), self._normalizers)
 
-    def _tokens(self, parts, added, part_starts, sizes, model):
-        """The tokens of parts (P,), of which some are added tokens with the ids `added`."""
-        is_text = added < 0
-        texts = tf.where(is_text, parts, "")
-        ids, starts, ends = model(texts)
-        text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
-        shift = tf.gather(part_starts - text_starts, row_ids(ids))
-        at = tf.where(~is_text)[:, 0]  # (A,)
-        # A part has either tokens of the model or one that was added.
-        lengths = tf.where(is_text, ids.row_lengths(), 1)
-        splits = tf.concat([[0], tf.cumsum(lengths)], axis=0)
-        number = tf.range(splits[-1])
-        added_at = tf.gather(splits, at)  # (A,)
-        is_added = tf.scatter_nd(
-            added_at[:, None], tf.ones_like(added_at, tf.bool), tf.shape(number, out_type=tf.int64)
+        parts, part_ids = self._in_normalized.cut(step.texts)  # ragged (P, None), (Q,)
+        piece_of_part = row_ids(parts)
+        id_of_piece = tf.gather(piece_ids, piece_of_part)
+        part_ids = tf.where(id_of_piece < 0, part_ids, id_of_piece)
+        ids, starts, ends = _tokens(parts.values, part_ids, model)
+
+        # Back to the texts: what was cut out of them is whole.
+        piece = tf.gather(piece_of_part, row_ids(ids))  # (T,)
+        whole, shift = tf.gather(was_cut, piece), tf.gather(shift, piece)
+        last = tf.gather(piece_ends, piece)
+        first = last - tf.gather(piece_sizes, piece)
+        starts = tf.gather(step.first, starts) + shift
+        ends = tf.gather(step.after, tf.maximum(ends - 1, 0)) + shift
+        splits = tf.gather(ids.row_splits, tf.gather(parts.row_splits, pieces.row_splits))
+        return (
+            tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False),
+            tf.where(whole, first, starts),
+            tf.where(whole, last, ends),
         )
-        to = tf.concat([tf.boolean_mask(number, ~is_added), added_at], axis=0)[:, None]
-        first = tf.gather(part_starts, at)
-        columns = (
-            (ids.values, tf.gather(added, at)),
-            (starts + shift, first),
-            (ends + shift, first + tf.gather(sizes, at)),
-        )
-        ids, starts, ends = (
-            tf.scatter_nd(to, tf.concat(column, axis=0), splits[-1:]) for column in columns
-        )
-        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), starts, ends
+
+
+def _tokens(parts, added, model):
+    """What `model` returns of parts (P,), of which some are added tokens with the ids `added`."""
+    sizes = tf.cast(tf.strings.length(parts), tf.int64)
+    part_starts = tf.cumsum(sizes, exclusive=True)
+    is_text = added < 0
+    texts = tf.where(is_text, parts, "")
+    ids, starts, ends = model(texts)
+    text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
+    shift = tf.gather(part_starts - text_starts, row_ids(ids))
+    at = tf.where(~is_text)[:, 0]  # (A,)
+    # A part has either tokens of the model or one that was added.
+    lengths = tf.where(is_text, ids.row_lengths(), 1)
+    splits = tf.concat([[0], tf.cumsum(lengths)], axis=0)
+    number = tf.range(splits[-1])
+    added_at = tf.gather(splits, at)  # (A,)
+    is_added = tf.scatter_nd(
+        added_at[:, None], tf.ones_like(added_at, tf.bool), tf.shape(number, out_type=tf.int64)
+    )
+    to = tf.concat([tf.boolean_mask(number, ~is_added), added_at], axis=0)[:, None]
+    first = tf.gather(part_starts, at)
+    columns = (
+        (ids.values, tf.gather(added, at)),
+        (starts + shift, first),
+        (ends + shift, first + tf.gather(sizes, at)),
+    )
+    ids, starts, ends = (
+        tf.scatter_nd(to, tf.concat(column, axis=0), splits[-1:]) for column in columns
+    )
+    return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), starts, ends
