@@ -252,8 +252,11 @@ class TaggedSource(ExampleSource):
                 f"`{role}_column`."
             )
         if not names and (role != "tag" or self._need_labels):
-            advice = f"give it as `{role}_column`."
-            raise self.error(1, f"no column with the {role} among {quoted(table.names)}; {advice}")
+            raise self.error(
+                1,
+                f"no column with the {role} among {quoted(table.names)}; give it as "
+                f"`{role}_column`.",
+            )
         return next(iter(names), None)
 
     def _sentences_of_rows(self, table, *, word, tag, sentence):

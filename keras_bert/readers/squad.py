@@ -91,7 +91,7 @@ class QuestionSource(ExampleSource):
             )
         rest = islice(file.lines(keep=True), file.first[0], None)
         is_all = self._first is not None and not any(line.strip() for _, line in rest)
-        whole = self._first if is_all else parse_file(file, expected=_EXPECTED)
+        whole = self._first if is_all else parse_file(file, advice=_EXPECTED)
         whole, self.kind = whole if isinstance(whole, dict) else {}, "squad"
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""

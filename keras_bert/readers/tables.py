@@ -246,13 +246,13 @@ def is_json_object(line):
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     if _BEGINS_ARRAY(file.first_line()[1]):
-        file.location, expected = "item", ". Expected an array of objects."
+        file.location, advice = "item", "Expected an array of objects."
         records = enumerate(parse_file(file, keep=keep), start=1)
     else:
-        records, expected = _json_lines(file, keep=keep), "; write it as {…} on one line."
+        records, advice = _json_lines(file, keep=keep), "Write it as {…} on one line."
     for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(number, f"not a JSON object{expected}")
+            raise file.error(number, f"not a JSON object. {advice}")
         yield number, record
 
 
@@ -266,15 +266,15 @@ def _json_lines(file, *, keep):
                 raise file.error(number, message) from None
 
 
-def parse_file(file, *, keep=False, expected=""):
-    """The JSON of a whole file; InputError, with what was `expected`, of anything else."""
+def parse_file(file, *, keep=False, advice=""):
+    """The JSON of a whole file; InputError, with `advice`, of anything else."""
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
         return parse_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
-        raise InputError(f"{file.name}{where}: not JSON ({error}).{expected}") from None
+        raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
 
 
 # Cells.

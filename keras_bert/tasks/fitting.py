@@ -407,7 +407,7 @@ class FittingModel(ReadingModel):
     def check_class_weight(self) -> None:
         """Raises InputError unless the labels of training are numbers of `labels`."""
         raise InputError.naming(
-            "{class_weight} is for tasks with one label per text or word, and {} is none.",
+            "{class_weight} is for tasks with one label per text or word. {} has other outputs.",
             type(self).__name__,
         )
 
