@@ -8,7 +8,6 @@
 import warnings
 
 import jax
-import keras
 import numpy as np
 import pytest
 from jax._src.cudnn import fused_attention_stablehlo as cudnn
@@ -88,37 +87,16 @@ def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, caps
     assert capsys.readouterr() == ("", "")
 
 
-def losses(dtype, steps, dropout=0.1):
-    """The loss of each of so many steps."""
-    task = make_task(dtype, dropout=dropout, steps=steps, layers=1)
-    x, y, weights = step_program.batches(task, count=steps)
-    of_steps = []
-
-    class Each(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
-            self.model.reset_metrics()
-
-        def on_train_batch_end(self, batch, logs=None):
-            of_steps.append(float(logs["loss"]))
-
-    options = {"batch_size": step_program.BATCH, "shuffle": False, "verbose": 0}
-    task.fit(x, y, sample_weight=weights, callbacks=[Each()], **options)
-    return np.array(of_steps)
-
-
-def test_a_step_for_a_gpu_has_the_losses_of_the_plain_form():
-    """Executed on a CPU, so with dropout, which has no fused kernel."""
-    plain = losses("float32", steps=4)
-    with for_gpu():
-        accelerated = losses("float32", steps=4)
-    np.testing.assert_allclose(accelerated, plain, atol=1e-5)
+def test_a_float16_step_scales_its_loss():
+    step_program.check_float16(jit_compile=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("mixed_bfloat16", 0.01)])
 def test_the_losses_of_200_steps_follow(dtype, tolerance):
-    plain = losses(dtype, steps=200)
+    """Executed on a CPU, so with dropout, which has no fused kernel."""
+    plain, _ = step_program.losses_of_steps(dtype, steps=200)
     assert plain[-20:].mean() < plain[:20].mean() - 1
     with for_gpu():
-        accelerated = losses(dtype, steps=200)
+        accelerated, _ = step_program.losses_of_steps(dtype, steps=200)
     np.testing.assert_allclose(accelerated, plain, atol=tolerance)

@@ -18,7 +18,14 @@ LAYERS = 2
 BATCH, LENGTH, PREDICTIONS = 4, 24, 3
 
 
-def make_task(dtype="mixed_bfloat16", dropout=0.0, is_causal=False, steps=100, layers=LAYERS):
+def make_task(
+    dtype="mixed_bfloat16",
+    dropout=0.0,
+    is_causal=False,
+    steps=100,
+    layers=LAYERS,
+    jit_compile=True,
+):
     keras.utils.set_random_seed(1)
     config = BertConfig(
         vocab_size=VOCABULARY,
@@ -34,7 +41,7 @@ def make_task(dtype="mixed_bfloat16", dropout=0.0, is_causal=False, steps=100, l
     )
     task = (CausalLM if is_causal else FillMask)(BertEncoder(config, dtype=dtype))
     options = {"learning_rate": 2e-3, "warmup": 0.1, "weight_decay": 0.01}
-    task.compile_defaults(make_optimizer(task, steps=steps, **options), jit_compile=True)
+    task.compile_defaults(make_optimizer(task, steps=steps, **options), jit_compile=jit_compile)
     return task
 
 
@@ -57,6 +64,35 @@ def batches(task, count=1):
     np.put_along_axis(x["input_ids"], positions, VOCABULARY - 1, axis=1)
     weights = np.take_along_axis(mask, positions, axis=1).astype("float32")
     return x, {"masked_lm": labels}, {"masked_lm": weights}
+
+
+def losses_of_steps(dtype, steps, dropout=0.1, jit_compile=True):
+    """The loss of each of so many steps, (steps,), and the task."""
+    task = make_task(dtype, dropout=dropout, steps=steps, layers=1, jit_compile=jit_compile)
+    x, y, weights = batches(task, count=steps)
+    of_steps = []
+
+    class Losses(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            self.model.reset_metrics()
+
+        def on_train_batch_end(self, batch, logs=None):
+            of_steps.append(float(logs["loss"]))
+
+    options = {"batch_size": BATCH, "shuffle": False, "verbose": 0}
+    task.fit(x, y, sample_weight=weights, callbacks=[Losses()], **options)
+    return np.array(of_steps), task
+
+
+def check_float16(jit_compile):
+    """Twenty steps in mixed_float16 have float32's losses, with loss scaling."""
+    expected, _ = losses_of_steps("float32", steps=20, jit_compile=jit_compile)
+    losses, task = losses_of_steps("mixed_float16", steps=20, jit_compile=jit_compile)
+    np.testing.assert_allclose(losses, expected, atol=2e-3)
+    assert isinstance(task.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert float(task.optimizer.dynamic_scale) == task.optimizer.initial_scale  # no overflow
+    assert int(task.optimizer.iterations) == 20
+    assert all(weight.dtype == "float32" for weight in task.trainable_weights)
 
 
 def lowered_step(task):
