@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
-from keras_bert.heads.layer_choice import MIXES
+from keras_bert.heads import MIXES
 from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
 from keras_bert.training.optimizer import (
     depths,

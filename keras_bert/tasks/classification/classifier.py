@@ -22,18 +22,17 @@ from keras_bert.tasks.classification.calibration import (
 )
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
-    label_errors,
-    multi_label_errors,
-    multi_label_predictions,
-)
-from keras_bert.tasks.classification.labels import (
     decision_weights,
     example_weights,
+    label_errors,
     label_matrix,
     label_numbers,
+    multi_label_errors,
+    multi_label_predictions,
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
+from keras_bert.tasks.losses import CountedAccuracy
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -167,13 +166,12 @@ class Classifier(TextTask):
     def default_metrics(self):
         """`accuracy`, the fraction of examples whose label has the highest logit.
 
-        None with several labels per text, with windows, of which a text has several, or with class
-        weights, which Keras would apply to it: see `official_metrics`.
+        Weights of labels do not change it. None with several labels per text, and with windows, of
+        which a text has several: see `official_metrics`.
         """
-        is_weighted = self._class_weights != NO_WEIGHTS
-        if self.settings.multi_label or is_weighted or self.reads_windows:
+        if self.settings.multi_label or self.reads_windows:
             return {}
-        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+        return {"logits": [CountedAccuracy()]}
 
     # Labelled files.
 
@@ -219,7 +217,7 @@ class Classifier(TextTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
@@ -251,6 +249,13 @@ class Classifier(TextTask):
 
     def labels_of(self, example):
         return _labels_of(example)
+
+    def check_class_weight(self):
+        if self.settings.multi_label:
+            raise InputError.naming(
+                "{class_weight} is for one label per text. With {multi_label} make the task with "
+                "{class_weights}."
+            )
 
     def decode(self, outputs, sequences):
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
