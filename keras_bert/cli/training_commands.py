@@ -165,8 +165,8 @@ def finetune(settings, arguments):
 
     keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv \\
       --output runs/spam
-    keras-bert finetune --model runs/a --train train.csv --output runs/a-tenth-is-dev
-    keras-bert finetune --model runs/a --train train.csv --folds 5 --output runs/folds
+    keras-bert finetune --model runs/a --train train.csv --folds 5 \\
+      --output runs/folds
     keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … \\
       --output runs/random
     keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a \\

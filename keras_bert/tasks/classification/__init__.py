@@ -45,6 +45,7 @@ class LongTextSettings(PoolingSettings):
         "or all of it in windows that overlap by half",
         choices=(TRUNCATE, WINDOWS),
         stored=True,
+        common=True,
     )
     window_pooling: str = setting(
         "mean",
