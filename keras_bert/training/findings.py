@@ -69,12 +69,15 @@ def result_findings(metrics, *, has_class_weights):
 
 def loss_finding(records, steps_per_epoch):
     """A finding where the training loss of the last epoch is not below that of the first."""
-    losses = [(record["step"], record["train"]["loss"]) for record in records if record["train"]]
+    train = ((record["step"], record.get("train", {}).get("loss")) for record in records)
+    losses = [(step, loss) for step, loss in train if loss is not None]
+    if len(losses) < 2:
+        return
     first = [loss for step, loss in losses if step <= steps_per_epoch]
     last = [loss for step, loss in losses if step > losses[-1][0] - steps_per_epoch]
     if losses[-1][0] <= steps_per_epoch:  # one epoch: its first record and its last
         first, last = first[:1], last[-1:]
-    if len(losses) > 1 and np.mean(last) >= np.mean(first):
+    if np.mean(last) >= np.mean(first):
         yield (
             f"The training loss did not fall: {np.mean(first):.3f} at the beginning, "
             f"{np.mean(last):.3f} at the end. Try another `learning_rate` (--learning-rate), and "
