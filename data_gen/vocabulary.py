@@ -143,9 +143,12 @@ def _count(output, settings, lowercase, beam_options):
         )
 
     try:
-        counters = runner.run(
-            count, [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options]
-        )
+        with runner.Progress(None) as progress:
+            counters = runner.run(
+                count,
+                [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options],
+                progress=progress,
+            )
         return _read_counts(temporary), counters
     finally:
         if FileSystems.exists(temporary):

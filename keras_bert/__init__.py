@@ -52,6 +52,7 @@ _HOMES = {
         "keras_bert.training.glue": "glue",
         "keras_bert.inference.evaluate": "evaluate",
         "keras_bert.inference.predict": "predict",
+        "keras_bert.inference.zero_shot": "zero_shot",
         "keras_bert.inference.embed": "embed",
         "keras_bert.inference.embed_to_file": "embed_to_file",
         "keras_bert.inference.fill_mask": "fill_mask follows",
@@ -60,7 +61,7 @@ _HOMES = {
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
         "keras_bert.exports.saved_model": "export",
-        "keras_bert.checkpoints.convert": "convert",
+        "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
         "data_gen.vocabulary": "learn_vocabulary",
@@ -71,7 +72,6 @@ _HOMES = {
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.cli.doctor": "diagnose",
-        "keras_bert.exports.push": "push",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
     for name in names.split()
@@ -79,10 +79,12 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
+    import keras_bert.sklearn  # noqa: F401
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
     from keras_bert.checkpoints.convert import convert as convert
+    from keras_bert.checkpoints.convert import push as push
     from keras_bert.checkpoints.loading import load as load
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
@@ -100,7 +102,6 @@ if TYPE_CHECKING:
     from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.encoders.static.config import StaticConfig as StaticConfig
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
-    from keras_bert.exports.push import push as push
     from keras_bert.exports.saved_model import export as export
     from keras_bert.heads.reader import ScalarMix as ScalarMix
     from keras_bert.inference.embed import embed as embed
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from keras_bert.inference.senses import word_similarity as word_similarity
     from keras_bert.inference.surprisal import pseudo_perplexity as pseudo_perplexity
     from keras_bert.inference.surprisal import surprisal as surprisal
+    from keras_bert.inference.zero_shot import zero_shot as zero_shot
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
     from keras_bert.pictures.tokens import draw_attention as draw_attention
@@ -173,4 +175,4 @@ if TYPE_CHECKING:
     from keras_bert.training.glue import glue as glue
     from keras_bert.training.pretrain import pretrain as pretrain
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, modules=("sklearn",))

@@ -293,7 +293,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
     found = signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     expected = [list(answer["probabilities"].values()) for answer in answers]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    # What a process with TensorFlow Text alone has: tests/text/test_exports.py asks one.
+    # What a process with TensorFlow Text alone has: tests/exports/test_exports.py asks one.
     operations = {
         node.op
         for signature in signatures.values()
@@ -309,7 +309,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
 
 @pytest.mark.usefixtures("eager")
 def test_evaluate_takes_the_folder(work, finetuned, capsys):
-    arguments = ["evaluate", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
+    arguments = ["evaluate", "--json", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 8
 

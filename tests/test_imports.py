@@ -29,7 +29,7 @@ RANKS = [
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
-    ("training", "training.*"),
+    ("training", "training.*", "sklearn"),
     ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
     ("cli", "cli.*", "__main__"),
@@ -48,9 +48,10 @@ DATA_GEN_MAY_IMPORT = {"base", "records", "text"}
 
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
+    ("text.tokenizer", "inputs.framing"),
     ("tasks.task", "checkpoints.model_folder"),
     ("tasks.task", "exports.saved_model"),
-    ("tasks.fitting", "inference.predict"),
+    ("tasks.fit_progress", "inference.predict"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),
     ("tasks.pretraining.language_models", "inference.generate"),

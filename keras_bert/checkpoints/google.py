@@ -37,7 +37,7 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer_config import ACTIVATIONS
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS

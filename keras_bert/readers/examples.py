@@ -57,6 +57,8 @@ class ExampleSource:
     schema = None
     is_chosen_by_content = False
     at_end = None
+    # Whether examples of a file have the `row` of a table that they were made of.
+    keeps_rows = False
 
     def __init__(
         self,
@@ -153,6 +155,8 @@ class ExampleSource:
                 self._left_out.setdefault(missing.args, []).append(line)
             else:
                 self._count += 1
+                if self.keeps_rows:
+                    example.row = row
                 yield example
         if self._need_labels and self._left_out and not self._count:
             part, place, _ = max(self._left_out, key=lambda key: len(self._left_out[key]))
@@ -199,6 +203,7 @@ class Example:
 
     line: int | str
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
+    row: Any = field(default=None, kw_only=True, compare=False, repr=False)
 
     def error(self, message):
         """The InputError that names the location of the example."""

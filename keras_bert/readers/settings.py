@@ -9,7 +9,7 @@ from keras_bert.base.settings import Settings, setting
 REPAIR, ERROR, COUNT, SKIP = "repair", "error", "count", "skip"
 
 
-def column_setting(content):
+def column_setting(content, *, common=True):
     """The setting for the column of a table that holds something."""
     return setting(
         None,
@@ -17,6 +17,7 @@ def column_setting(content):
         unit="NAME|NUMBER",
         default_help="that of training, else by the usual names, else the only possible one",
         reads=True,
+        common=common,
     )
 
 
@@ -29,6 +30,7 @@ def fields_setting(example):
         unit="NAME=COLUMN,…",
         default_help="those of training, else by the usual names, else the only possible ones",
         reads=True,
+        common=True,
     )
 
 
@@ -54,6 +56,7 @@ glue_setting = partial(
     unit="NAME",
     default_help="not a file of GLUE",
     reads=True,
+    common=True,
 )
 
 

@@ -12,8 +12,13 @@ from operator import methodcaller
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.records.file_formats import GZIP, decompressed, gzip_errors
-from keras_bert.records.stored_tables import is_parquet, is_saved_dataset
+from keras_bert.records.file_formats import (
+    GZIP,
+    decompressed,
+    gzip_errors,
+    is_parquet,
+    is_saved_dataset,
+)
 from keras_bert.records.tfds_folders import PREFIX
 
 STANDARD_INPUT, STANDARD_INPUT_NAME = "-", "standard input"

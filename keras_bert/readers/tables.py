@@ -27,7 +27,7 @@ from keras_bert.readers.sources import (
     is_file,
     is_stored_table,
 )
-from keras_bert.records.stored_tables import ArrowTable
+from keras_bert.records.file_formats import ArrowTable
 from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
 
 _LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
@@ -241,17 +241,14 @@ def is_json_object(line):
 
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
-    is_array, records = _BEGINS_ARRAY(file.first_line()[1]), _json_lines(file, keep=keep)
-    if is_array:
-        file.location, records = "item", enumerate(parse_file(file, keep=keep), start=1)
+    if _BEGINS_ARRAY(file.first_line()[1]):
+        file.location, advice = "item", "Expected an array of objects."
+        records = enumerate(parse_file(file, keep=keep), start=1)
+    else:
+        records, advice = _json_lines(file, keep=keep), "Write it as {…} on one line."
     for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(
-                number,
-                "not a JSON object. Expected an array of objects."
-                if is_array
-                else "not a JSON object; write it as {…} on one line.",
-            )
+            raise file.error(number, f"not a JSON object. {advice}")
         yield number, record
 
 

@@ -121,6 +121,7 @@ class TextSource(ExampleSource):
         self._task = glue_task(glue) if glue is not None and is_file(data) else None
         self._name_of, self._label_of = names_of_model(labels), {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        self._rows = None
         of_files = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
         super().__init__(data, of_files=of_files, **common)
@@ -167,6 +168,14 @@ class TextSource(ExampleSource):
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
         self.how = self._how()
         return self._read()
+
+    def row_of(self, example):
+        """The columns of an example by name; None where the source is no table, or not kept."""
+        if self.kind == "table":  # in memory
+            if self._rows is None:
+                self._rows = dict(self._records)
+            return self._rows[example.line]
+        return None if self._are_items else example.row
 
     @property
     def unlabelled(self):

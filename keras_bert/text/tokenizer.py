@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.formatting import counted, html_table, percent
@@ -15,6 +16,8 @@ from keras_bert.text.ragged import row_ids, select
 from keras_bert.text.template import BERT_TEMPLATE, Template
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH, SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
+
+_ANY_LENGTH = 1 << 30
 
 
 class Tokens(NamedTuple):
@@ -236,7 +239,11 @@ class Tokenizer(tf.Module):
         lowercase: True for uncased models: lower case, accents dropped. Always True for OpenAI
             GPT's vocabularies, and False for byte-level ones.
         template: the `Template` by which texts become sequences; BERT's by default.
+
+    Attributes: those, and `input_names`, the inputs of the encoder that it was loaded with.
     """
+
+    input_names = ("input_ids", "input_mask", "segment_ids")
 
     def __init__(
         self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
@@ -299,7 +306,31 @@ class Tokenizer(tf.Module):
 
     def __reduce__(self):  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
-        return make, (self.vocabulary,)
+        return make, (self.vocabulary,), {"input_names": tuple(self.input_names)}
+
+    def __call__(
+        self,
+        texts: Sequence[str | bytes] | tf.Tensor,
+        text_pairs: Sequence[str | bytes] | tf.Tensor | None = None,
+        *,
+        max_length: int | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Texts (B,), or pairs of them -> the encoder's inputs by name, int32 arrays (B, S).
+
+        They have special tokens by the template, and padding to the longest sequence.
+
+        Args:
+            texts: a batch of texts.
+            text_pairs: as many second texts, or None.
+            max_length: tokens per sequence, to which longer texts are cut; None cuts nothing.
+        """
+        from keras_bert.inputs.framing import frame
+
+        segments = [self.tokenize(part) for part in (texts, text_pairs) if part is not None]
+        inputs = frame(
+            segments, tokenizer=self, names=self.input_names, max_length=max_length or _ANY_LENGTH
+        )
+        return {name: x.numpy() for name, x in inputs.items()}
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).

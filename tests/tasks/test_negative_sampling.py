@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.heads.negative_sampling import NegativeSampling
+from keras_bert.tasks.pretraining.static_vectors import NegativeSampling
 
 V, D, W, K, M, R = 11, 4, 3, 5, 8, 4
 # The tokens of a chunk: one group, and several.
