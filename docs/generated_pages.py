@@ -40,7 +40,8 @@ API = {
     "text": (
         "Text and data",
         """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary GptVocabulary
-        ByteLevelVocabulary load_vocabulary learn_vocabulary pretraining_data inspect""",
+        ByteLevelVocabulary UnigramVocabulary load_vocabulary learn_vocabulary pretraining_data
+        inspect""",
     ),
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (

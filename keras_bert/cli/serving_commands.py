@@ -6,7 +6,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
 from keras_bert.exports import ExportSettings
-from keras_bert.serving.settings import ServeSettings, ask_settings
+from keras_bert.serving import ServeSettings, ask_settings
 
 
 @command(

@@ -79,7 +79,7 @@ def files_of(data):
 
 
 class Located:
-    """What has a `name`, and places that are counted in its `location`: "line", "row", "item"."""
+    """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
 
     def error(self, line, message):
         """The InputError that names this source and the location in it: a number, or in words."""
@@ -149,12 +149,8 @@ class TextFile(Located):
                 if comment is None or not line.startswith(comment):
                     break
         if first is None:
-            raise self.empty()
+            raise InputError(f"{self.name} is empty. At least one line of text is needed.")
         return first
-
-    def empty(self):
-        """The InputError for a file without lines."""
-        return InputError(f"{self.name} is empty. At least one line of text is needed.")
 
     def _open(self):
         if self.name == STANDARD_INPUT_NAME:

@@ -242,13 +242,13 @@ def is_json_object(line):
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
     if _BEGINS_ARRAY(file.first_line()[1]):
-        file.location, expected = "item", ". Expected an array of objects."
+        file.location, advice = "item", "Expected an array of objects."
         records = enumerate(parse_file(file, keep=keep), start=1)
     else:
-        records, expected = _json_lines(file, keep=keep), "; write it as {…} on one line."
+        records, advice = _json_lines(file, keep=keep), "Write it as {…} on one line."
     for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(number, f"not a JSON object{expected}")
+            raise file.error(number, f"not a JSON object. {advice}")
         yield number, record
 
 
@@ -262,15 +262,15 @@ def _json_lines(file, *, keep):
                 raise file.error(number, message) from None
 
 
-def parse_file(file, *, keep=False, expected=""):
-    """The JSON of a whole file; InputError, with what was `expected`, of anything else."""
+def parse_file(file, *, keep=False, advice=""):
+    """The JSON of a whole file; InputError of anything else, with an `advice` at its end."""
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
         return parse_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
-        raise InputError(f"{file.name}{where}: not JSON ({error}).{expected}") from None
+        raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
 
 
 # Cells.
@@ -351,15 +351,13 @@ def _quotes_enclose_cells(file):
 
 
 def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_invalid):
-    first_line, first = next(rows(keep=True), (None, None))
-    if first is None:
-        raise file.empty()
-    names, has_header = [cell.strip() for cell in first], header
+    first_line, first = next(rows(keep=True), (1, []))
+    names, has_header, repeated = [cell.strip() for cell in first], header, ()
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
-    columns, repeated = (
-        unique_names(names) if has_header else ([*map(str, range(1, len(names) + 1))], ())
-    )
+    columns = [*map(str, range(1, len(names) + 1))]
+    if has_header:
+        columns, repeated = unique_names(names)
 
     def read(*, keep=False):
         width = len(first)

@@ -32,6 +32,7 @@ PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
+_LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
     "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
@@ -51,7 +52,6 @@ class LabelledText(Example):
 
     @property
     def texts(self):
-        """The one or two texts."""
         return (self.text,) if self.text_b is None else (self.text, self.text_b)
 
     @property
@@ -166,8 +166,7 @@ class TextSource(ExampleSource):
             self.schema = {part: names for part, names in schema.items() if names}
         self.is_chosen_by_content = bool(columns.by_content)
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
-        if self.kind != "given":
-            self.description = self._describe()
+        self.how = self._how()
         return self._read()
 
     def row_of(self, example):
@@ -198,12 +197,7 @@ class TextSource(ExampleSource):
     def _read(self):
         yield from self._each(self._records, self._example)
         if self._need_labels and self._count and self._vectors == self._count:
-            raise InputError.naming(
-                "{}: each list looks like a 0 or 1 for each label, and not like a list of labels. "
-                "{}",
-                self.name,
-                _NEEDS_NAMES,
-            )
+            raise InputError.naming("{}: each list {} {}", self.name, _LIKE_BITS, _NEEDS_NAMES)
         if self._unclear and not self._has_bars:
             line, value = self._unclear
             raise self.error(
@@ -298,11 +292,7 @@ class TextSource(ExampleSource):
             self._vectors += names is None
             if len(parts) != len(names or {*parts}):
                 advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
-                raise InputError.naming(
-                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
-                    value,
-                    advice,
-                )
+                raise InputError.naming("{!r} {} {}", value, _LIKE_BITS, advice)
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.
@@ -324,10 +314,10 @@ class TextSource(ExampleSource):
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))
 
-    def _describe(self):
+    def _how(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
-            return f"{self.name}: plain lines, one text per line"
+            return "plain lines, one text per line"
 
         def shown(names, between):
             by_content = [" (by its content)" * (name in columns.by_content) for name in names]
@@ -340,7 +330,7 @@ class TextSource(ExampleSource):
         if columns.label:
             noun += "s" if len(columns.label) > 1 else ""
             label = f"{noun} in {shown(columns.label, ' and ')}"
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {label}"
+        return f"{table.format}{header}, {text} {texts}, {label}"
 
 
 def _names_of(names):

@@ -16,7 +16,7 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.fit_progress import with_progress
-from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import (
     check_in_memory,
     is_raw,
@@ -74,6 +74,28 @@ class FittingModel(ReadingModel):
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
 
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        *arguments: Any,
+        auto_scale_loss: bool = True,
+        **options: Any,
+    ) -> None:
+        """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
+
+        Its gradients would vanish, so the optimizer becomes a
+        `keras.optimizers.LossScaleOptimizer`.
+        """
+        if auto_scale_loss and self._computes_in_float16():
+            optimizer = keras.optimizers.get(optimizer)
+            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+                optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
+
+    def _computes_in_float16(self):
+        policy = self.encoder.layer_policy
+        return keras.dtype_policies.get(policy).compute_dtype == "float16"
+
     def compile_defaults(
         self,
         optimizer: Any = None,
@@ -120,7 +142,9 @@ class FittingModel(ReadingModel):
     @property
     def metrics(self) -> list:
         """As Keras's, with the gradient norm if the optimizer measures it."""
-        norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
+        optimizer = getattr(self, "optimizer", None)
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
+        norm = getattr(optimizer, "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
 
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
