@@ -205,7 +205,8 @@ def _targets(X, y):
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or len(y) != len(X):
         raise ValueError(
-            f"The target y must have one value for each of the {len(X)} rows of X. Received: shape {y.shape}."
+            f"The target y must have one value for each of the {len(X)} rows of X. Received: shape "
+            f"{y.shape}."
         )
     return y
 
