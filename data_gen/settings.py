@@ -296,7 +296,7 @@ class VocabularySettings(_JobSettings):
 
     output: PathText = required(
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
-        "tokens in the text), or for byte-pair encoding a folder",
+        "tokens in the text), or for byte-pair encoding and unigram a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
@@ -307,8 +307,9 @@ class VocabularySettings(_JobSettings):
     algorithm: str = setting(
         "wordpiece",
         help="wordpiece, as in BERT, byte-pair encoding of characters (bpe) or of bytes (always "
-        "cased), as in GPT-2 and RoBERTa, or whole words, for static vectors",
-        choices=("wordpiece", "bpe", "byte-level-bpe", "words"),
+        "cased), as in GPT-2 and RoBERTa, unigram, as SentencePiece and XLM-R, or whole words, for "
+        "static vectors",
+        choices=("wordpiece", "bpe", "byte-level-bpe", "unigram", "words"),
         common=True,
     )
     cased: bool = data_setting(False, help="keep capitals and accents")

@@ -26,8 +26,12 @@ _HOMES = {
         "keras_bert.encoders.bilm.encoder": "BilmEncoder",
         "keras_bert.encoders.lstm.config": "AwdLstmConfig",
         "keras_bert.encoders.lstm.encoder": "AwdLstmEncoder",
-        "keras_bert.text.vocabulary": "Vocabulary WordPieceVocabulary BpeVocabulary",
-        "keras_bert.text.gpt_vocabularies": "GptVocabulary ByteLevelVocabulary",
+        "keras_bert.text.vocabulary": "Vocabulary",
+        "keras_bert.text.vocabularies.wordpiece": "WordPieceVocabulary",
+        "keras_bert.text.vocabularies.bpe": "BpeVocabulary",
+        "keras_bert.text.vocabularies.gpt": "GptVocabulary",
+        "keras_bert.text.vocabularies.byte_level": "ByteLevelVocabulary",
+        "keras_bert.text.vocabularies.unigram": "UnigramVocabulary",
         "keras_bert.text.vocabulary_files": "load_vocabulary",
         "keras_bert.text.tokenizer": "Tokenizer",
         "keras_bert.tasks.pretraining.pretrainer": "FillMask Pretrainer SpanPretrainer "
@@ -79,6 +83,7 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
+    import keras_bert.sklearn  # noqa: F401
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
@@ -162,16 +167,17 @@ if TYPE_CHECKING:
         SemanticRoleTagger as SemanticRoleTagger,
     )
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
-    from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary
-    from keras_bert.text.gpt_vocabularies import GptVocabulary as GptVocabulary
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
-    from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary as ByteLevelVocabulary
+    from keras_bert.text.vocabularies.gpt import GptVocabulary as GptVocabulary
+    from keras_bert.text.vocabularies.unigram import UnigramVocabulary as UnigramVocabulary
+    from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
-    from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary_files import load_vocabulary as load_vocabulary
     from keras_bert.training.finetune import finetune as finetune
     from keras_bert.training.finetune import sweep as sweep
     from keras_bert.training.glue import glue as glue
     from keras_bert.training.pretrain import pretrain as pretrain
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, modules=("sklearn",))

@@ -20,12 +20,9 @@ from keras_bert.records.inspection import read_instances, verify
 from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
-from keras_bert.text.vocabulary import (
-    END_OF_WORD,
-    SPECIAL_TOKENS,
-    BpeVocabulary,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.messages import says

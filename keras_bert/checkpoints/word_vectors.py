@@ -28,12 +28,8 @@ from keras_bert.checkpoints import ARCHIVE_ENDINGS, VECTOR_FORMATS
 from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder, normalized
 from keras_bert.layers.embeddings import embedding_table
-from keras_bert.text.vocabulary import (
-    BERT_TOKENS,
-    CONTINUATION_PREFIX,
-    MAX_TOKEN_BYTES,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.wordpiece import CONTINUATION_PREFIX, WordPieceVocabulary
+from keras_bert.text.vocabulary import BERT_TOKENS, MAX_TOKEN_BYTES
 
 _BATCH = 1024  # words
 _BYTES = 1 << 20  # that are read at a time

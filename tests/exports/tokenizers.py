@@ -3,22 +3,42 @@
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer
-from keras_bert.text.gpt_vocabularies import to_letters
 from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.steps import AddedToken
+from keras_bert.text.unigram_learner import learn_unigram
+from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary, to_letters
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 TOKENS = "the cafe cat ##s sat on mat x ##x , i ##t ##i".split()
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
 LETTERS = {to_letters(f" {word}".encode()): count for word, count in WORDS.items()}
+
+
+def with_steps():
+    """A byte-level vocabulary with a normalizer and an added token."""
+    learned = learn_byte_level_bpe(LETTERS, size=280)
+    return ByteLevelVocabulary(
+        [*learned.tokens, "[x]"],
+        learned.merges,
+        normalizers=["nfc", "lowercase"],
+        added_tokens=[AddedToken(content="[x]", lstrip=True)],
+    )
+
+
 TOKENIZERS = {
     "wordpiece": Tokenizer.from_vocab(WordPieceVocabulary([*SPECIAL_TOKENS, *TOKENS])),
     "bpe": Tokenizer.from_vocab(learn_bpe(WORDS, size=24)),
     "byte-level-bpe": Tokenizer.from_vocab(learn_byte_level_bpe(LETTERS, size=280)),
+    "byte-level-bpe-with-steps": Tokenizer(with_steps(), lowercase=False),
+    "unigram": Tokenizer.from_vocab(learn_unigram(WORDS, size=24)),
 }
 TEXTS = {
     "wordpiece": ["The café cats, x" + "x" * 200, "sat\x00", "IT İT II"],
     "bpe": ["New, lowest zzyzx", "the widerlowest!", "IT İT II"],
     "byte-level-bpe": ["the lower  newer\n", "", "IT İT 😀"],
+    "byte-level-bpe-with-steps": ["the lower  newer\n", "", "IT I\u0307T 😀[x] "],
+    "unigram": [" NEW,  lowest\tzzyzx 東", "", "IT İT II"],
 }
 
 

@@ -13,7 +13,8 @@ from keras_bert.exports.saved_model import export
 from keras_bert.inference.generate import generate, log_probability, next_tokens
 from keras_bert.tasks.pretraining.generation import Generator, Sampling
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.encoders.toy_encoder import HOME, ToyConfig
 from tests.peers import torch, transformers
 

@@ -11,9 +11,10 @@ import keras_bert as kb
 from keras_bert.cli.main import main
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.exports.saved_model import export
-from keras_bert.text.gpt_vocabularies import LETTERS, ByteLevelVocabulary
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
+from keras_bert.text.vocabularies.byte_level import LETTERS, ByteLevelVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder
 

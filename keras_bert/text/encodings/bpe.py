@@ -1,11 +1,11 @@
-"""Encoding by merges in the graph, with the results of `encode_word` of a vocabulary."""
+"""Byte-pair encoding in the graph, with the results of `encode_word` of a vocabulary."""
 
 import abc
 
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.text.gpt_vocabularies import GPT_END_OF_WORD, LETTERS, WHITE_SPACE
+from keras_bert.text.encodings.encoding import Encoding
 from keras_bert.text.normalization import (
     MAX_WORD_BYTES,
     characters,
@@ -13,16 +13,15 @@ from keras_bert.text.normalization import (
     normalize,
     normalize_for_gpt,
     utf8_width,
-    valid_utf8,
 )
 from keras_bert.text.ragged import row_ids, select
-from keras_bert.text.vocabulary import END_OF_WORD, MAX_WORD_LENGTH, UNK
+from keras_bert.text.vocabularies.bpe import END_OF_WORD
+from keras_bert.text.vocabularies.gpt import GPT_END_OF_WORD
+from keras_bert.text.vocabulary import MAX_WORD_LENGTH, UNK
 
 
-class Merging(tf.Module, abc.ABC):
+class Merging(Encoding):
     """Tokens of texts by the merges of a vocabulary. Subclasses say what words and symbols are.
-
-    There is no lookup table, which would have to be initialized where an export is loaded.
 
     Args:
         vocabulary: a `BpeVocabulary`, or one of its subclasses.
@@ -63,19 +62,12 @@ class Merging(tf.Module, abc.ABC):
         )
 
     def normalize(self, texts):
-        """The texts in which words are looked for. string (B,) -> string (B,)"""
         return normalize(texts, lowercase=self._lowercase)
 
     def tokenize(self, texts):
-        """Normalized texts, string (B,) -> ids, ragged int32 (B, None)."""
         return self._ids_graph(texts)
 
     def tokenize_with_offsets(self, texts):
-        """Normalized texts (B,) -> ids (int32), starts, ends (int64, bytes of `texts`), and where
-        words begin (bool): ragged (B, None).
-
-        An empty token is where the one before it ends.
-        """
         return self._graph(texts)
 
     @abc.abstractmethod
@@ -284,126 +276,3 @@ class GptEncoding(_OverWords):
         at = points.row_splits[1:, None] - 1
         symbols = tf.tensor_scatter_nd_add(points.values, at, lasts)
         return points.with_values(symbols), points.with_values(utf8_width(points.values))
-
-
-_SPACE = "".join(rf"\x{{{ord(character):x}}}" for character in WHITE_SPACE)
-# Letters and numbers with those of Unicode 16, which RE2's tables do not have yet.
-_LETTER = (
-    r"\p{L}\x{1c89}\x{1c8a}\x{a7cb}-\x{a7cd}\x{a7da}-\x{a7dc}\x{105c0}-\x{105f3}"
-    r"\x{10d4a}-\x{10d65}\x{10d6f}-\x{10d85}\x{10ec2}-\x{10ec4}\x{11380}-\x{11389}\x{1138b}"
-    r"\x{1138e}\x{11390}-\x{113b5}\x{113b7}\x{113d1}\x{113d3}\x{11bc0}-\x{11be0}"
-    r"\x{13460}-\x{143fa}\x{16100}-\x{1611d}\x{16d40}-\x{16d6c}\x{18cff}\x{1e5d0}-\x{1e5ed}"
-    r"\x{1e5f0}\x{2ebf0}-\x{2ee5d}"
-)
-_NUMBER = (
-    r"\p{N}\x{10d40}-\x{10d49}\x{116d0}-\x{116e3}\x{11bf0}-\x{11bf9}\x{16130}-\x{16139}"
-    r"\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1e5f1}-\x{1e5fa}"
-)
-# GPT-2's pattern has white space as `\s+(?!\S)|\s+`: where something follows, a word is all of it
-# but the last character. RE2 has no look-ahead, so a byte that no text has is put there first.
-_EDGE = b"\xff"
-_BEFORE_LAST_SPACE = rf"([{_SPACE}])([{_SPACE}][^{_SPACE}])"
-_WORD = (
-    rf"'(?:[sdmt]|ll|ve|re)| ?[{_LETTER}]+| ?[{_NUMBER}]+| ?[^{_SPACE}{_LETTER}{_NUMBER}]+"
-    rf"|[{_SPACE}]+"
-)
-
-
-def byte_level_words(texts):
-    """Splits texts of valid UTF-8 as GPT-2 does: string (B,) -> ragged string (B, None).
-
-    The words of a text, one after another, are the text: contractions, letters, numbers, or other
-    characters, each with the space before it, and white space.
-    """
-    texts = tf.strings.regex_replace(texts, _BEFORE_LAST_SPACE, b"\\1" + _EDGE + b"\\2")
-    texts = tf.strings.regex_replace(texts, _WORD, b"\\0" + _EDGE)
-    words = tf.strings.split(texts, _EDGE)
-    return select(words, words.values != "")
-
-
-def with_prefix_space(texts):
-    """Puts a space before texts that are not empty and do not begin with one. (B,) -> (B,)"""
-    return tf.strings.regex_replace(texts, r"^([^ ])", r" \1", replace_global=False)
-
-
-class ByteLevelEncoding(Merging):
-    """The encoding of a `ByteLevelVocabulary`. Each different word of a batch is encoded once.
-
-    Offsets leave out white space at both ends of a token. A token of white space alone is empty,
-    where the one before it ends, or where the text's first word begins.
-    """
-
-    def __init__(self, vocabulary, *, lowercase):
-        symbols = {b: letter for b, letter in enumerate(LETTERS) if letter in vocabulary}
-        widths = [len(token) for token in vocabulary.tokens]  # a letter is a byte
-        super().__init__(vocabulary, symbols=symbols, widths=widths, lowercase=lowercase)
-        self._prefix_space = vocabulary.prefix_space
-        with tf.init_scope():
-            # With a last one, so that every search ends at an entry.
-            points = [*map(ord, WHITE_SPACE), np.iinfo(np.int32).max]
-            self._white_space = tf.constant(points, tf.int32)
-            self._starts_word = tf.constant(vocabulary.starts_word)
-            self._ends_word = tf.constant(vocabulary.ends_word)
-
-    def normalize(self, texts):
-        return valid_utf8(texts)
-
-    def _symbols(self, words):
-        # Each byte is a character of Latin-1.
-        symbols = tf.strings.unicode_decode(words, "ISO-8859-1")
-        return symbols, symbols.with_values(tf.ones_like(symbols.values, tf.int64))
-
-    def _call(self, texts):
-        given = texts
-        if self._prefix_space:
-            texts = with_prefix_space(texts)
-        words = byte_level_words(texts)
-        unique, back = tf.unique(words.values, out_idx=tf.int64)
-        ids, widths = self._encode(unique)  # ragged (U, None)
-        ids = tf.gather(ids, back)  # ragged (W, None)
-        ends = tf.cumsum(tf.gather(widths, back).values)  # (T,) the tokens of a text are the text
-        token_splits = tf.gather(ids.row_splits, words.row_splits)
-        ids = tf.RaggedTensor.from_row_splits(ids.values, token_splits, validate=False)
-        rows = row_ids(ids)
-        prefix = tf.cast(tf.strings.length(texts) - tf.strings.length(given), tf.int64)
-        # The bytes of earlier texts, without the spaces that were put before them.
-        ends -= tf.gather(tf.cumsum(prefix), rows)
-        starts = tf.concat([[0], ends[:-1]], axis=0)
-        text_starts = tf.cumsum(tf.cast(tf.strings.length(given), tf.int64), exclusive=True)
-        text_starts = tf.gather(text_starts, rows)
-        starts = tf.maximum(starts[: tf.size(ends)], text_starts)
-        starts, ends, begins = self._trimmed(given, ids, starts, ends)
-        return tuple(
-            map(ids.with_values, (ids.values, starts - text_starts, ends - text_starts, begins))
-        )
-
-    def _trimmed(self, texts, ids, starts, ends):
-        """Offsets (T,), in bytes of all texts, without white space, and where words begin."""
-        letters = characters(texts)
-        at = tf.searchsorted(self._white_space, letters.points)
-        is_word = tf.gather(self._white_space, at) != letters.points  # (C,)
-        firsts = tf.boolean_mask(letters.positions, is_word)  # the first byte of each character
-        widths = utf8_width(tf.boolean_mask(letters.points, is_word))
-        lasts = tf.concat([[0], firsts + widths], axis=0)  # the end of the one before each
-        firsts = tf.concat([firsts, ends[-1:]], axis=0)
-        # The next character that is not white space, and the last one.
-        next_start = tf.gather(firsts, tf.searchsorted(lasts[1:], starts, side="right"))
-        last_end = tf.gather(lasts, tf.searchsorted(firsts[:-1], ends))
-        is_word = tf.maximum(starts, next_start) < tf.minimum(ends, last_end)  # (T,)
-
-        # After the first word of its text.
-        before = tf.cumsum(tf.cast(is_word, tf.int64), exclusive=True)
-        text_before = tf.gather(tf.concat([before, [0]], axis=0), ids.row_splits[:-1])
-        inside = before > tf.gather(text_before, row_ids(ids))
-        text_ends = tf.gather(
-            tf.gather(tf.concat([[0], ends], axis=0), ids.row_splits[1:]), row_ids(ids)
-        )
-        empty = tf.where(inside, last_end, tf.minimum(next_start, text_ends))
-        starts = tf.where(is_word, tf.maximum(starts, next_start), empty)
-        ends = tf.where(is_word, tf.minimum(ends, last_end), empty)
-
-        ends_word = tf.gather(self._ends_word, ids.values)
-        splits = tf.concat([ends_word[:1], ends_word[:-1]], axis=0)
-        splits |= tf.gather(self._starts_word, ids.values)
-        is_first = tf.ragged.range(ids.row_lengths()).values == 0
-        return starts, ends, is_first | (inside & splits & is_word)
