@@ -158,7 +158,7 @@ def test_the_text_of_known_tokens_is_that_at_their_offsets(tokenizer):
 def test_a_damaged_or_another_model_is_an_error(tmp_path):
     for data, part in [
         (b"\x0a\x05nothing", "is not a SentencePiece model"),
-        (b"", "no pieces"),
+        (b"", "it has no tokens"),
         (bert_model()[:-3], "damaged"),
     ]:
         with pytest.raises(InputError, match=part):
