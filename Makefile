@@ -16,9 +16,10 @@ quickstart: $(VENV)/installed
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
 PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# Everything that a user relies on.
+# Everything that a user relies on. TensorFlow optimizes the graphs of commands that are started, and
+# in `make test-all` every other graph, too.
 test: $(VENV)/installed-test
-	@$(BIN)/python $(PYTEST) -m "not slow and not peers and not cluster"
+	@$(BIN)/python $(PYTEST) --graphs-as-written -m "not slow and not peers and not cluster"
 
 # Also what is slow by nature: an interruption at every system call, several processes and devices,
 # the JAX backend, every pair of a task's options, every kind of task over each encoder and in each
@@ -47,7 +48,7 @@ QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix encoders/test_,config.py encoder.py) \
   $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test
-	@$(BIN)/python $(PYTEST) --quiet -m "not slow and not peers and not cluster" --ignore tests/layers/test_quantization.py $(QUICK)
+	@$(BIN)/python $(PYTEST) --graphs-as-written --quiet -m "not slow and not peers and not cluster" --ignore tests/layers/test_quantization.py $(QUICK)
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check

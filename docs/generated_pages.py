@@ -46,7 +46,7 @@ API = {
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict show_predictions embed embed_to_file fill_mask follows surprisal
+        """predict zero_shot show_predictions embed embed_to_file fill_mask follows surprisal
         pseudo_perplexity generate next_tokens log_probability senses
         SenseVectors word_similarity nearest WordVectors""",
     ),

@@ -83,6 +83,7 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
+    import keras_bert.sklearn  # noqa: F401
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
@@ -179,4 +180,4 @@ if TYPE_CHECKING:
     from keras_bert.training.glue import glue as glue
     from keras_bert.training.pretrain import pretrain as pretrain
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, modules=("sklearn",))

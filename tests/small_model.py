@@ -25,7 +25,7 @@ def make_encoder(tokenizer, **changes):
     sizes = {
         "vocab_size": len(tokenizer),
         "hidden_size": 16,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 24,
         "max_position_embeddings": 40,

@@ -290,7 +290,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
     found = signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     expected = [list(answer["probabilities"].values()) for answer in answers]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    # What a process with TensorFlow Text alone has: tests/text/test_exports.py asks one.
+    # What a process with TensorFlow Text alone has: tests/exports/test_exports.py asks one.
     operations = {
         node.op
         for signature in signatures.values()

@@ -29,7 +29,7 @@ RANKS = [
     ("checkpoints", "checkpoints.*", "inputs", "inputs.*"),
     ABOVE_TASKS,
     ("inference", "inference.*"),
-    ("training", "training.*"),
+    ("training", "training.*", "sklearn"),
     ("exports", "exports.*"),
     ("pictures", "pictures.*", "samples", "samples.*", "serving", "serving.*"),
     ("cli", "cli.*", "__main__"),

@@ -21,7 +21,9 @@ TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8
 @pytest.fixture(scope="module")
 def task():
     tokenizer = make_tokenizer(["win", "cash"])
-    return kb.Classifier(make_encoder(tokenizer), tokenizer, labels=["<ham>", "spam"])
+    return kb.Classifier(
+        make_encoder(tokenizer, num_hidden_layers=2), tokenizer, labels=["<ham>", "spam"]
+    )
 
 
 def cells(shown):

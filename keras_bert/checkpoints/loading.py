@@ -57,15 +57,17 @@ def load(
     return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer if tokenizer else None
 
 
-def load_task(folder: str | PathLike[str], *, task: str | None = None, **settings: Any) -> "Task":
+def load_task(
+    folder: str | PathLike[str], *, task: str | None = None, one_text: bool | None = None
+) -> "Task":
     """Loads the task in a folder, with its head; `config.json` names its type.
 
     Args:
         folder: a model folder, the output of a run or a name, as `load` takes them.
         task: the task type, where the class that a folder of another program names serves several:
             "pair-classifier" for a classifier of pairs. None is the folder's own, else the first.
-        **settings: settings of the task in place of the folder's, such as `one_text=True` for a
-            folder with `num_labels: 1` that scores single texts.
+        one_text: whether a regression scores single texts, where a folder of another program, with
+            `num_labels: 1`, does not say so. None is as the folder says, else pairs.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -78,6 +80,7 @@ def load_task(folder: str | PathLike[str], *, task: str | None = None, **setting
     from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 
     checkpoint = PretrainedCheckpoint(find_model_folder(folder))
+    settings = {} if one_text is None else {"one_text": one_text}
     return build_task(checkpoint, task_type=task, **settings)
 
 

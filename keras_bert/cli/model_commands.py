@@ -159,8 +159,8 @@ def predict(settings, arguments):
 def zero_shot(settings, arguments):
     """Choose among labels that the model was not trained on, by natural-language inference.
 
-    keras-bert zero-shot --model FOLDER --text "Who scored?" --labels sport --labels politics
-    keras-bert zero-shot --model FOLDER --data texts.txt --labels sport --labels politics \\
+    keras-bert zero-shot --model FOLDER --text "Who scored?" --labels sport --labels art
+    keras-bert zero-shot --model FOLDER --data texts.txt --labels sport --labels art \\
       --template "This text is about {}."
 
     The model is a pair-classifier with a label "entailment", such as one trained on MNLI. Each

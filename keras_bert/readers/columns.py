@@ -133,12 +133,10 @@ class Columns:
 
     @property
     def noun(self):
-        """What messages call the label."""
         return "score" if self.is_score else "label"
 
     @property
     def usual_labels(self):
-        """The usual names of the label."""
         first = {score: _SCORES, several_labels: (("labels",),)}.get(self.form, ())
         return (*first, *(_PAIR_LABELS if len(self.roles) > 1 else ()), *_LABELS)
 
@@ -169,10 +167,10 @@ class Columns:
         if table.kind == JSON and not needed <= named.keys():  # the first object may lack a key
             table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
             named = self._by_name()
-        may_have_label = self.is_score or bool(self.of_model)
-        if not self.need_labels:  # then a pipe is not read to its end
-            may_have_label &= not table.is_stream and len(table.names) > len(self.roles)
-        lacks_label = LABEL not in named and (self.need_labels or may_have_label)
+        looks_for_label = self.need_labels
+        if self.is_score or self.of_model:  # a pipe is not read to its end for a label
+            looks_for_label |= not table.is_stream and len(table.names) > len(self.roles)
+        lacks_label = LABEL not in named and looks_for_label
         columns, profiles = named, {}
         if lacks_label or not {*self.roles} <= named.keys():
             taken = {name for names in named.values() for name in names}
@@ -226,22 +224,28 @@ class Columns:
         return tuple(map(self.table.column, matches))
 
     def _argument(self, role):
-        """How the user gives the column of a role."""
         alone = len(self.roles) == 1
         return argument(f"{role}_column") if alone else Naming("{fields}, {}=…", role)
 
     def _question(self, names, role):
         """The InputError for several columns that a role could have."""
         described = [*map(self.table.describe, names)]
-        template, question, or_all = "{} has text in {}", " and in ".join(described), ""
-        if role == LABEL:
-            template = f"{{}}: the {self.noun} could be in {{}}"
-            question = " or in ".join(described)
-            if len(names) > 2 and self.form is one_label:
-                or_all = Naming(", or all of them as {label_columns} with {multi_label=True}")
-        template += ". Give the right one as {}{}."
-        given = self._argument(role)
-        return InputError.naming(template, self.table.name, question, given, or_all)
+        name, given, or_all = self.table.name, self._argument(role), ""
+        if role != LABEL:
+            names = " and in ".join(described)
+            return InputError.naming(
+                "{} has text in {}. Give the right one as {}.", name, names, given
+            )
+        if len(names) > 2 and self.form is one_label:
+            or_all = Naming(", or all of them as {label_columns} with {multi_label=True}")
+        return InputError.naming(
+            "{}: the {} could be in {}. Give the right one as {}{}.",
+            name,
+            self.noun,
+            " or in ".join(described),
+            given,
+            or_all,
+        )
 
     # By their content.
 
@@ -284,8 +288,11 @@ class Columns:
             raise self._question(texts, self.roles[0])
         if len(texts) < len(missing):
             if len(self.roles) > 1:
-                message = "{} does not have two columns of texts. Give them as {fields}, "
-                raise InputError.naming(message + "text_a=…,text_b=….", self.table.name)
+                raise InputError.naming(
+                    "{} does not have two columns of texts. Give them as {fields}, text_a=…,"
+                    "text_b=….",
+                    self.table.name,
+                )
             raise self._nothing("a text (most values differ and hold a space)", self.roles[0])
         return columns | {role: (name,) for role, name in zip(missing, texts, strict=False)}
 
@@ -343,11 +350,13 @@ class Columns:
             rows = table.survey()
             cell = next(rows)[1][name].strip()
             if not self._is_label(cell) and all(row[name].strip() != cell for _, row in rows):
-                template = (
+                message = Naming(
                     '"{}" in {} could be the name of the column, or a label that comes only once. '
-                    "Set {header=True} or {header=False}."
+                    "Set {header=True} or {header=False}.",
+                    cell,
+                    table.describe(name),
                 )
-                raise table.error(table.first, Naming(template, cell, table.describe(name)))
+                raise table.error(table.first, message)
         labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
         if table.has_names and one_label(name) in labels:
             raise InputError.naming(

@@ -76,7 +76,6 @@ class ConllColumns:
     has_predictions: bool = False  # in the last column, as in the input of conlleval
 
     def describe(self):
-        """A part of a line for the user."""
         split = "tabs" if self.tabs else "spaces"
         tag = "no tags" if self.tag is None else f"tag in column {self.tag + 1}"
         more = f" (not the predictions in column {self.width})" if self.has_predictions else ""
@@ -284,7 +283,6 @@ def _tag_column(columns, source, *, taken, labels, need_labels):
 
 
 def _kinds(counts):
-    """The kinds of chunks that the tags of a column name."""
     return {tag[2:] for tag in counts if tag != "O"}
 
 

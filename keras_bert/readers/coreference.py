@@ -174,7 +174,6 @@ class CoreferenceSource(ExampleSource):
         return tuple(span._replace(label=numbers[span.label]) for span in linked)
 
     def skip(self, reason):
-        """Counts a mention that is left out."""
         self._skipped[reason] += 1
 
 

@@ -19,8 +19,7 @@ class Missing(Exception):
     """Raised for a row that lacks a part, such as "a label", in the column `place`; and `why`."""
 
     def __init__(self, part, *, place="", why=""):
-        super().__init__(part)
-        self.part, self.place, self.why = part, place, why
+        super().__init__(part, place, why)
 
 
 class ExampleSource:
@@ -149,12 +148,11 @@ class ExampleSource:
                         Naming(
                             'a {} without {}. Set {missing="skip"} to leave such {}s out.',
                             self.ROW,
-                            missing.part,
+                            missing.args[0],
                             self.ROW,
                         ),
                     ) from None
-                key = missing.part, missing.place, missing.why
-                self._left_out.setdefault(key, []).append(line)
+                self._left_out.setdefault(missing.args, []).append(line)
             else:
                 self._count += 1
                 if self.keeps_rows:

@@ -52,7 +52,6 @@ class GlueTask:
 
     @property
     def submission_file(self) -> str:
-        """The name of the submission file."""
         return self.submission or f"{self.name}.tsv"
 
     @property

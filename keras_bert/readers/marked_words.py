@@ -153,7 +153,6 @@ def _read_file_of_pairs(data):
 
 
 def _given_pairs(data):
-    """The `RatedPair`s of a sequence."""
     for number, pair in enumerate(rows_in_memory(data)[1], start=1):
         is_list = isinstance(pair, tuple | list) and len(pair) in (2, 3)
         if not is_list or not all(isinstance(text, str) for text in pair[:2]):

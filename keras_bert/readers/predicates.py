@@ -16,7 +16,12 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import DOCUMENT, END, grouped
 from keras_bert.readers.examples import ExampleSource
-from keras_bert.readers.objects import LabelledSpan, labelled_span, words_of
+from keras_bert.readers.objects import (
+    LabelledSpan,
+    check_tag_per_word,
+    labelled_span,
+    words_of,
+)
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
 
@@ -130,7 +135,6 @@ class PredicateSource(ExampleSource):
             yield PredicateWords(begin, words, tags, **where)
 
     def _tags(self, cells, begin):
-        """The tags in BIO of a column of arguments."""
         spans, opened = [], None
         for word, cell in enumerate(cells):
             match = _CELL.fullmatch(cell)
@@ -178,10 +182,5 @@ class PredicateSource(ExampleSource):
             raise self.error(line, 'tags need "words", a list; a "text" alone has none.')
         if not isinstance(tags, list | tuple) or not all(isinstance(t, str) and t for t in tags):
             raise self.error(line, '"tags" should be a list of strings, none of them empty.')
-        if len(tags) != len(words):
-            raise self.error(
-                line,
-                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
-                "one tag.",
-            )
+        check_tag_per_word(words, tags, line, self)
         return tuple(tags)

@@ -5,20 +5,23 @@ from dataclasses import dataclass
 from itertools import chain
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, quoted
+from keras_bert.base.formatting import listed, quoted
 from keras_bert.readers.columns import given_or_remembered, usual_columns
 from keras_bert.readers.conll import (
     CONLLU_COLUMNS,
+    END,
     choose_conll_columns,
     column_index,
     conll_sentences,
     conllu_sentences,
+    grouped,
     has_conll_tags,
     looks_like_conll,
     looks_like_conllu,
 )
 from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
+from keras_bert.readers.objects import check_tag_per_word
 from keras_bert.readers.sources import CSV, STANDARD_INPUT_NAME, TSV, TXT, TextFile, is_text
 from keras_bert.readers.tables import open_objects, open_table
 
@@ -52,7 +55,6 @@ class TaggedWords(Example):
     starts: tuple[int, ...] | None = None  # where each word begins in `text`, in characters
 
     def line_of(self, word):
-        """The line of a word, given by its number."""
         return self.line if self.lines is None else self.lines[word]
 
     def error(self, message, *, word=None):
@@ -227,7 +229,6 @@ class TaggedSource(ExampleSource):
             raise self.error(lines[cells.index("")], message)
 
     def _of_rows(self, table):
-        """The sentences of a table with one word per row."""
         names = self._columns(table.names)
         for role, groups in _OF_ROWS.items():
             names[role] = self._column(table, role, names[role], groups)
@@ -237,10 +238,10 @@ class TaggedSource(ExampleSource):
             f'sentence in "{names["sentence"]}"'
         )
         self.schema = {role: [name] for role, name in names.items() if name is not None}
-        self._set_columns(
-            0, 1 if names["tag"] else None, (f'"{names["word"]}"', f'"{names["tag"]}"')
-        )
-        return self._each(self._sentences_of_rows(table, **names), self._of_words)
+        shown = tuple(f'"{names[role]}"' for role in ("word", "tag"))
+        self._set_columns(0, 1 if names["tag"] else None, shown)
+        sentences = grouped(self._cells_of_rows(table, **names), lambda line, cells, first: cells)
+        return self._each(sentences, self._of_words)
 
     def _column(self, table, role, given, groups):
         if given is not None:
@@ -252,33 +253,28 @@ class TaggedSource(ExampleSource):
                 f"`{role}_column`."
             )
         if not names and (role != "tag" or self._need_labels):
+            among = quoted(table.names)
             raise self.error(
-                1,
-                f"no column with the {role} among {quoted(table.names)}; give it as "
-                f"`{role}_column`.",
+                1, f"no column with the {role} among {among}; give it as `{role}_column`."
             )
         return next(iter(names), None)
 
-    def _sentences_of_rows(self, table, *, word, tag, sentence):
-        """The sentences of a table with one word per row, as `grouped` yields them."""
-        number, begun, rows = None, set(), []
+    def _cells_of_rows(self, table, *, word, tag, sentence):
+        """Yields (line, [the word, its tag]) of each row, and (line, END) between sentences."""
+        number, begun = None, set()
         for line, row in table:
             of_row = row.get(sentence)
             if not is_missing(of_row, na=table.are_cells) and of_row != number:
-                if rows:
-                    yield rows[0][0], (0, rows)
-                number, rows = of_row, []
-                if number in begun:
+                yield line, END
+                if of_row in begun:
                     raise self.error(
                         line,
-                        f"sentence {number} comes again after other sentences. Sort the rows by "
+                        f"sentence {of_row} comes again after other sentences. Sort the rows by "
                         f'"{sentence}".',
                     )
-                begun.add(number)
+                begun.add(number := of_row)
             cells = (row.get(name) for name in (word, tag))
-            rows.append((line, ["" if cell is None else str(cell).strip() for cell in cells]))
-        if rows:
-            yield rows[0][0], (0, rows)
+            yield line, ["" if cell is None else str(cell).strip() for cell in cells]
 
     # Objects with lists of words and tags.
 
@@ -329,12 +325,8 @@ class TaggedSource(ExampleSource):
         tags = self._strings(number, record, self._tag)
         if tags is None:
             tags = self._no_tags(f'"{self._tag}"')
-        elif len(tags) != len(words):
-            raise self.error(
-                number,
-                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
-                "one tag.",
-            )
+        else:
+            check_tag_per_word(words, tags, number, self)
         return TaggedWords(number, words or (), tags, document=document, source=self)
 
     def _of_text(self, text, number, document):

@@ -37,10 +37,6 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)  # of Excel
 _CELL = r'(?:"(?:[^"]|"")*"|[^"\t\r\n]*)'  # in quotes, or without any
 _CELLS = re.compile(rf"{_CELL}(?:\t{_CELL})*")
 _NEEDS_QUOTES = re.compile(r'["\t\r\n]')
-_HEADER_AGAIN = Naming(
-    "the header line again, as where files were joined; remove it here (if the first line is not a "
-    "header, set {header=False})."
-)
 _BEGINS_ARRAY = re.compile(r"\s*\[\s*(\{\s*([\"}].*)?)?").fullmatch
 csv.field_size_limit(256 << 20)
 
@@ -267,7 +263,7 @@ def _json_lines(file, *, keep):
 
 
 def parse_file(file, *, keep=False, advice=""):
-    """The JSON of a whole file; InputError, with `advice`, of anything else."""
+    """The JSON of a whole file; InputError of anything else, with an `advice` at its end."""
     begin, _ = file.first_line()
     try:
         lines = islice(file.lines(keep=keep), begin - 1, None)
@@ -369,7 +365,13 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
             if len(row) == width and not (has_header and row == first):
                 yield number, dict(zip(columns, row))  # noqa: B905
             elif len(row) == width:
-                raise file.error(number, _HEADER_AGAIN)
+                raise file.error(
+                    number,
+                    Naming(
+                        "the header line again, as where files were joined; remove it here (if the "
+                        "first line is not a header, set {header=False})."
+                    ),
+                )
             elif skip_invalid:
                 table.skipped += 1
             else:

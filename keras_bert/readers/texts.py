@@ -32,6 +32,7 @@ PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
 _IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
+_LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
     "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
@@ -51,7 +52,6 @@ class LabelledText(Example):
 
     @property
     def texts(self):
-        """The one or two texts."""
         return (self.text,) if self.text_b is None else (self.text, self.text_b)
 
     @property
@@ -175,7 +175,7 @@ class TextSource(ExampleSource):
             if self._rows is None:
                 self._rows = dict(self._records)
             return self._rows[example.line]
-        return None if self._keeps_empty else example.row
+        return None if self._are_items else example.row
 
     @property
     def unlabelled(self):
@@ -197,12 +197,7 @@ class TextSource(ExampleSource):
     def _read(self):
         yield from self._each(self._records, self._example)
         if self._need_labels and self._count and self._vectors == self._count:
-            raise InputError.naming(
-                "{}: each list looks like a 0 or 1 for each label, and not like a list of labels. "
-                "{}",
-                self.name,
-                _NEEDS_NAMES,
-            )
+            raise InputError.naming("{}: each list {} {}", self.name, _LIKE_BITS, _NEEDS_NAMES)
         if self._unclear and not self._has_bars:
             line, value = self._unclear
             raise self.error(
@@ -297,11 +292,7 @@ class TextSource(ExampleSource):
             self._vectors += names is None
             if len(parts) != len(names or {*parts}):
                 advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
-                raise InputError.naming(
-                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
-                    value,
-                    advice,
-                )
+                raise InputError.naming("{!r} {} {}", value, _LIKE_BITS, advice)
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.

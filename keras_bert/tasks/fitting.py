@@ -16,7 +16,7 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
 from keras_bert.tasks.fit_progress import with_progress
-from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import (
     check_in_memory,
     is_raw,
@@ -27,6 +27,9 @@ from keras_bert.tasks.raw_data import (
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
+_SIGNATURES = {
+    name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
+}
 
 
 class DatasetInfo(NamedTuple):
@@ -70,6 +73,28 @@ class FittingModel(ReadingModel):
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
+
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        *arguments: Any,
+        auto_scale_loss: bool = True,
+        **options: Any,
+    ) -> None:
+        """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
+
+        Its gradients would vanish, so the optimizer becomes a
+        `keras.optimizers.LossScaleOptimizer`.
+        """
+        if auto_scale_loss and self._computes_in_float16():
+            optimizer = keras.optimizers.get(optimizer)
+            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+                optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
+
+    def _computes_in_float16(self):
+        policy = self.encoder.layer_policy
+        return keras.dtype_policies.get(policy).compute_dtype == "float16"
 
     def compile_defaults(
         self,
@@ -117,7 +142,9 @@ class FittingModel(ReadingModel):
     @property
     def metrics(self) -> list:
         """As Keras's, with the gradient norm if the optimizer measures it."""
-        norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
+        optimizer = getattr(self, "optimizer", None)
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
+        norm = getattr(optimizer, "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
 
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
@@ -132,7 +159,7 @@ class FittingModel(ReadingModel):
         callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
         tokens/s then.
         """
-        given = _by_name(keras.Model.fit, self, x, y, *more, **options)
+        given = _by_name("fit", self, x, y, *more, **options)
         given = self._batches_to_fit(given)
         x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
@@ -151,7 +178,7 @@ class FittingModel(ReadingModel):
 
         `keras_bert.evaluate` returns the official metrics of the task instead.
         """
-        given = _by_name(keras.Model.evaluate, self, x, y, *more, **options)
+        given = _by_name("evaluate", self, x, y, *more, **options)
         x, y = given.pop("x"), given.pop("y", None)
         if is_raw(x, self.input):
             weights = given.pop("sample_weight", None)
@@ -175,7 +202,7 @@ class FittingModel(ReadingModel):
 
         `keras_bert.predict` returns labels, tags or answers instead.
         """
-        given = _by_name(keras.Model.predict, self, x, *more, **options)
+        given = _by_name("predict", self, x, *more, **options)
         x = given.pop("x")
         info = dataset_info(x)
         if is_raw(x, self.input):
@@ -407,7 +434,7 @@ class FittingModel(ReadingModel):
     def check_class_weight(self) -> None:
         """Raises InputError unless the labels of training are numbers of `labels`."""
         raise InputError.naming(
-            "{class_weight} is for tasks with one label per text or word. {} has other outputs.",
+            "{class_weight} is for tasks with one label per text or word. Leave it out of {}.",
             type(self).__name__,
         )
 
@@ -464,7 +491,7 @@ class FittingModel(ReadingModel):
 
 
 def _by_name(method, model, *given, **options):
-    """The arguments of a method of Keras by name, as they were given."""
-    arguments = inspect.signature(method).bind(model, *given, **options).arguments
+    """The arguments of a method of Keras, "fit", "evaluate" or "predict", as given, by name."""
+    arguments = _SIGNATURES[method].bind(model, *given, **options).arguments
     more = arguments.pop("kwargs", {})
     return {name: value for name, value in arguments.items() if name != "self"} | more

@@ -21,8 +21,8 @@ from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
 from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
 from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
-from keras_bert.tasks.ensemble import check_can_average, mean_outputs
 from keras_bert.tasks.fitting import FittingModel
+from keras_bert.tasks.losses import check_can_average, mean_outputs
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
-from keras_bert.tasks.global_mean import means_over
+from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
 from keras_bert.training.finetuning_examples import (

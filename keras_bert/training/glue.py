@@ -24,7 +24,7 @@ from keras_bert.readers.glue import (
     zip_submission,
 )
 from keras_bert.tasks import task_class
-from keras_bert.tasks.global_mean import means_over
+from keras_bert.tasks.losses import means_over
 from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune, finetuning_plan, sweep

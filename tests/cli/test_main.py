@@ -100,7 +100,7 @@ def test_the_number_of_beam_workers_is_checked(capsys):
 
 
 def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, capsys):
-    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "regression"}}')
+    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "pair-classifier"}}')
     with pytest.raises(SystemExit) as stop:
         cli.main(["predict", "--model", str(tmp_path), "--text", "a pair?"])
     assert stop.value.code == 2

@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("senses") / "model"
     from keras_bert.checkpoints import save_folder
 
-    save_folder(make_encoder(tokenizer), tokenizer, folder)
+    save_folder(make_encoder(tokenizer, num_hidden_layers=2), tokenizer, folder)
     return folder
 
 

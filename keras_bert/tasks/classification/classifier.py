@@ -24,7 +24,7 @@ from keras_bert.tasks.classification.decode import (
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
-from keras_bert.tasks.counted_accuracy import CountedAccuracy
+from keras_bert.tasks.losses import CountedAccuracy
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -14,7 +14,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent, quoted
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.squad import QuestionSource, question_warnings
-from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.question_answering import QuestionSettings
 from keras_bert.tasks.question_answering.metrics import (

@@ -11,7 +11,7 @@ from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
 from keras_bert.readers.labels import sorted_labels
-from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import LAST, MEAN, SpanClassifierSettings
 from keras_bert.tasks.span_classification.decode import (

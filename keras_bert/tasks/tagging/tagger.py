@@ -21,8 +21,7 @@ from keras_bert.readers.schemes import (
     transitions,
 )
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR
-from keras_bert.tasks.counted_accuracy import CountedAccuracy
-from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf

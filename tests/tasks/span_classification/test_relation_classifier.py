@@ -170,6 +170,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     assert load_task(tmp_path / "model").settings.aggregation == "mean"
 
 
+@pytest.mark.usefixtures("eager")
 def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):
     """One of them among many stopped all of a run."""
     rng = np.random.default_rng(5)

@@ -1,13 +1,17 @@
-"""Losses as means over the batch of all replicas, or over the tokens of a whole epoch.
+"""What tasks are compiled with: losses that are global means, and accuracy over what counts.
 
-Replicas are the devices that each compute a part of a step's batch under `tf.distribute`. On JAX a
-step is one program over all devices, whose sums are over the whole batch: there is one replica.
+A loss is a mean over the batch of all replicas, or over the tokens of a whole epoch. Replicas are
+the devices that each compute a part of a step's batch under `tf.distribute`. On JAX a step is one
+program over all devices, whose sums are over the whole batch: there is one replica. The losses also
+say how the outputs of several tasks are averaged (`mean_outputs`).
 """
 
 import contextlib
 
 import keras
 from keras import ops
+
+from keras_bert.base.errors import InputError
 
 
 def replica_count():
@@ -155,3 +159,76 @@ def means_over(model, totals, *, steps=None, examples=None):
     finally:
         for name, (batch, example) in before.items():
             losses[name].divide_by(batch=batch, example=example)
+
+
+# Where a probability is 0 in float32, its logarithm is that of this.
+_LEAST = 1e-30
+
+
+def mean_outputs(outputs, losses):
+    """The outputs of a task with the mean probabilities of several.
+
+    Where an output is trained by a cross-entropy, that is the logarithm of the mean softmax over
+    the last axis, or the log-odds of the mean sigmoid: their softmax, or sigmoid, is that mean.
+    Where it is trained by the squared error, it is the mean.
+
+    Args:
+        outputs: the tasks' outputs by name, a list of dictionaries.
+        losses: the loss of each output (`Task.default_losses`).
+    """
+    return {
+        name: _mean([ops.cast(one[name], "float32") for one in outputs], losses[name])
+        for name in losses
+    }
+
+
+def check_can_average(losses):
+    """Raises `InputError` for a task with an output that `mean_outputs` has no mean of."""
+    for loss in losses.values():
+        if not isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID, *_OF_NUMBERS)):
+            raise InputError.naming(
+                "{ensemble} averages the probabilities of each output, and a CRF gives them for "
+                "whole sequences only. Leave {crf} or {ensemble} out."
+            )
+
+
+_OF_SOFTMAX = (keras.losses.SparseCategoricalCrossentropy,)
+_OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
+_OF_NUMBERS = (keras.losses.MeanSquaredError,)
+
+
+def _mean(outputs, loss):
+    """Float32 tensors of one shape -> one."""
+    if isinstance(loss, _OF_NUMBERS):
+        return sum(outputs[1:], outputs[0]) / len(outputs)
+    if isinstance(loss, _OF_SOFTMAX):
+        return _log(_mean_of(ops.softmax, outputs))
+    yes = _mean_of(ops.sigmoid, outputs)
+    no = _mean_of(lambda logits: ops.sigmoid(-logits), outputs)  # exact near 0
+    return _log(yes) - _log(no)
+
+
+def _mean_of(function, outputs):
+    return sum(function(value) for value in outputs) / len(outputs)
+
+
+def _log(probabilities):
+    return ops.log(ops.maximum(probabilities, _LEAST))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class CountedAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """The fraction of labels with the highest logit, among those whose weight is above 0.
+
+    Shapes: labels (B, …) int, logits (B, …, C), sample weights as the labels.
+
+    Keras's metric counts a label by its weight, so that it changes with the weights of labels.
+    """
+
+    def __init__(self, name="accuracy", **options):
+        super().__init__(name=name, **options)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        if sample_weight is not None:
+            sample_weight = ops.cast(ops.greater(sample_weight, 0), self.dtype)
+        return super().update_state(y_true, y_pred, sample_weight)
