@@ -38,7 +38,7 @@ class _TextEstimator(BaseEstimator):
         self,
         model: PathText | None = None,
         *,
-        epochs: int = 3,
+        epochs: int | None = None,
         batch_size: int = 32,
         learning_rate: float | None = None,
         max_length: int | None = None,
@@ -91,7 +91,8 @@ class _TextEstimator(BaseEstimator):
         inferred = self.task_.inferred_arguments
         examples = self.task_.read(items, inferred_arguments=inferred, labelled=False)
         sequences = self.task_.features([*examples])
-        return Inference(self.task_, batch_size=self.batch_size).outputs(sequences)[name]
+        outputs = Inference(self.task_, batch_size=self.batch_size).outputs(sequences)[name]
+        return self.task_.of_examples(outputs, sequences)
 
 
 class TextClassifier(ClassifierMixin, _TextEstimator):
@@ -135,7 +136,7 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Texts X -> the probabilities of `classes_`, float64 (N, C)."""
-        logits = self._outputs(X, "logits").astype(np.float64)
+        logits = self._outputs(X, "logits").astype(np.float64) / self.task_.settings.temperature
         return softmax(logits, axis=-1)[:, self._columns]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -199,13 +200,14 @@ def _texts(X):
 def _targets(X, y):
     """y as an array (N,), of as many as X."""
     if y is None:
-        raise ValueError("The estimator requires y to be passed, but the target y is None.")
+        raise ValueError("The target y should be a 1d array. Received: None.")
     _check_rows(X)
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or len(y) != len(X):
         raise ValueError(
-            f"y must have one value for each of the {len(X)} rows of X. Received: shape {y.shape}."
+            f"The target y must have one value for each of the {len(X)} rows of X. Received: shape "
+            f"{y.shape}."
         )
     return y
 

@@ -24,6 +24,7 @@ from keras_bert.tasks.raw_data import (
     weights_of_classes,
     weights_of_rows,
 )
+from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
@@ -70,6 +71,13 @@ class FittingModel(ReadingModel):
         """Returns each output's metrics by the output's name; sample weights apply to them."""
         return {}
 
+    @property
+    def training_defaults(self) -> TrainingDefaults:
+        """The `TrainingDefaults` of fine-tuning this task's encoder."""
+        return training_defaults(
+            hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
+        )
+
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
@@ -115,7 +123,9 @@ class FittingModel(ReadingModel):
                 of `keras_bert.pretrain`: `Adagrad` with linear decay.
             steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
                 epochs of `fit`. None keeps the learning rate constant.
-            learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen. Of static
+            learning_rate: its peak; None is that of `keras_bert.finetune` (see
+                `keras_bert.tasks.training_defaults`), by the encoder's size and whether its weights
+                are trained (`encoder.is_pretrained`), or 1e-3 if the encoder is frozen. Of static
                 vectors it is 0.1.
         """
         if optimizer is None:
@@ -171,7 +181,9 @@ class FittingModel(ReadingModel):
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
             options = with_progress(self, options, train=info, dev=dev)
-            return super().fit(x, **options)
+            history = super().fit(x, **options)
+        self.encoder.is_pretrained = True
+        return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, also on texts, tables and files (see `fit`).
@@ -183,10 +195,9 @@ class FittingModel(ReadingModel):
         if is_raw(x, self.input):
             weights = given.pop("sample_weight", None)
             x = self._in_order(x, y, weights, batch_size=given.pop("batch_size", None))
-        elif dataset_info(x) is not None:
-            x = dataset_info(x).in_order()
-        elif y is not None:
-            given["y"] = y
+        else:
+            given |= {} if y is None else {"y": y}
+            x = x if dataset_info(x) is None else dataset_info(x).in_order()
         self._check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
@@ -231,27 +242,20 @@ class FittingModel(ReadingModel):
 
     def _batches_to_fit(self, given):
         """The arguments of `fit` by name, with batches in the place of texts, tables and files."""
-        x, y = given["x"], given.get("y")
-        dev, dev_size = given.get("validation_data"), given.pop("validation_batch_size", None)
-        if is_raw(x, self.input):
-            given = self._raw_to_fit(given)
-        else:
-            if dev_size is not None:
-                given["validation_batch_size"] = dev_size
-            if dataset_info(x) is not None and given.get("class_weight") is not None:
-                raise InputError.naming(
-                    "{class_weight} cannot be given with a dataset. Pass it to `task.dataset`, or "
-                    "pass `fit` the texts and labels."
-                )
-            if y is None:
-                given.pop("y", None)
-        if dev is None:
-            return given
+        dev = given.get("validation_data")
+        dev_size = given.get("validation_batch_size") or given.get("batch_size")
+        if is_raw(given["x"], self.input):
+            given = self._raw_to_fit(given, dev_size=dev_size)
+        elif dataset_info(given["x"]) is not None and given.get("class_weight") is not None:
+            raise InputError.naming(
+                "{class_weight} cannot be given with a dataset. Pass it to `task.dataset`, or pass "
+                "`fit` the texts and labels."
+            )
         is_pair = isinstance(dev, tuple) and len(dev) in (2, 3) and not isinstance(dev[0], str)
         if is_pair and is_raw(dev[0], self.input):
-            dev = self._in_order(*dev, batch_size=dev_size or given.get("batch_size"))
+            dev = self._in_order(*dev, batch_size=dev_size)
         elif is_raw(dev, self.input):
-            dev = self._in_order(dev, batch_size=dev_size or given.get("batch_size"))
+            dev = self._in_order(dev, batch_size=dev_size)
         elif dataset_info(dev) is not None:
             dev = dataset_info(dev).in_order()
         else:
@@ -259,22 +263,22 @@ class FittingModel(ReadingModel):
         given.pop("validation_batch_size", None)
         return {**given, "validation_data": dev}
 
-    def _raw_to_fit(self, given):
+    def _raw_to_fit(self, given, *, dev_size):
         x, y = given.pop("x"), given.pop("y", None)
         batch_size = given.pop("batch_size", None) or _BATCH_SIZE
         split = given.pop("validation_split", 0.0)
         examples, weights = self._examples(x, y, given.pop("sample_weight", None))
         if split and given.get("validation_data") is None:
             first = split_point(len(examples), split)
-            dev = self._sequences(examples[first:], None if weights is None else weights[first:])
+            dev = examples[first:], None if weights is None else weights[first:]
             examples, weights = examples[:first], None if weights is None else weights[:first]
-            info = DatasetInfo(dev, batch_size, steps=-(-len(dev) // batch_size))
-            given["validation_data"] = info.in_order()
+            given["validation_data"] = self._info(*dev, batch_size=dev_size).in_order()
+            given.pop("validation_batch_size", None)
         class_weight = given.pop("class_weight", None)
         sequences = self._sequences(examples, weights, class_weight=class_weight)
         steps = -(-len(sequences) // batch_size)
         epochs, first_epoch = given.get("epochs", 1), given.get("initial_epoch", 0)
-        per_epoch = given.setdefault("steps_per_epoch", None) or steps
+        per_epoch = given.get("steps_per_epoch") or steps
         if given.pop("shuffle", True):
             # As for Keras's own layers, `keras.utils.set_random_seed` decides.
             seed = int(keras.random.randint((), 0, 2**31 - 1))
@@ -288,12 +292,14 @@ class FittingModel(ReadingModel):
         batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=per_epoch)
         return {**given, "x": batches, "steps_per_epoch": per_epoch}
 
+    def _info(self, examples, weights, *, batch_size):
+        """The `DatasetInfo` of labelled examples and their weights."""
+        sequences, batch_size = self._sequences(examples, weights), batch_size or _BATCH_SIZE
+        return DatasetInfo(sequences, batch_size, steps=-(-len(sequences) // batch_size))
+
     def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
         """The labelled batches of texts, a table or a file, in order."""
-        batch_size = batch_size or _BATCH_SIZE
-        sequences = self._sequences(*self._examples(x, y, sample_weight))
-        steps = -(-len(sequences) // batch_size)
-        return DatasetInfo(sequences, batch_size, steps=steps).in_order()
+        return self._info(*self._examples(x, y, sample_weight), batch_size=batch_size).in_order()
 
     def _unlabelled(self, data):
         """`TokenizedExamples` of all rows of texts, a table or a file."""
@@ -449,7 +455,7 @@ class FittingModel(ReadingModel):
         batch_size: int = _BATCH_SIZE,
         max_length: int | None = None,
         seed: int = 0,
-        epochs: int = 1,
+        epochs: int | None = 1,
         shuffle: bool = True,
         sample_weight: Any = None,
         class_weight: dict[Any, float] | None = None,
@@ -466,7 +472,8 @@ class FittingModel(ReadingModel):
             batch_size: examples per batch; some batches have one less, to be of even size.
             max_length: tokens per sequence; None is the task's own.
             seed: the order of the examples depends on it and on the epoch alone.
-            epochs: number of passes over the data.
+            epochs: number of passes over the data; None is as many as `keras_bert.finetune` makes
+                by default.
             shuffle: False gives the examples in the order of the data.
             sample_weight: the weight of each row in the loss.
             class_weight: the weight of each label in the loss, by the label.
@@ -481,6 +488,9 @@ class FittingModel(ReadingModel):
         sequences = self._sequences(
             examples, weights, class_weight=class_weight, max_length=max_length
         )
+        if epochs is None:
+            defaults = self.training_defaults
+            epochs = defaults.epochs(examples=len(examples), batch_size=batch_size)
         if shuffle:
             batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         else:
