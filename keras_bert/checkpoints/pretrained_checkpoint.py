@@ -199,6 +199,7 @@ class PretrainedCheckpoint:
         """The encoder with the folder's weights."""
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
+        encoder.is_pretrained = True
         if self.tokenizer is not None:
             encoder.set_vocabulary(self.tokenizer.vocabulary)
             self.tokenizer.input_names = encoder.input_names

@@ -25,6 +25,8 @@ def _home(folder, config, encoder):
 ENCODERS = {
     "bert": _home("bert", "BertConfig", "BertEncoder"),
     "roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
+    "xlm-roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
+    "camembert": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
     "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
     "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),

@@ -56,6 +56,9 @@ class Encoder(keras.Model):
     LIMITS = {}
     WITHOUT_BIAS = ()
 
+    # Whether the weights were trained before: those of a folder, or after `fit`.
+    is_pretrained = False
+
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         # A relative's config may derive from this one's.
         is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
@@ -217,6 +220,7 @@ class Encoder(keras.Model):
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
+        copy.is_pretrained = self.is_pretrained
         return copy
 
     # One token at a time, for causal encoders.
