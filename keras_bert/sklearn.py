@@ -136,7 +136,7 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Texts X -> the probabilities of `classes_`, float64 (N, C)."""
-        logits = self._outputs(X, "logits").astype(np.float64) / self.task_.settings.temperature
+        logits = self._outputs(X, "logits").astype(np.float64) / self.task_.temperature
         return softmax(logits, axis=-1)[:, self._columns]
 
     def predict(self, X: Any) -> np.ndarray:

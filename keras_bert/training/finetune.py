@@ -347,7 +347,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             metrics["calibration_error"] = errors
             before, after = map(percent, errors.values())
             report(
-                f"Calibrated with the temperature {task.settings.temperature:.3g}: the expected "
+                f"Calibrated with the temperature {task.temperature:.3g}: the expected "
                 f"calibration error on the dev data is {after}; before, it was {before}."
             )
         if (mix := task.reader.scalar_mix) is not None:

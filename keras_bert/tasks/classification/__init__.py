@@ -39,24 +39,26 @@ class PoolingSettings(TaskSettings):
 
 
 class LongTextSettings(PoolingSettings):
-    long_texts: str = setting(
-        TRUNCATE,
+    long_texts: str | None = setting(
+        None,
         help="what is read of a text with more than max_length tokens: its beginning (truncate), "
         "or all of it in windows that overlap by half",
+        default_help=TRUNCATE,
         choices=(TRUNCATE, WINDOWS),
         stored=True,
         common=True,
     )
-    window_pooling: str = setting(
-        "mean",
+    window_pooling: str | None = setting(
+        None,
         help="with windows, what is taken of their logits or scores: the mean or the maximum",
+        default_help="mean",
         choices=("mean", "max"),
         stored=True,
     )
 
     def check(self):
         super().check()
-        if self.window_pooling != "mean" and self.long_texts != WINDOWS:
+        if self.window_pooling is not None and self.long_texts != WINDOWS:
             raise InputError.naming("{window_pooling} requires {long_texts=windows}.")
 
 
@@ -108,10 +110,11 @@ class LabelSettings(TableSettings, LongTextSettings):
         "data",
         stored=True,
     )
-    temperature: float = setting(
-        1.0,
+    temperature: float | None = setting(
+        None,
         help="divide the logits by this before they become probabilities",
         unit="T",
+        default_help="1, or with calibrate what is fitted",
         above=0,
         stored=True,
     )

@@ -262,7 +262,7 @@ class Classifier(TextTask):
 
         `expected` is present if known. With `multi_label`, `labels` is a list instead.
         """
-        logits = self.of_examples(outputs["logits"], sequences) / self.settings.temperature
+        logits = self.of_examples(outputs["logits"], sequences) / self.temperature
         if self.settings.multi_label:
             return multi_label_predictions(
                 logits,
@@ -271,6 +271,11 @@ class Classifier(TextTask):
                 thresholds=np.broadcast_to(self.settings.threshold, len(self.labels)),
             )
         return classifier_predictions(logits, sequences.examples, labels=self.labels)
+
+    @property
+    def temperature(self):
+        """What the logits are divided by before they become probabilities."""
+        return self.settings.temperature or 1.0
 
     def tuned_settings(self, given):
         tuned = {"temperature": given.calibrate, "threshold": given.tune_thresholds}
@@ -286,7 +291,7 @@ class Classifier(TextTask):
             numbers = label_numbers(examples, self.labels)
             self.update_settings(temperature=fitted_temperature(logits, numbers))
         if "threshold" in self.tuned:
-            probabilities = expit(logits.astype(np.float64) / self.settings.temperature)
+            probabilities = expit(logits.astype(np.float64) / self.temperature)
             matrix = label_matrix(examples, self.labels)
             thresholds = best_thresholds(probabilities, matrix, default=self.SETTINGS.threshold)
             self.update_settings(threshold=thresholds)
@@ -299,7 +304,7 @@ class Classifier(TextTask):
             error, expected = error_of_decisions, label_matrix(examples, self.labels)
         else:
             error, expected = error_of_labels, label_numbers(examples, self.labels)
-        scaled = logits / self.settings.temperature
+        scaled = logits / self.temperature
         return {"before": error(logits, expected), "after": error(scaled, expected)}
 
     def official_metrics(self, predictions, examples):

@@ -5,7 +5,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.texts import text_warnings
-from keras_bert.tasks.classification import TRUNCATE, WINDOWS
+from keras_bert.tasks.classification import WINDOWS
 from keras_bert.tasks.classification.decode import of_windows
 from keras_bert.tasks.raw_data import new_name, rows_with_labels
 from keras_bert.tasks.task import Task
@@ -107,7 +107,7 @@ class TextTask(PooledTask):
     @property
     def reads_windows(self):
         """Whether a text that is too long is read in windows."""
-        return getattr(self.settings, "long_texts", TRUNCATE) == WINDOWS
+        return getattr(self.settings, "long_texts", None) == WINDOWS
 
     def of_examples(self, outputs, sequences):
         """The outputs (R, …) of R sequences as those of their N examples, (N, …)."""

@@ -64,8 +64,8 @@ def _in_windows(task, ids, *, max_length):
     """The outputs of ragged ids (B, None), (B, …) by name, from those of their windows."""
     windows, inputs, _ = in_windows(task, ids, max_length=max_length)
     outputs = outputs_in_chunks(task, inputs)  # (R, …)
-    of_texts = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
-    pooled = of_texts[task.settings.window_pooling]
+    is_max = task.settings.window_pooling == "max"
+    pooled = tf.math.segment_max if is_max else tf.math.segment_mean
     return {name: pooled(output, windows.sequence) for name, output in outputs.items()}
 
 
@@ -74,7 +74,7 @@ def _score(outputs, task):
 
 
 def _label(outputs, task):
-    logits = outputs["logits"] / task.settings.temperature  # (B, C)
+    logits = outputs["logits"] / task.temperature  # (B, C)
     probabilities = tf.nn.sigmoid(logits) if task.settings.multi_label else tf.nn.softmax(logits)
     best = tf.argmax(probabilities, axis=-1)
     labels = tf.constant(task.labels)

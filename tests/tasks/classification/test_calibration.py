@@ -115,7 +115,7 @@ def test_a_run_calibrates_and_its_folder_and_export_predict_so(files, arguments,
     assert any(f"is {100 * error['after']:.1f} %; before, it was" in line for line in told)
     texts = ["good film", "the dull plot", "plot"]
     calibrated = [[*p["probabilities"].values()] for p in predict(model=task, data=texts)]
-    task.update_settings(temperature=1.0)
+    task.update_settings(temperature=None)
     plain = [[*p["probabilities"].values()] for p in predict(model=task, data=texts)]
     expected = softmax(np.log(plain) / temperature, axis=1)
     np.testing.assert_allclose(calibrated, expected, atol=2e-5)
