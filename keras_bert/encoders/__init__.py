@@ -25,6 +25,9 @@ def _home(folder, config, encoder):
 ENCODERS = {
     "bert": _home("bert", "BertConfig", "BertEncoder"),
     "roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
+    "distilbert": _home("distilbert", "DistilBertConfig", "DistilBertEncoder"),
+    "electra": _home("electra", "ElectraConfig", "ElectraEncoder"),
+    "mpnet": _home("mpnet", "MPNetConfig", "MPNetEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
     "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
     "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),

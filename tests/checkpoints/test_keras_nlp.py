@@ -143,7 +143,7 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
         {"hidden_act": "gelu"},
         {"layer_norm_eps": 1e-5},
         {"is_decoder": True},
-        {"add_pooling_layer": False},
+        {"pooler": False},
     ],
 )
 def test_what_it_cannot_compute_is_rejected(change, make_encoder):

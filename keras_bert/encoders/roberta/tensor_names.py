@@ -9,7 +9,7 @@ _CLASSES = task_classes(
     causal="RobertaForCausalLM",
     # The pooler and the linear layer over it are both in the head.
     labels="classifier.out_proj",
-    transform="classifier",
+    transform="classifier.dense",
 )
 
 

@@ -175,8 +175,8 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
         verbose=0,
         shuffle=False,
     )
-    moved = [task.classifier, encoder.pooler, task.reader.scalar_mix]
-    ours = [found.classifier, found.encoder.pooler, found.reader.scalar_mix]
+    moved = [task.classifier, task.transform, task.reader.scalar_mix]
+    ours = [found.classifier, found.transform, found.reader.scalar_mix]
     for layer, other in zip(moved, ours, strict=True):
         for one, two in zip(layer.weights, other.weights, strict=True):
             np.testing.assert_allclose(one, two, atol=1e-5, err_msg=one.path)

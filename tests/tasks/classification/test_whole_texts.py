@@ -61,7 +61,7 @@ def batch(seed=0, lengths=(9, 5, 2)):
 @pytest.mark.parametrize("make", [KINDS["cls"], KINDS["score"]])
 @pytest.mark.parametrize("has_pooler, pooling", [(True, "cls"), (False, "mean")])
 def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, tokenizer, tmp_path):
-    task = make(one_block(tokenizer, add_pooling_layer=has_pooler), tokenizer)
+    task = make(one_block(tokenizer, pooler=has_pooler), tokenizer)
     assert task.settings.pooling == pooling
     task.save(tmp_path / "model")
     assert load_task(tmp_path / "model").settings.pooling == pooling
@@ -109,7 +109,7 @@ def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokeni
 def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, tokenizer):
     """Its [CLS] has seen nothing but itself: the head would say the same of every text."""
     task = make(
-        one_block(tokenizer, is_decoder=True, add_pooling_layer=has_pooler),
+        one_block(tokenizer, is_decoder=True, pooler=has_pooler),
         tokenizer,
     )
     assert task.settings.pooling == "last"
