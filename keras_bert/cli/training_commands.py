@@ -10,7 +10,14 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
-from keras_bert.base.settings import PathText, Settings, about, required, setting
+from keras_bert.base.settings import (
+    PathText,
+    Settings,
+    about,
+    checkpoint_setting,
+    model_setting,
+    required,
+)
 from keras_bert.cli.command import command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
@@ -365,8 +372,10 @@ def _glue_table(results):
 
 class InitSettings(Settings):
     output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
-    task: str = setting("classifier", help="the task type, as --task of finetune", unit="TASK")
-    force: bool = setting(False, help="replace the file")
+    task: str = model_setting(
+        "classifier", help="the task type, as --task of finetune", unit="TASK", common=True
+    )
+    force: bool = checkpoint_setting(False, help="replace the file")
 
     def check(self):
         if Path(self.output).suffix != ".toml":

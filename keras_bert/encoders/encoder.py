@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
@@ -105,6 +106,19 @@ class Encoder(keras.Model):
                 or the sequences are longer than the encoder's positions.
         """
         raise NotImplementedError
+
+    def __call__(self, inputs, *more, **options):
+        """As `call`; the outputs of tokens carry Keras's mask, which is 1 at tokens.
+
+        So a layer of Keras over them, such as `GlobalAveragePooling1D`, ignores padding.
+        """
+        outputs = super().__call__(inputs, *more, **options)
+        mask = inputs.get("input_mask", inputs.get("sequence_ids"))
+        is_token = ops.not_equal(mask, 0)
+        for name in ("sequence_output", "hidden_states"):
+            for x in keras.tree.flatten(outputs.get(name, ())):
+                set_keras_mask(x, is_token)
+        return outputs
 
     @property
     def layer_groups(self):

@@ -12,7 +12,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
-from keras_bert.pictures.canvas import (
+from keras_bert.pictures import (
     COLOURS,
     GREY,
     INK,
@@ -69,7 +69,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
 
     Raises:
         InputError: there are no results of such a run, or see
-            `keras_bert.pictures.canvas.save_picture`.
+            `keras_bert.pictures.save_picture`.
     """
     path = Path(run) / "metrics.json"
     if not path.is_file():

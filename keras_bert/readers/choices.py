@@ -50,7 +50,7 @@ class ChoiceSource(ExampleSource):
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
-        names.update(*given_or_remembered(self._given, None, ()).values())
+        names.update(*given_or_remembered(self._given, {}, ()).values())
         return open_table(
             data,
             item="example",
@@ -68,8 +68,8 @@ class ChoiceSource(ExampleSource):
             self._choose_columns(given_or_remembered(self._given, self._schema, table.names))
             label = f'label in "{self._label}"' if self._label else "no labels"
             begin = f' after "{self._context[1]}"' if len(self._context) > 1 else ""
-            self.description = (
-                f'{self.name}: {table.format}, context in "{self._context[0]}", choices in '
+            self.how = (
+                f'{table.format}, context in "{self._context[0]}", choices in '
                 f"{quoted(self._choices)}{begin}, {label}"
             )
         return self._each(table, self._example)
@@ -158,8 +158,12 @@ class ChoiceSource(ExampleSource):
 
 
 def _as_record(item):
+    if not isinstance(item, list | tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            "Examples must be a context and its choices, or these and the number of the correct "
+            f"one. Received: {item!r}."
+        )
     context, choices, label = (*item, None)[:3]
-    choices = choices if isinstance(choices, str) else list(choices)
     return {"context": context, "choices": choices, "label": label}
 
 

@@ -15,8 +15,7 @@ from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
-from keras_bert.tasks.global_mean import means_over
-from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
+from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
 from keras_bert.training.finetuning_examples import (
@@ -35,7 +34,7 @@ from keras_bert.training.finetuning_settings import (
 )
 from keras_bert.training.finetuning_task import compile_for
 from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import train
+from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series

@@ -19,8 +19,7 @@ from keras_bert.readers.examples import report_source
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
-from keras_bert.tasks.ensemble import check_can_average
-from keras_bert.tasks.global_mean import means_over, replica_count
+from keras_bert.tasks.losses import check_can_average, means_over, replica_count
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import quality
 from keras_bert.training.devices import Devices
@@ -149,7 +148,7 @@ def _read(of_task, settings, report, remembered):
     train, schema = read(settings.train, remembered)
     inferred_arguments = of_task.infer_arguments(train)
     dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
-    report(of_task.summary(train, dev, inferred_arguments))
+    report(of_task.describe_examples(train, dev, inferred_arguments))
     return train, dev, inferred_arguments
 
 

@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
-from keras_bert.heads.layer_choice import MIXES
-from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE
+from keras_bert.heads import MIXES
+from keras_bert.tasks import HEAD_LEARNING_RATE, LEARNING_RATE
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,

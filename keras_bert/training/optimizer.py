@@ -8,8 +8,8 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
-from keras_bert.tasks.global_mean import replica_count
-from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE, WARMUP, WEIGHT_DECAY
+from keras_bert.tasks import HEAD_LEARNING_RATE, LEARNING_RATE, WARMUP, WEIGHT_DECAY
+from keras_bert.tasks.losses import replica_count
 from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 
 

@@ -14,7 +14,8 @@ from keras_bert.records.masking import Masker
 from keras_bert.text import Tokenizer
 from keras_bert.text.hugging_face import TokenizerFolder
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template, bert_template
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
 from tests.peers import transformers

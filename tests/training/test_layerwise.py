@@ -148,7 +148,7 @@ def given(tmp_path_factory):
     """A model of two blocks, and reviews of a few words."""
     folder = tmp_path_factory.mktemp("layerwise")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
-    encoder = make_encoder(tokenizer, hidden_dropout_prob=0.1)
+    encoder = make_encoder(tokenizer, num_hidden_layers=2, hidden_dropout_prob=0.1)
     save_folder(encoder, tokenizer, folder / "model")
     for name, count in (("train", 22), ("dev", 7)):
         lines = [

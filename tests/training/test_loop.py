@@ -117,7 +117,9 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
     """Entries of 3 steps and shorter ones before evaluations and checkpoints; one is resumed."""
     given = {**given, "steps": 60, "deterministic": True}
     plain, output = tmp_path / "plain", tmp_path / "run"
-    pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
+    with pytest.MonkeyPatch.context() as patch:
+        make_evaluation_instant(patch)
+        pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
     odd = {**given, "eval_every": 10, "checkpoint_every": 7}
     original = loop.EndOfRecord.on_train_batch_end
 

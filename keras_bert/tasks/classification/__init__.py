@@ -4,7 +4,7 @@ import typing
 from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.settings import setting
+from keras_bert.base.settings import model_setting, setting
 from keras_bert.readers.settings import (
     TableSettings,
     TextFileSettings,
@@ -13,7 +13,7 @@ from keras_bert.readers.settings import (
     glue_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
@@ -33,6 +33,7 @@ class PoolingSettings(TaskSettings):
         "for a causal model",
         choices=POOLINGS,
         stored=True,
+        common=True,
     )
 
 
@@ -42,6 +43,7 @@ class LabelSettings(TableSettings, PoolingSettings):
         help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
+        common=True,
     )
     label_columns: str | Sequence[str] | None = setting(
         None,
@@ -74,12 +76,13 @@ class LabelSettings(TableSettings, PoolingSettings):
         below=1,
         stored=True,
     )
-    class_weights: str = setting(
+    class_weights: str = model_setting(
         NO_WEIGHTS,
         help="weights of training examples: none (all equal), balanced (all labels have the same "
         "total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each "
         "label",
         unit="none|balanced|LABEL=WEIGHT,…",
+        common=True,
     )
     hidden_layers: int = setting(
         0,
@@ -89,11 +92,12 @@ class LabelSettings(TableSettings, PoolingSettings):
         at_least=0,
         stored=True,
     )
-    metric: str | None = setting(
+    metric: str | None = model_setting(
         None,
         help="the dev metric that selects the best epoch; f1 is that of the last of two labels",
         default_help="accuracy; micro_f1 with several labels per text",
         choices=tuple(dict.fromkeys((*SINGLE_LABEL_METRICS, *MULTI_LABEL_METRICS))),
+        common=True,
     )
 
     def check(self):
@@ -148,10 +152,11 @@ class RegressionSettings(TableSettings, PoolingSettings):
         False, help="score single texts instead of pairs", reads=True, stored=True
     )
     both_orders: bool = both_orders_setting()
-    metric: str = setting(
+    metric: str = model_setting(
         "pearson",
         help="the dev metric that selects the best epoch",
         choices=SCORE_METRICS,
+        common=True,
     )
     fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
     glue: str | None = glue_setting()

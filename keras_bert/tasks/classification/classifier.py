@@ -14,18 +14,17 @@ from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
-    label_errors,
-    multi_label_errors,
-    multi_label_predictions,
-)
-from keras_bert.tasks.classification.labels import (
     decision_weights,
     example_weights,
+    label_errors,
     label_matrix,
     label_numbers,
+    multi_label_errors,
+    multi_label_predictions,
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
+from keras_bert.tasks.losses import CountedAccuracy
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -150,12 +149,10 @@ class Classifier(TextTask):
     def default_metrics(self):
         """`accuracy`, the fraction of examples whose label has the highest logit.
 
-        None with several labels per text, or with class weights, which Keras would apply to it:
-        see `official_metrics`.
+        Weights of labels do not change it. None with several labels per text: see
+        `official_metrics`.
         """
-        if self.settings.multi_label or self._class_weights != NO_WEIGHTS:
-            return {}
-        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+        return {} if self.settings.multi_label else {"logits": [CountedAccuracy()]}
 
     # Labelled files.
 
@@ -201,7 +198,7 @@ class Classifier(TextTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
@@ -233,6 +230,13 @@ class Classifier(TextTask):
 
     def labels_of(self, example):
         return _labels_of(example)
+
+    def check_class_weight(self):
+        if self.settings.multi_label:
+            raise InputError.naming(
+                "{class_weight} is for one label per text. With {multi_label} make the task with "
+                "{class_weights}."
+            )
 
     def decode(self, outputs, sequences):
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.

@@ -5,6 +5,7 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.texts import text_warnings
+from keras_bert.tasks.raw_data import new_name, rows_with_labels
 from keras_bert.tasks.task import Task
 
 
@@ -95,6 +96,15 @@ class TextTask(PooledTask):
     @classmethod
     def notes(cls, examples):
         return text_warnings(examples)
+
+    @classmethod
+    def with_labels(cls, x, y):
+        names, rows, labels = rows_with_labels(x, y)
+        rows = zip(rows, labels, strict=True)
+        if names is None:
+            return [(*row, y) if isinstance(row, list | tuple) else (row, y) for row, y in rows], {}
+        column = new_name("label", names)
+        return [{**row, column: y} for row, y in rows], {"label_column": column}
 
     def targets(self, examples):
         """(labels, weights) of examples, each by the output's name; the weights may be empty."""

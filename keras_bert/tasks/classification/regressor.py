@@ -137,7 +137,7 @@ class Regressor(TextTask):
         return {"mean": float(scores.mean()), "scale": scale}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         scores = [example.label for example in train]
         noun = "pair" if train[0].text_b is not None else "text"
         return (

@@ -26,9 +26,9 @@ def text_signatures(task, *, max_length):
       those names.
 
     A classifier gives `label`, string (B,), the most probable; `score`, float32 (B,), its
-    probability; and `probabilities`, float32 (B, C), in the order of `task.labels`. With several
-    labels per text, `given`, bool (B, C), marks those over the threshold. A regressor gives
-    `score`, float32 (B,).
+    probability; `probabilities`, float32 (B, C); and `labels`, string (B, C), their names, the same
+    for each text. With several labels per text, `given`, bool (B, C), marks those over the
+    threshold. A regressor gives `score`, float32 (B,).
     """
     outputs_of = _score if "score" in task.output else _label
 
@@ -64,10 +64,12 @@ def _label(outputs, task):
     logits = outputs["logits"]  # (B, C)
     probabilities = tf.nn.sigmoid(logits) if task.settings.multi_label else tf.nn.softmax(logits)
     best = tf.argmax(probabilities, axis=-1)
+    labels = tf.constant(task.labels)
     served = {
-        "label": tf.gather(tf.constant(task.labels), best),
+        "label": tf.gather(labels, best),
         "score": tf.gather(probabilities, best, batch_dims=1),
         "probabilities": probabilities,
+        "labels": tf.tile(labels[None], [tf.shape(probabilities)[0], 1]),
     }
     if task.settings.multi_label:
         served["given"] = probabilities > task.settings.threshold

@@ -1,6 +1,6 @@
 """Entry points of an exported question answerer.
 
-The choice of a span is that of `decode.py` in TensorFlow's operations, so that it runs in any
+The choice of a span is that of `best_spans` in TensorFlow's operations, so that it runs in any
 server; a test compares the two. Legend of shapes: B questions, N windows of all of them, P tokens
 of the longest window, A tokens of the longest answer.
 """

@@ -13,11 +13,10 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_bert.base.ownership import lock_folder
 from keras_bert.cli.main import main
-from keras_bert.exports import saved_model
+from keras_bert.exports import PRECISIONS, saved_model
 from keras_bert.exports.precision import as_exported
 from keras_bert.exports.saved_model import export, export_task
 from keras_bert.exports.server_files import WARMUP_FILE, prediction_log
-from keras_bert.exports.settings import PRECISIONS
 from tests.messages import says
 
 

@@ -1,0 +1,102 @@
+"""What the program of a step holds on a GPU, on Keras's JAX backend without TensorFlow or a GPU.
+
+`test_lowering.py` runs this file in its process; by itself:
+
+    KERAS_BACKEND=jax python -m pytest -p tests.no_tensorflow tests/lowering_on_jax.py
+"""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
+from keras_bert.layers.kernels.fused_attention import fused_attention
+from keras_bert.layers.kernels.program import for_gpu
+from keras_bert.layers.layout import Layout
+from tests import step_program
+from tests.step_program import LAYERS, VOCABULARY, lowered_by_jax, lowered_step, make_task
+
+FORWARD, BACKWARD = "fmhaSoftmax", "fmhaSoftmaxBackward"
+WITH_BIAS = ["fmhaScaleBiasSoftmax", "fmhaScaleBiasSoftmaxBackward"]
+
+
+@pytest.fixture(autouse=True)
+def cuda(monkeypatch):
+    """JAX asks the device for its versions while it lowers."""
+    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 91300)
+    monkeypatch.setattr(cudnn, "check_compute_capability", lambda capability: True)
+    monkeypatch.setattr(cudnn, "is_cuda_compute_capability_equal", lambda capability: False)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_step_without_dropout_has_fused_attention_and_nothing_slow(is_causal):
+    text = lowered_step(make_task(is_causal=is_causal))
+    assert step_program.scatters(text) == ()
+    assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.kernels(text) == [FORWARD] * LAYERS + [BACKWARD] * LAYERS
+
+
+def test_a_step_with_dropout_has_nothing_slow():
+    text = lowered_step(make_task(dropout=0.1))
+    assert step_program.scatters(text) == ()
+    assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.kernels(text) == []
+
+
+def attention(query, key, value, is_token, sequence_ids, *, causal, window, packed):
+    rows = {"sequence_ids": sequence_ids} if packed else {"input_mask": is_token}
+    layout = Layout(**rows, causal=causal)
+    return fused_attention(query, key, value, layout, window=window)
+
+
+@pytest.mark.parametrize(
+    "causal, window, packed, names",
+    [
+        (False, None, False, [FORWARD, BACKWARD]),
+        (True, None, False, [FORWARD, BACKWARD]),
+        (True, 4, False, [FORWARD, BACKWARD]),
+        (False, 4, False, WITH_BIAS),
+        (False, None, True, WITH_BIAS),
+        (True, 4, True, WITH_BIAS),
+    ],
+)
+def test_layouts_have_a_fused_kernel(causal, window, packed, names):
+    vectors = jax.ShapeDtypeStruct((2, 16, 2, 8), "bfloat16")
+    ids = jax.ShapeDtypeStruct((2, 16), "int32")
+
+    def gradients(upstream, *arguments):
+        rest = {"causal": causal, "window": window, "packed": packed}
+        y, backward = jax.vjp(lambda *qkv: attention(*qkv, *arguments[3:], **rest), *arguments[:3])
+        return y, backward(upstream)
+
+    with for_gpu(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = lowered_by_jax(jax.jit(gradients), vectors, *[vectors] * 3, ids, ids)
+    assert step_program.kernels(text) == names
+
+
+@pytest.mark.parametrize("dtype, size, length", [("float32", 8, 16), ("bfloat16", 12, 16)])
+def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, capsys):
+    x = np.ones((2, length, 2, size), dtype)
+    layout = Layout(input_mask=np.ones((2, length), "int32"), causal=False)
+    with for_gpu(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fused_attention(x, x, x, layout, window=None) is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_float16_step_scales_its_loss():
+    step_program.check_float16(jit_compile=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("mixed_bfloat16", 0.01)])
+def test_the_losses_of_200_steps_follow(dtype, tolerance):
+    """Executed on a CPU, so with dropout, which has no fused kernel."""
+    plain, _ = step_program.losses_of_steps(dtype, steps=200)
+    assert plain[-20:].mean() < plain[:20].mean() - 1
+    with for_gpu():
+        accelerated, _ = step_program.losses_of_steps(dtype, steps=200)
+    np.testing.assert_allclose(accelerated, plain, atol=tolerance)
