@@ -234,7 +234,7 @@ KNOW_BERT = (
     *("checkpoints.google", "checkpoints.keras_nlp"),
 )
 # How a BERT calls its layers.
-LAYERS_OF_BERT = {"embeddings", "blocks", "pooler"}
+LAYERS_OF_BERT = {"embeddings", "blocks"}
 
 
 def test_only_its_own_formats_know_of_bert():

@@ -48,7 +48,7 @@ _BERT = {
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
     "intermediate_size": 20,
-    "max_position_embeddings": 16,
+    "max_position_embeddings": 20,
 }
 _OTHER = {"hidden_act": "relu", "num_attention_heads": 1, "num_hidden_layers": 1}
 FAMILIES = {
@@ -210,9 +210,7 @@ def test_hidden_states_and_gradients_are_those_of_transformers(family, other, tm
     inputs = batch(encoder.config, lengths=lengths)
     is_token = inputs["input_mask"] > 0
     directions = np.random.default_rng(1).normal(size=(*is_token.shape, 24)) * is_token[..., None]
-    expected = reference(
-        **theirs(inputs, names=encoder.input_names), output_hidden_states=True
-    )
+    expected = reference(**theirs(inputs, names=encoder.input_names), output_hidden_states=True)
     (expected.last_hidden_state * torch.tensor(directions)).sum().backward()
     with tf.GradientTape() as tape:
         outputs = encoder(

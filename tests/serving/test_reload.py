@@ -68,7 +68,10 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
 
 def test_a_new_model_is_served(tmp_path, put_echo):
     put_echo(tmp_path / "first", 1)
-    with running(models=[tmp_path], poll=0.05) as server, connect(server.rest, timeout=30) as client:
+    with (
+        running(models=[tmp_path], poll=0.05) as server,
+        connect(server.rest, timeout=30) as client,
+    ):
         put_echo(tmp_path / "second", 2)
         deadline, names = time.monotonic() + 30, []
         while time.monotonic() < deadline and "second" not in names:

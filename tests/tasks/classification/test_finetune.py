@@ -1,6 +1,5 @@
 """Fine-tuning: it learns, resumes exactly, keeps the model it says, and refuses bad input."""
 
-import dataclasses
 import json
 
 import numpy as np
