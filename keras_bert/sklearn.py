@@ -199,13 +199,14 @@ def _texts(X):
 def _targets(X, y):
     """y as an array (N,), of as many as X."""
     if y is None:
-        raise ValueError("The estimator requires y to be passed, but the target y is None.")
+        raise ValueError("The target y should be a 1d array. Received: None.")
     _check_rows(X)
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or len(y) != len(X):
         raise ValueError(
-            f"y must have one value for each of the {len(X)} rows of X. Received: shape {y.shape}."
+            f"The target y must have one value for each of the {len(X)} rows of X. Received: shape "
+            f"{y.shape}."
         )
     return y
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.encoder import check_ids
 from keras_bert.layers.kernels.fused_attention import fused_attention
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.layers.layout import Layout
@@ -85,6 +87,29 @@ def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, caps
         warnings.simplefilter("error")
         assert fused_attention(x, x, x, layout, window=None) is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_padding_before_tokens_is_an_error_where_attention_reads_lengths():
+    config = make_task().config
+    inputs = {"input_ids": np.ones((1, 3), "int32"), "input_mask": np.array([[0, 1, 1]], "int32")}
+    check_ids(inputs, config)
+    with for_gpu():
+        with pytest.raises(InputError, match="`?input_mask`? must be 1 at the tokens of a row"):
+            check_ids(inputs, config)
+        check_ids({**inputs, "input_mask": np.array([[1, 1, 0]], "int32")}, config)
+
+
+def test_a_kernel_that_cannot_be_used_is_said_once(monkeypatch):
+    def missing():
+        raise RuntimeError("cuDNN is not detected.")
+
+    monkeypatch.setattr(cudnn, "check_cudnn_version", missing)
+    x = np.ones((2, 16, 2, 8), jax.numpy.bfloat16)
+    layout = Layout(input_mask=np.ones((2, 16), "int32"), causal=False)
+    with for_gpu(), pytest.warns(RuntimeWarning, match="cuDNN is not detected") as warned:
+        for _ in range(2):
+            assert fused_attention(x, x, x, layout, window=None) is None
+    assert len(warned) == 1
 
 
 def test_a_float16_step_scales_its_loss():

@@ -106,7 +106,7 @@ def test_clone_and_parameters(model):
         (["a", "b"], ["x"], "y must have one value for each of the 2 rows"),
         (["a", "b"], ["x", "x"], "needs two classes or more. Received: .'x'."),
         (["a", "b"], [0.5, 1.5], "Unknown label type: continuous"),
-        (["a", "b"], None, "requires y to be passed"),
+        (["a", "b"], None, "y should be a 1d array. Received: None"),
     ],
 )
 def test_what_is_invalid_is_a_sentence(model, X, y, message):

@@ -13,6 +13,7 @@ from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.dense import with_quantized_parts
+from keras_bert.layers.kernels.fused_attention import reads_lengths
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -431,7 +432,7 @@ def copy_weights(source, target):
 
 
 def check_ids(inputs, config):
-    """Raises InputError for ids outside the embeddings of a config's encoder.
+    """Raises InputError for ids outside the embeddings, and for padding before tokens on a GPU.
 
     Only arrays are checked, not symbolic inputs: in a graph the lookup ends in TensorFlow's error
     on a CPU, and returns zeros on a GPU.
@@ -443,6 +444,15 @@ def check_ids(inputs, config):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise InputError.naming(
                 "{} must be from 0 to {}. Received: {}.", argument(name), count - 1, wrong
+            )
+    mask = inputs.get("input_mask")
+    mask = mask.numpy() if hasattr(mask, "numpy") else mask
+    if isinstance(mask, np.ndarray) and mask.ndim and reads_lengths():
+        is_token = mask.astype(bool)
+        if (is_token[..., 1:] & ~is_token[..., :-1]).any():
+            raise InputError.naming(
+                "{} must be 1 at the tokens of a row and then 0: on a GPU, padding comes last.",
+                argument("input_mask"),
             )
 
 

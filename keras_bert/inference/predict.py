@@ -4,6 +4,7 @@ import dataclasses
 from itertools import islice
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -229,7 +230,7 @@ class Outputs:
         for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
             taken = sequences.take(numbers)
             compute = _computation(self.model, sequences, taken)
-            outputs = {name: x.numpy() for name, x in compute(*taken).items()}
+            outputs = {name: np.asarray(x, np.float32) for name, x in compute(*taken).items()}
             check_finite(outputs)
             yield numbers, outputs
 
@@ -246,6 +247,10 @@ def _computation(model, sequences, taken):
     key = sequences.framing_key, specs, weights
     if key not in made:
         light = sequences.without_examples()
+        if keras.backend.backend() != "tensorflow":  # which compiles batches of each shape itself
+            return lambda *taken: model.predict_on_batch(
+                {name: np.asarray(x) for name, x in light.inputs(*taken).items()}
+            )
 
         # Without AutoGraph, which writes Python files into the temporary folder.
         @tf.function(input_signature=specs, autograph=False)

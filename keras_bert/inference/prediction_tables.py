@@ -5,7 +5,7 @@ import json
 from itertools import chain
 from pathlib import Path
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.files import new_file
 from keras_bert.base.ownership import check_output_file
 
@@ -72,7 +72,15 @@ def write_table(rows, path):
             from pyarrow import parquet
 
             rows = list(rows)
-            parquet.write_table(pyarrow.Table.from_pylist(rows), temporary)
+            try:
+                table = pyarrow.Table.from_pylist(rows)
+            except pyarrow.ArrowException as error:
+                raise InputError.naming(
+                    "A column of the input has values of several types, which Parquet cannot hold "
+                    "({}). Write a {output} NAME.jsonl or NAME.csv.",
+                    reason_of(error),
+                ) from None
+            parquet.write_table(table, temporary)
             return len(rows)
         with temporary.open("w", encoding="utf-8", newline="") as file:
             return (_write_csv if path.suffix.lower() == ".csv" else _write_json)(rows, file)

@@ -88,9 +88,8 @@ class ChoiceSource(ExampleSource):
         }
         self._context, self._choices = parts["context"], parts["choices"]
         self._label = next(iter(parts["label"]), None)
-        missing = [
-            part for part in parts if not parts[part] and (part != "label" or self._need_labels)
-        ]
+        needed = ("context", "choices", *(["label"] if self._need_labels else ()))
+        missing = [part for part in needed if not parts[part]]
         unknown = [name for columns in parts.values() for name in columns if name not in names]
         if missing or unknown:
             raise self.error(
@@ -118,11 +117,10 @@ class ChoiceSource(ExampleSource):
         for choice in choices:
             if not is_text(choice):
                 raise self.error(line, f"a choice should be a text. Received: {choice!r}.")
-        if not all(choice.strip() for choice in choices):
+        if not all(map(str.strip, choices)):
             raise self.error(line, "a choice without a word.")
-        return LabelledChoices(
-            line, context, tuple(choices), self._number(line, label, len(choices)), source=self
-        )
+        number = self._number(line, label, len(choices))
+        return LabelledChoices(line, context, tuple(choices), number, source=self)
 
     def _choice_texts(self, line, record):
         """The choices, behind their common beginning where there is one."""

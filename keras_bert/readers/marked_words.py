@@ -189,14 +189,10 @@ def _of_cosimlex(line, row, table):
                 f"context{number} has {counted(len(marked), 'marked word')}. Expected two, marked "
                 "by <strong> and </strong>.",
             )
-        yield RatedPair(*marked, _rating(row[f"sim{number}"], line, table))
-
-
-def _rating(value, line, table):
-    try:
-        return score(value)
-    except ValueError as error:
-        raise table.error(line, error) from None
+        try:
+            yield RatedPair(*marked, score(row[f"sim{number}"]))
+        except ValueError as error:
+            raise table.error(line, error) from None
 
 
 def _of_superglue(line, record, table):

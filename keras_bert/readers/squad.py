@@ -222,41 +222,29 @@ def nearest(text, start, context):
 def question_warnings(examples):
     """Lines for the user on unusual `Question`s: how many there are, and where the first one is."""
     empty = [e for e in examples if not e.question.strip() or not e.context.strip()]
-    lines = []
+    answers = [(example, answer) for example in examples for answer in example.answers or ()]
+    wrong = [(e, answer) for e, answer in answers if answer.start != answer.given_start]
+    counts = Counter(example.id for example in examples if example.id is not None)
+    again, lines = [id for id, count in counts.items() if count > 1], []
     if empty:
         lines.append(
             f"{first_location(empty)}: {counted(len(empty), 'question')} without a word, or about "
             "a context without one."
         )
-    lines += [*_wrong_offsets(examples), *_repeated(examples)]
-    return [*lines, *examples[0].source.notes()] if examples else lines
-
-
-def _wrong_offsets(examples):
-    wrong = [
-        (example, answer)
-        for example in examples
-        for answer in example.answers or ()
-        if answer.start != answer.given_start
-    ]
     if wrong:
         moved = sum(answer.start is not None for _, answer in wrong)
-        yield (
+        lines.append(
             f"{first_location([example for example, _ in wrong])}: "
             f'{counted(len(wrong), "answer")} not at the given "answer_start"; {moved:,} moved to '
             f"the nearest offset of that text, {len(wrong) - moved:,} not used in training."
         )
-
-
-def _repeated(examples):
-    counts = Counter(example.id for example in examples if example.id is not None)
-    again = [id for id, count in counts.items() if count > 1]
     if again:
         first = next(example for example in examples if example.id == again[0])
-        yield (
+        lines.append(
             f"{first_location([first])}: {counted(len(again), 'id')} of several questions "
             f"({quoted(again, most=3)})."
         )
+    return [*lines, *examples[0].source.notes()] if examples else lines
 
 
 def _object(line):

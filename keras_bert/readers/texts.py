@@ -211,11 +211,13 @@ class TextSource(ExampleSource):
             )
 
     def _example(self, line, record):
-        text, *text_b = (self._text_of(line, record, names) for names in self.columns.texts)
+        columns = self.columns.texts
+        text = self._text_of(line, record, columns[0])
+        text_b = self._text_of(line, record, columns[1]) if len(columns) > 1 else None
         label = self._label(line, record) if self.columns.label else None
         if label is None and self._need_labels:
             raise self._without_label(record)
-        example = LabelledText(line, text, label, *text_b, source=self)
+        example = LabelledText(line, text, label, text_b, source=self)
         if self._task is not None:
             self._task.check_label(label, example.error)
         if self._accepted is not None:
@@ -259,7 +261,8 @@ class TextSource(ExampleSource):
         if len(self.columns.label) > 1:
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self.columns.form
-        value, is_cell = record.get(name), isinstance(record.get(name), str)
+        value = record.get(name)
+        is_cell = isinstance(value, str)
         if is_cell and value in self._label_of:
             return self._label_of[value]
         if self.kind == "given" and self._need_labels and name not in record:

@@ -183,10 +183,9 @@ class FittingModel(ReadingModel):
         if is_raw(x, self.input):
             weights = given.pop("sample_weight", None)
             x = self._in_order(x, y, weights, batch_size=given.pop("batch_size", None))
-        elif dataset_info(x) is not None:
-            x = dataset_info(x).in_order()
-        elif y is not None:
-            given["y"] = y
+        else:
+            given |= {} if y is None else {"y": y}
+            x = x if dataset_info(x) is None else dataset_info(x).in_order()
         self._check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
@@ -231,27 +230,20 @@ class FittingModel(ReadingModel):
 
     def _batches_to_fit(self, given):
         """The arguments of `fit` by name, with batches in the place of texts, tables and files."""
-        x, y = given["x"], given.get("y")
-        dev, dev_size = given.get("validation_data"), given.pop("validation_batch_size", None)
-        if is_raw(x, self.input):
-            given = self._raw_to_fit(given)
-        else:
-            if dev_size is not None:
-                given["validation_batch_size"] = dev_size
-            if dataset_info(x) is not None and given.get("class_weight") is not None:
-                raise InputError.naming(
-                    "{class_weight} cannot be given with a dataset. Pass it to `task.dataset`, or "
-                    "pass `fit` the texts and labels."
-                )
-            if y is None:
-                given.pop("y", None)
-        if dev is None:
-            return given
+        dev = given.get("validation_data")
+        dev_size = given.get("validation_batch_size") or given.get("batch_size")
+        if is_raw(given["x"], self.input):
+            given = self._raw_to_fit(given, dev_size=dev_size)
+        elif dataset_info(given["x"]) is not None and given.get("class_weight") is not None:
+            raise InputError.naming(
+                "{class_weight} cannot be given with a dataset. Pass it to `task.dataset`, or pass "
+                "`fit` the texts and labels."
+            )
         is_pair = isinstance(dev, tuple) and len(dev) in (2, 3) and not isinstance(dev[0], str)
         if is_pair and is_raw(dev[0], self.input):
-            dev = self._in_order(*dev, batch_size=dev_size or given.get("batch_size"))
+            dev = self._in_order(*dev, batch_size=dev_size)
         elif is_raw(dev, self.input):
-            dev = self._in_order(dev, batch_size=dev_size or given.get("batch_size"))
+            dev = self._in_order(dev, batch_size=dev_size)
         elif dataset_info(dev) is not None:
             dev = dataset_info(dev).in_order()
         else:
@@ -259,22 +251,22 @@ class FittingModel(ReadingModel):
         given.pop("validation_batch_size", None)
         return {**given, "validation_data": dev}
 
-    def _raw_to_fit(self, given):
+    def _raw_to_fit(self, given, *, dev_size):
         x, y = given.pop("x"), given.pop("y", None)
         batch_size = given.pop("batch_size", None) or _BATCH_SIZE
         split = given.pop("validation_split", 0.0)
         examples, weights = self._examples(x, y, given.pop("sample_weight", None))
         if split and given.get("validation_data") is None:
             first = split_point(len(examples), split)
-            dev = self._sequences(examples[first:], None if weights is None else weights[first:])
+            dev = examples[first:], None if weights is None else weights[first:]
             examples, weights = examples[:first], None if weights is None else weights[:first]
-            info = DatasetInfo(dev, batch_size, steps=-(-len(dev) // batch_size))
-            given["validation_data"] = info.in_order()
+            given["validation_data"] = self._info(*dev, batch_size=dev_size).in_order()
+            given.pop("validation_batch_size", None)
         class_weight = given.pop("class_weight", None)
         sequences = self._sequences(examples, weights, class_weight=class_weight)
         steps = -(-len(sequences) // batch_size)
         epochs, first_epoch = given.get("epochs", 1), given.get("initial_epoch", 0)
-        per_epoch = given.setdefault("steps_per_epoch", None) or steps
+        per_epoch = given.get("steps_per_epoch") or steps
         if given.pop("shuffle", True):
             # As for Keras's own layers, `keras.utils.set_random_seed` decides.
             seed = int(keras.random.randint((), 0, 2**31 - 1))
@@ -288,12 +280,14 @@ class FittingModel(ReadingModel):
         batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=per_epoch)
         return {**given, "x": batches, "steps_per_epoch": per_epoch}
 
+    def _info(self, examples, weights, *, batch_size):
+        """The `DatasetInfo` of labelled examples and their weights."""
+        sequences, batch_size = self._sequences(examples, weights), batch_size or _BATCH_SIZE
+        return DatasetInfo(sequences, batch_size, steps=-(-len(sequences) // batch_size))
+
     def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
         """The labelled batches of texts, a table or a file, in order."""
-        batch_size = batch_size or _BATCH_SIZE
-        sequences = self._sequences(*self._examples(x, y, sample_weight))
-        steps = -(-len(sequences) // batch_size)
-        return DatasetInfo(sequences, batch_size, steps=steps).in_order()
+        return self._info(*self._examples(x, y, sample_weight), batch_size=batch_size).in_order()
 
     def _unlabelled(self, data):
         """`TokenizedExamples` of all rows of texts, a table or a file."""

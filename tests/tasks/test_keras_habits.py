@@ -194,6 +194,28 @@ def test_validation_data_are_texts_and_labels_a_table_or_a_dataset(classifier, m
         assert sum(labels, []) == [int(label == "spam") for label in LABELS]
 
 
+def test_no_argument_is_ignored(classifier, monkeypatch):
+    _, more = batches(
+        classifier, monkeypatch, TEXTS, LABELS, validation_split=0.5, validation_batch_size=2
+    )
+    sizes = [len(y["logits"]) for _, y in more["validation_data"].as_numpy_iterator()]
+    assert sizes == [2, 2, 1] and "validation_batch_size" not in more
+    steps, more = batches(
+        classifier, monkeypatch, TEXTS, LABELS, batch_size=4, epochs=3, steps_per_epoch=2
+    )
+    assert len(steps) == 6 and more["steps_per_epoch"] == 2
+    arrays = classifier.tokenizer(TEXTS), {"logits": np.zeros(9)}
+    _, more = batches(
+        classifier, monkeypatch, TEXTS, LABELS, validation_data=arrays, validation_batch_size=3
+    )
+    assert more["validation_batch_size"] == 3 and more["validation_data"] is arrays
+    dataset = classifier.dataset(TABLE)
+    with pytest.raises(ValueError, match="class_weight"):
+        classifier.fit(dataset, class_weight={"spam": 2})
+    with pytest.raises(ValueError):
+        classifier.evaluate(dataset, LABELS, verbose=0)
+
+
 # evaluate, predict and calls.
 
 

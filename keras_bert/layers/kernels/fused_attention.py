@@ -28,7 +28,7 @@ def fused_attention(query, key, value, layout, *, window):
     """
     length, _, size = query.shape[1:]
     dtype = keras.backend.standardize_dtype(query.dtype)
-    if not _is_supported() or dtype not in _TYPES or size not in _HEAD_SIZES:
+    if not reads_lengths() or dtype not in _TYPES or size not in _HEAD_SIZES:
         return None
     if layout.is_packed or (window is not None and not layout.causal):
         if length % 2:  # the gradient of a mask needs an even length
@@ -52,8 +52,11 @@ def fused_attention(query, key, value, layout, *, window):
         return None
 
 
-def _is_supported():
-    """Whether the device has the kernels: a GPU of NVIDIA since Ampere, under JAX."""
+def reads_lengths():
+    """Whether the device has the kernels, to which a row's padding is a length.
+
+    It is a GPU of NVIDIA since Ampere, under JAX.
+    """
     if keras.backend.backend() != "jax" or not is_for_accelerator() or device() != "gpu":
         return False
     return is_pretended() or _capability() >= _FIRST_CAPABILITY
