@@ -38,7 +38,7 @@ class _TextEstimator(BaseEstimator):
         self,
         model: PathText | None = None,
         *,
-        epochs: int = 3,
+        epochs: int | None = None,
         batch_size: int = 32,
         learning_rate: float | None = None,
         max_length: int | None = None,
@@ -91,7 +91,8 @@ class _TextEstimator(BaseEstimator):
         inferred = self.task_.inferred_arguments
         examples = self.task_.read(items, inferred_arguments=inferred, labelled=False)
         sequences = self.task_.features([*examples])
-        return Inference(self.task_, batch_size=self.batch_size).outputs(sequences)[name]
+        outputs = Inference(self.task_, batch_size=self.batch_size).outputs(sequences)[name]
+        return self.task_.of_examples(outputs, sequences)
 
 
 class TextClassifier(ClassifierMixin, _TextEstimator):
@@ -135,7 +136,7 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Texts X -> the probabilities of `classes_`, float64 (N, C)."""
-        logits = self._outputs(X, "logits").astype(np.float64)
+        logits = self._outputs(X, "logits").astype(np.float64) / self.task_.settings.temperature
         return softmax(logits, axis=-1)[:, self._columns]
 
     def predict(self, X: Any) -> np.ndarray:

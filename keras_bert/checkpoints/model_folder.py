@@ -180,7 +180,7 @@ def build_task(checkpoint, *, task_type=None, **settings):
     task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
-    task.tuned = (*task.tuned, *checkpoint.tuned(task_class))
+    task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))
     return task
 
 

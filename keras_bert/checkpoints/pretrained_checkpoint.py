@@ -200,6 +200,7 @@ class PretrainedCheckpoint:
         encoder.came_with_pooler = self.has_pooler
         if self.has_pooler:
             rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
+        encoder.is_pretrained = True
         if self.tokenizer is not None:
             encoder.set_vocabulary(self.tokenizer.vocabulary)
             self.tokenizer.input_names = encoder.input_names

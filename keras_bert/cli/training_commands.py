@@ -165,6 +165,8 @@ def finetune(settings, arguments):
 
     keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv \\
       --output runs/spam
+    keras-bert finetune --model runs/a --train train.csv --folds 5 \\
+      --output runs/folds
     keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … \\
       --output runs/random
     keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a \\
@@ -191,11 +193,14 @@ def finetune(settings, arguments):
         console().print(_sizes_table(metrics))
         print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
     elif "runs" in metrics:
-        print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
+        folds = settings.get("folds")
+        runs = counted(folds, "fold") if folds else counted(len(metrics["runs"]), "seed")
+        print(f"over {runs}, mean and standard deviation on dev:")
         for name, mean in metrics["mean"].items():
             if isinstance(mean, float):
                 print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
-        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+        best = "trained on all examples" if folds else "the best on the dev data"
+        print(f"The model of {metrics['kept']['run']}, {best}, is kept:")
     print(_size_and_time(metrics))
     describe = task_class(settings.get("task", "classifier")).describe_metrics
     print(f"on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")

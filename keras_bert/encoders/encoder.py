@@ -70,6 +70,9 @@ class Encoder(keras.Model):
     came_with_pooler = True
     _pooler_is_owned = False
 
+    # Whether the weights were trained before: those of a folder, or after `fit`.
+    is_pretrained = False
+
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         # A relative's config may derive from this one's.
         is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
@@ -250,6 +253,7 @@ class Encoder(keras.Model):
         copy.came_with_pooler = self.came_with_pooler
         if self.pooler is not None:
             copy.new_pooler().set_weights(self.pooler.get_weights())
+        copy.is_pretrained = self.is_pretrained
         return copy
 
     # One token at a time, for causal encoders.

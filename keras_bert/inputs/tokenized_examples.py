@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
-from keras_bert.inputs.framing import frame
+from keras_bert.inputs.framing import frame, windows
 from keras_bert.records.padding import padded_length
 
 # Texts per call of the tokenizer's graph, which share the cost of the call.
@@ -43,7 +43,8 @@ class TokenizedExamples(SequenceBatches):
 
     Ragged values are padded with 0 to the length of a batch. Attributes: `examples`, `segments`,
     `labels`, `weights`, `columns`, `example_of_sequence`, and `lengths`, int (N,), each sequence's
-    tokens including special ones. `unfit` is (number, reason) of the examples that do not fit into
+    tokens including special ones. `cut` is the number of sequences that do not fit into
+    `max_length` whole. `unfit` is (number, reason) of the examples that do not fit into
     a sequence: they have weight 0 in training, and their predictions are wrong.
     """
 
@@ -80,7 +81,9 @@ class TokenizedExamples(SequenceBatches):
                 len(segments),
                 max_length,
             )
-        super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
+        lengths = self.sequence_tokens() + special
+        self.cut = int(np.sum(lengths > max_length))
+        super().__init__(np.minimum(lengths, max_length))
         self.example_of_sequence = (
             np.arange(len(self)) if example_of_sequence is None else example_of_sequence
         )
@@ -251,7 +254,7 @@ def _padded(column, length):
 
 
 def tokenized(texts, tokenizer, max_length):
-    """The first `max_length` ids of each text: ragged int32 (N, None)."""
+    """The first `max_length` ids of each text, or all for None: ragged int32 (N, None)."""
     starts = range(0, len(texts), _TEXTS_PER_CALL) or [0]
     chunks = [
         tokenizer.tokenize(texts[start : start + _TEXTS_PER_CALL])[:, :max_length]
@@ -264,11 +267,38 @@ def text_sequences(task, examples, *, max_length, labelled):
     """The sequences of a `TextTask`: one per example, or two if it reads pairs in both orders."""
     cls = PairsInBothOrders if task.both_orders else TokenizedExamples
     labels, weights = task.targets(examples) if labelled else ({}, {})
+    if task.reads_windows:
+        return _windows_of_texts(task, examples, labels, weights, max_length=max_length)
     columns = range(len(task.text_names))
     return cls.of_texts(
         examples,
         [[example.texts[column] for example in examples] for column in columns],
         labels=labels,
         weights=weights,
+        **task.framing(max_length),
+    )
+
+
+def _windows_of_texts(task, examples, labels, weights, *, max_length):
+    """The `TokenizedExamples` of texts of any length, one per window: as `in_windows` has them.
+
+    The windows of a text have its label, and together its weight.
+    """
+    ids = tokenized([example.text for example in examples], task.tokenizer, None)
+    room = task.tokenizer.template.room(max_length)
+    parts = windows(ids.row_lengths(), room, stride=max(1, room // 2))
+    text_of = parts.sequence.numpy()
+    fractions = 1 / np.bincount(text_of)[text_of]  # (R,)
+    of_windows = {}
+    for name in labels:
+        weight = weights.get(name, np.ones(len(examples)))[text_of]
+        fraction = fractions.reshape(-1, *[1] * (weight.ndim - 1))
+        of_windows[name] = (weight * fraction).astype(np.float32)
+    return TokenizedExamples(
+        examples,
+        [parts.rows(ids)],
+        labels={name: column[text_of] for name, column in labels.items()},
+        weights=of_windows,
+        example_of_sequence=text_of,
         **task.framing(max_length),
     )

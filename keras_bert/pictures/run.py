@@ -260,8 +260,9 @@ def _draw_learning_curve(metrics, path):
             _count_steps(axis)
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
-        score = dict(zip(*dev, strict=True))[kept_step]
-        panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
+        if dev[0]:  # not where all examples were trained on
+            score = dict(zip(*dev, strict=True))[kept_step]
+            panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
         canvas.tight_layout(w_pad=3)
 
     return save_picture(draw, path, size=(9, 3.4))

@@ -26,6 +26,10 @@ class LabelledChoices(Example):
     choices: tuple[str, ...]
     label: int | None
 
+    @property
+    def unit(self):
+        return self.context
+
 
 class ChoiceSource(ExampleSource):
     """The `LabelledChoices` of a source.

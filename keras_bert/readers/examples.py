@@ -205,6 +205,11 @@ class Example:
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
     row: Any = field(default=None, kw_only=True, compare=False, repr=False)
 
+    @property
+    def unit(self):
+        """What examples of training and held-out ones may not share, such as the text."""
+        return self.source.name, self.line
+
     def error(self, message):
         """The InputError that names the location of the example."""
         return self.source.error(self.line, message)

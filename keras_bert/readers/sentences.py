@@ -54,6 +54,10 @@ class TaggedWords(Example):
     text: str | None = None  # where the sentence was given as a string
     starts: tuple[int, ...] | None = None  # where each word begins in `text`, in characters
 
+    @property
+    def unit(self):
+        return self.text if self.words is None else self.words
+
     def line_of(self, word):
         return self.line if self.lines is None else self.lines[word]
 

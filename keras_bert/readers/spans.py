@@ -34,6 +34,10 @@ class _Spanned(Example):
     __slots__ = ()
 
     @property
+    def unit(self):
+        return self.text
+
+    @property
     def ends(self):
         """The first character after each word; None without words."""
         if self.words is None:

@@ -46,6 +46,10 @@ class Question(Example):
     id: str | None = None
 
     @property
+    def unit(self):
+        return self.context
+
+    @property
     def located(self):
         """The first answer that is in the context, or None."""
         return next((answer for answer in self.answers or () if answer.start is not None), None)

@@ -55,6 +55,10 @@ class LabelledText(Example):
         return (self.text,) if self.text_b is None else (self.text, self.text_b)
 
     @property
+    def unit(self):
+        return self.texts
+
+    @property
     def labels(self):
         """The label alone, or the several labels."""
         return self.label if isinstance(self.label, tuple) else (self.label,)
@@ -387,16 +391,13 @@ def _given_columns(texts, fields, columns):
 
 def text_warnings(examples):
     """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
-    labels, first_with = Counter(label for example in examples for label in example.labels), {}
-    empty, in_quotes, contradictions, lines = [], [], [], []
+    labels = Counter(label for example in examples for label in example.labels)
+    empty, in_quotes, lines = [], [], []
     for example in examples:
-        first = first_with.setdefault(example.texts, example)
         if not all(map(str.strip, example.texts)):
             empty.append(example)
         if isinstance(example.label, str) and _IN_QUOTES.fullmatch(example.label):
             in_quotes.append(example)
-        if example.label is not None and {*first.labels} != {*example.labels}:
-            contradictions.append(example)
     if empty:
         lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
     if in_quotes:
@@ -415,11 +416,21 @@ def text_warnings(examples):
             f"{examples[0].source.name}: the labels {counts} differ only in case or spaces, and "
             "are different labels here."
         )
-    if contradictions:
-        example = contradictions[0]
-        lines.append(
-            f"{first_location(contradictions)}: {counted(len(contradictions), 'example')} with "
-            f"the text of an earlier one (line {first_with[example.texts].line}) and another "
+    lines += contradictions(examples)
+    return [*lines, *examples[0].source.notes()] if examples else lines
+
+
+def contradictions(examples):
+    """A line for texts that are repeated with another label."""
+    first_with, others = {}, []
+    for example in examples:
+        first = first_with.setdefault(example.texts, example)
+        if example.label is not None and {*first.labels} != {*example.labels}:
+            others.append(example)
+    if others:
+        example = others[0]
+        yield (
+            f"{first_location(others)}: {counted(len(others), 'example')} with the text of an "
+            f"earlier one (line {first_with[example.texts].line}) and another "
             f"{'score' if isinstance(example.label, float) else 'label'}."
         )
-    return [*lines, *examples[0].source.notes()] if examples else lines

@@ -151,8 +151,7 @@ def imported(home):
 
 
 MAX_LENGTH = 128
-# The defaults of fine-tuning: the learning rates of all weights and of a head alone, and others.
-LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 1e-3
+# Defaults of fine-tuning; `keras_bert.tasks.training_defaults` has those of the learning rate.
 WARMUP, WEIGHT_DECAY = 0.1, 0.01
 
 

@@ -24,6 +24,7 @@ from keras_bert.tasks.raw_data import (
     weights_of_classes,
     weights_of_rows,
 )
+from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
@@ -70,6 +71,13 @@ class FittingModel(ReadingModel):
         """Returns each output's metrics by the output's name; sample weights apply to them."""
         return {}
 
+    @property
+    def training_defaults(self) -> TrainingDefaults:
+        """The `TrainingDefaults` of fine-tuning this task's encoder."""
+        return training_defaults(
+            hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
+        )
+
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
@@ -115,7 +123,9 @@ class FittingModel(ReadingModel):
                 of `keras_bert.pretrain`: `Adagrad` with linear decay.
             steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
                 epochs of `fit`. None keeps the learning rate constant.
-            learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen. Of static
+            learning_rate: its peak; None is that of `keras_bert.finetune` (see
+                `keras_bert.tasks.training_defaults`), by the encoder's size and whether its weights
+                are trained (`encoder.is_pretrained`), or 1e-3 if the encoder is frozen. Of static
                 vectors it is 0.1.
         """
         if optimizer is None:
@@ -171,7 +181,9 @@ class FittingModel(ReadingModel):
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
             options = with_progress(self, options, train=info, dev=dev)
-            return super().fit(x, **options)
+            history = super().fit(x, **options)
+        self.encoder.is_pretrained = True
+        return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
         """As Keras's, also on texts, tables and files (see `fit`).
@@ -443,7 +455,7 @@ class FittingModel(ReadingModel):
         batch_size: int = _BATCH_SIZE,
         max_length: int | None = None,
         seed: int = 0,
-        epochs: int = 1,
+        epochs: int | None = 1,
         shuffle: bool = True,
         sample_weight: Any = None,
         class_weight: dict[Any, float] | None = None,
@@ -460,7 +472,8 @@ class FittingModel(ReadingModel):
             batch_size: examples per batch; some batches have one less, to be of even size.
             max_length: tokens per sequence; None is the task's own.
             seed: the order of the examples depends on it and on the epoch alone.
-            epochs: number of passes over the data.
+            epochs: number of passes over the data; None is as many as `keras_bert.finetune` makes
+                by default.
             shuffle: False gives the examples in the order of the data.
             sample_weight: the weight of each row in the loss.
             class_weight: the weight of each label in the loss, by the label.
@@ -475,6 +488,9 @@ class FittingModel(ReadingModel):
         sequences = self._sequences(
             examples, weights, class_weight=class_weight, max_length=max_length
         )
+        if epochs is None:
+            defaults = self.training_defaults
+            epochs = defaults.epochs(examples=len(examples), batch_size=batch_size)
         if shuffle:
             batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
         else:

@@ -169,7 +169,7 @@ class Task(FittingModel):
             self.labels = self.checked_labels(labels, given)
         elif labels is not None:
             raise ValueError(f"`{type(self).__name__}` takes no labels. Received: {labels!r}.")
-        self.tuned = tuple(setting for setting in self.TUNED if getattr(given, setting) is None)
+        self.tuned = self.tuned_settings(given)
         self.settings = dataclasses.replace(given, **self.defaults_for(given))
         self.make_head()
         self._connect(tokenizer, name or _name_of(type(self)))
@@ -354,6 +354,17 @@ class Task(FittingModel):
             sequences: the result of `features`.
         """
         raise NotImplementedError
+
+    def tuned_settings(self, given):
+        """The names of the settings that `tune_threshold` sets, of the `given` settings."""
+        return tuple(name for name in self.TUNED if getattr(given, name) is None)
+
+    def calibration_error(self, outputs, sequences):
+        """The expected calibration error `before` and `after` `tune_threshold`, a dictionary.
+
+        None where it does not calibrate. Arguments are as in `decode`.
+        """
+        return None
 
     def tune_threshold(self, outputs, sequences):
         """Sets the settings that are `tuned`, such as a threshold; arguments as in `decode`.

@@ -49,7 +49,7 @@ class SentencePieceModel:
         except (ValueError, IndexError, struct.error, TypeError, AttributeError):
             raise InputError(f"{source} is not a SentencePiece model, or is damaged.") from None
         if not pieces:
-            raise InputError(f"{source} is not a SentencePiece model: it has no pieces.")
+            raise InputError(f"{source} is not a SentencePiece model: it has no tokens.")
         if trainer.get(3, _UNIGRAM) != _UNIGRAM:
             name = {_BPE: "BPE", _WORD: "word", _CHAR: "character"}.get(trainer[3], "unknown")
             raise InputError(
@@ -117,7 +117,7 @@ def _fields(data):
 
 def _length(data, at, wire):
     if wire != _BYTES:
-        raise ValueError(f"There is no wire type {wire} here.")
+        raise ValueError(f"The wire type must be {_BYTES}. Received: {wire}.")
     return _varint(data, at)
 
 

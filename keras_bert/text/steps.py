@@ -57,11 +57,12 @@ class AddedToken:
 def steps_in(tokenizer, *, source):
     """The `normalizers` and `added_tokens` of a vocabulary, from the object of a `tokenizer.json`.
 
-    {} where it has special tokens alone, which are those of the vocabulary.
+    {} where it has special tokens alone that take no white space: they are the vocabulary's.
     """
     normalizers = parse_normalizers(normalizer_steps(tokenizer, source=source), source=source)
     added = added_tokens_in(tokenizer, source=source)
-    if not normalizers and all(token.special for token in added):
+    plain = all(token.special and not (token.lstrip or token.rstrip) for token in added)
+    if plain and not normalizers:
         return {}
     return {"normalizers": normalizers, "added_tokens": added}
 

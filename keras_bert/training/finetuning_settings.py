@@ -26,8 +26,9 @@ from keras_bert.base.settings import (
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
-from keras_bert.tasks import HEAD_LEARNING_RATE, LEARNING_RATE, settings_class, task_type_named
+from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.classification import PoolingSettings
+from keras_bert.tasks.training_defaults import EPOCHS, HEAD_LEARNING_RATE, LEAST_STEPS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -35,6 +36,7 @@ BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_RATE_OF_LAYERS = 5e-5  # of a sweep of layers
 
 
 class LabelledRunSettings(RunSettings):
@@ -80,20 +82,29 @@ class LabelledRunSettings(RunSettings):
         is_path=True,
         several=True,
     )
-    dev: object = required(
+    dev: object = data_setting(
+        None,
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
+        default_help="a tenth of the training examples, which is held back",
         is_path=True,
         several=True,
+        common=True,
     )
-    epochs: int = optimisation_setting(
-        3, help="passes over the training data", at_least=1, common=True
+    epochs: int | None = optimisation_setting(
+        None,
+        help="passes over the training data",
+        unit="EPOCHS",
+        default_help=f"{EPOCHS}, or as many as make {LEAST_STEPS} steps",
+        at_least=1,
+        common=True,
     )
     learning_rate: float | None = optimisation_setting(
         None,
         help="learning rate at the end of the warm-up",
         unit="RATE",
-        default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
+        default_help="by the size of the model, from 1e-3 (tiny) over 5e-5 (base) to 3e-5 (large), "
+        "and more for random weights; 1e-3 for the head of a frozen encoder",
         above=0,
         common=True,
     )
@@ -196,7 +207,7 @@ class LabelledRunSettings(RunSettings):
                     "them out.",
                     argument(name),
                 )
-        if self.gradual_unfreezing and self.epochs < 2:
+        if self.gradual_unfreezing and self.epochs == 1:
             raise InputError.naming(
                 "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
                 "of 2 or more. Received: {}.",
@@ -252,6 +263,16 @@ class FinetuneSettings(LabelledRunSettings):
         default_help="none",
         common=True,
     )
+    folds: int | None = optimisation_setting(
+        None,
+        help="cross-validation in place of dev: divide the training examples into this many folds, "
+        "train a model without each and evaluate it there, and keep a model that is trained on all "
+        "examples for the mean best epoch",
+        unit="K",
+        default_help="none",
+        at_least=2,
+        common=True,
+    )
     ensemble: bool = optimisation_setting(
         False,
         help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
@@ -264,6 +285,12 @@ class FinetuneSettings(LabelledRunSettings):
             raise InputError.naming(
                 "{ensemble} averages the models of several seeds. Give {num_seeds} of 2 or more, "
                 "and neither several {train_fraction} nor {baseline}."
+            )
+        others = self.dev, self.baseline, self.num_seeds, self.fractions
+        if self.folds is not None and others != (None, None, 1, [1.0]):
+            raise InputError.naming(
+                "{folds} trains on all of {train} but a fold, and evaluates on that. Leave {dev}, "
+                "{num_seeds}, {baseline} and {train_fraction} out."
             )
         for fraction in self.fractions:
             if fraction > 1 and fraction != int(fraction):
@@ -331,9 +358,9 @@ class SweepSettings(LabelledRunSettings):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
         layers = given.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else LEARNING_RATE
-            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
-            given = {"learning_rate": rate, **one, **given}
+            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else _RATE_OF_LAYERS
+            size = FinetuneSettings.defaults()["batch_size"]
+            given = {"learning_rate": rate, "batch_size": size, "epochs": EPOCHS, **given}
         return super().of(given)
 
     @property

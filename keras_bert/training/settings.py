@@ -27,7 +27,7 @@ from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
-DTYPES = ("float32", "mixed_bfloat16")
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators

@@ -124,9 +124,9 @@ def test_only_so_many_words_are_held(files):
     assert few.vocabulary.tokens == learn_wordpiece(dict(frequent), size=80).tokens
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram", "words"])
 def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorithm):
-    output = files / ("vocab.txt" if algorithm == "wordpiece" else "vocab")
+    output = files / ("vocab.txt" if algorithm in ("wordpiece", "words") else "vocab")
     command = ["vocab", f"--input={files / 'a.txt'}", f"--output={output}", "--size=80"]
     command.append(f"--algorithm={algorithm}")
     assert main(command) == 0
@@ -138,8 +138,9 @@ def test_the_same_command_again_says_that_it_is_finished(files, capsys, algorith
     for other in ("--min-frequency=3", "--cased"):
         assert main([*command, other]) == 2
         assert "exists already and differs from what was learned now. " in capsys.readouterr().err
-    # (A unigram model of so short a text has 42 tokens.)
-    assert main([*command, f"--size={41 if algorithm == 'unigram' else 70}"]) == 2
+    # (A unigram model of so short a text has 42 tokens, and there are 22 words.)
+    smaller = {"unigram": 41, "words": 20}.get(algorithm, 70)
+    assert main([*command, f"--size={smaller}"]) == 2
     assert "exists already. " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in files.rglob("*")} == written
 

@@ -64,6 +64,18 @@ FAMILIES = {
         other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
         has_pooler=True,
     ),
+    "xlm-roberta": Family(
+        name="XLMRoberta",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
+    "camembert": Family(
+        name="Camembert",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
     "distilbert": Family(
         name="DistilBert",
         config={

@@ -109,6 +109,23 @@ def test_a_mask_takes_the_white_space_before_it(tokenizer):
     assert tokenizer.tokenize_masked(texts).to_list() == expected
 
 
+def test_robertas_mask_takes_the_white_space_before_it(folder, tmp_path):
+    """It has special tokens alone, in a `tokenizer.json` as published."""
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["normalizer"] = None
+    for token in content["added_tokens"]:
+        token["special"] = True
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tokenizer = Tokenizer.from_folder(tmp_path)
+    spaced, bare = tokenizer.tokenize_masked(["a bank [MASK].", "a bank[MASK]."]).to_list()
+    assert spaced == bare and tokenizer.vocabulary.mask_id in bare
+    tokenizer.save(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())["added_tokens"]
+    assert [token["content"] for token in saved if token["lstrip"]] == ["[MASK]"]
+
+
 def test_offsets_lead_to_the_users_string(tokenizer):
     texts = [*SENTENCES, "", *fuzz.texts(500, seed=1, more=ADDED)]
     tokens = tokenizer.tokenize_with_offsets(texts)

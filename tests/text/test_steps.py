@@ -87,7 +87,8 @@ def test_added_tokens_are_cut_out_the_longest_first():
 
 def test_steps_of_a_tokenizer_json():
     token = {"content": "<a>", "special": True, "lstrip": True, "single_word": False}
-    assert steps_in({"added_tokens": [token]}, source="x") == {}
+    assert steps_in({"added_tokens": [token | {"lstrip": False}]}, source="x") == {}
+    assert steps_in({"added_tokens": [token]}, source="x")["added_tokens"][0].lstrip
     steps = steps_in({"added_tokens": [token], "normalizer": {"type": "NFC"}}, source="x")
     assert steps == {
         "normalizers": ("nfc",),

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 import tokenizers
 
 from keras_bert.base.errors import InputError
@@ -157,7 +158,7 @@ def test_the_text_of_known_tokens_is_that_at_their_offsets(tokenizer):
 def test_a_damaged_or_another_model_is_an_error(tmp_path):
     for data, part in [
         (b"\x0a\x05nothing", "is not a SentencePiece model"),
-        (b"", "no pieces"),
+        (b"", "it has no tokens"),
         (bert_model()[:-3], "damaged"),
     ]:
         with pytest.raises(InputError, match=part):
@@ -217,6 +218,15 @@ def test_tokenizers_reads_nearly_all_texts_the_same(tokenizer, tmp_path):
     assert theirs.encode("a", "b").ids == [
         tokenizer.vocabulary.id(token) for token in ("[CLS]", "▁a", "[SEP]", "▁b", "[SEP]")
     ]
+
+
+def test_a_seed_that_is_set_changes_nothing(tokenizer):
+    """It clears the kernels of TensorFlow, with what belongs to them."""
+    expected = tokenizer.tokenize(SENTENCES).to_list()
+    tf.random.set_seed(3)
+    assert tokenizer.tokenize(SENTENCES).to_list() == expected
+    [tokens] = tf.data.Dataset.from_tensors(SENTENCES).map(tokenizer.tokenize_with_offsets)
+    assert tokens.ids.to_list() == expected
 
 
 def test_more_special_tokens_are_appended(tokenizer):

@@ -88,7 +88,7 @@ def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, part
 
 def test_parts_of_a_number_of_tokens_count_by_their_predictions(task_and_folder):
     task, folder = task_and_folder
-    found, steps = gradients_of_steps(task, folder, parts=3, steps=2, batch_tokens=96)
+    found, steps = gradients_of_steps(task, folder, parts=3, steps=5, batch_tokens=96)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in steps]
     assert any(len(set(counts)) > 1 for counts in predictions)
     weight_of = task.default_loss_weights() or {}

@@ -210,8 +210,9 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
     assert_same_weights(whole, part)
 
 
-def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
-    given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_the_last_block_alone_in_mixed_precision(given, dtype, tmp_path):
+    given = {**given, "dtype": dtype, "train_layers": 1, "schedule": "cosine"}
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
     assert "Training the head and the last 1 of 2 layers." in told

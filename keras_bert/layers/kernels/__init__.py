@@ -2,7 +2,7 @@
 
 The layers read like the papers and call these functions where the plain form of an equation is
 slow. Outputs and gradients are those of the plain form up to rounding; each docstring has that
-form, and the processor that needs another one. docs/performance.md has the measurements.
+form, and the processor that needs another one. benchmarks/NOTES.md has the measurements.
 
 - `program`: whether a call is compiled by XLA, and for which processor or server
 - `private`: what is used of TensorFlow and Keras that is not public

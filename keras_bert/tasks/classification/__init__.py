@@ -22,6 +22,7 @@ SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "a
 MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_METRICS = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
+TRUNCATE, WINDOWS = "truncate", "windows"
 
 
 class PoolingSettings(TaskSettings):
@@ -37,7 +38,29 @@ class PoolingSettings(TaskSettings):
     )
 
 
-class LabelSettings(TableSettings, PoolingSettings):
+class LongTextSettings(PoolingSettings):
+    long_texts: str = setting(
+        TRUNCATE,
+        help="what is read of a text with more than max_length tokens: its beginning (truncate), "
+        "or all of it in windows that overlap by half",
+        choices=(TRUNCATE, WINDOWS),
+        stored=True,
+        common=True,
+    )
+    window_pooling: str = setting(
+        "mean",
+        help="with windows, what is taken of their logits or scores: the mean or the maximum",
+        choices=("mean", "max"),
+        stored=True,
+    )
+
+    def check(self):
+        super().check()
+        if self.window_pooling != "mean" and self.long_texts != WINDOWS:
+            raise InputError.naming("{window_pooling} requires {long_texts=windows}.")
+
+
+class LabelSettings(TableSettings, LongTextSettings):
     multi_label: bool = setting(
         False,
         help="a text may have any number of labels: a list, or in a table separated by |",
@@ -69,11 +92,33 @@ class LabelSettings(TableSettings, PoolingSettings):
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
-    threshold: float = setting(
+    threshold: float | Sequence[float] = setting(
         0.5,
-        help="with --multi-label, predict the labels whose probability is higher",
+        help="with --multi-label, predict the labels whose probability is higher; several are "
+        "those of the labels in their order",
+        unit="P",
         above=0,
         below=1,
+        several=True,
+        stored=True,
+    )
+    tune_thresholds: bool = setting(
+        False,
+        help="with --multi-label, give each label the threshold with the highest F1 on the dev "
+        "data",
+        stored=True,
+    )
+    temperature: float = setting(
+        1.0,
+        help="divide the logits by this before they become probabilities",
+        unit="T",
+        above=0,
+        stored=True,
+    )
+    calibrate: bool = setting(
+        False,
+        help="fit the temperature on the dev data, so that of predictions with a probability of "
+        "0.8 about 8 in 10 are right",
         stored=True,
     )
     class_weights: str = model_setting(
@@ -102,11 +147,13 @@ class LabelSettings(TableSettings, PoolingSettings):
 
     def check(self):
         super().check()
-        if self.threshold != type(self).threshold and not self.multi_label:
-            raise InputError.naming(
-                "{threshold} requires {multi_label}. With one label per text the most probable "
-                "one is predicted."
-            )
+        for name in ("threshold", "tune_thresholds"):
+            if getattr(self, name) != getattr(type(self), name) and not self.multi_label:
+                raise InputError.naming(
+                    "{} requires {multi_label}. With one label per text the most probable one is "
+                    "predicted.",
+                    argument(name),
+                )
         for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
                 raise InputError.naming("{} requires {multi_label}.", argument(name))
@@ -145,7 +192,7 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-class RegressionSettings(TableSettings, PoolingSettings):
+class RegressionSettings(TableSettings, LongTextSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     one_text: bool = setting(

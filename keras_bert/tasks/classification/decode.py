@@ -12,6 +12,19 @@ from keras_bert.tasks.classification import BALANCED, NO_WEIGHTS
 from keras_bert.tasks.metrics import worst_first
 
 
+def of_windows(outputs, example_of_window, *, pooling):
+    """The mean or the maximum of the windows of each example: (R, …) -> (N, …).
+
+    `example_of_window` is int (R,), in order, and has every example.
+    """
+    firsts = np.flatnonzero(np.diff(example_of_window, prepend=-1))
+    if pooling == "max":
+        return np.maximum.reduceat(outputs, firsts)
+    counts = np.diff(firsts, append=len(outputs))
+    sums = np.add.reduceat(outputs, firsts, dtype=np.float64)
+    return (sums / counts.reshape(-1, *[1] * (outputs.ndim - 1))).astype(outputs.dtype)
+
+
 def label_numbers(examples, labels):
     """int32 (N,): the number of each example's label; -1 if it is not among `labels`."""
     numbers = {label: number for number, label in enumerate(labels)}
@@ -92,12 +105,12 @@ def classifier_predictions(logits, examples, *, labels):
     return predictions
 
 
-def multi_label_predictions(logits, examples, *, labels, threshold):
-    """Logits (N, C) -> N dictionaries, with every label whose probability is over the threshold."""
+def multi_label_predictions(logits, examples, *, labels, thresholds):
+    """Logits (N, C) -> N dictionaries, with every label whose probability is over its threshold."""
     predictions = []
     for example, row in zip(examples, expit(logits.astype(np.float64)), strict=True):
         probabilities = dict(zip(labels, map(float, row), strict=True))
-        chosen = [label for label, probability in probabilities.items() if probability > threshold]
+        chosen = [label for label, is_over in zip(labels, row > thresholds, strict=True) if is_over]
         predictions.append(_prediction(example, {"labels": chosen}, probabilities))
     return predictions
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_bert.inputs.tokenized_examples import in_both_orders
 from keras_bert.tasks.signatures import (
     framed,
+    in_windows,
     outputs_in_chunks,
     standard_signatures,
     traced_on_ids,
@@ -20,6 +21,7 @@ def text_signatures(task, *, max_length):
 
     * `serving_default`: `text` (of pairs `text_a` and `text_b`), string (B,), of any length; bytes
       that are not UTF-8 are dropped.
+    A text that is too long is cut, or with `long_texts` windows read in windows.
     * `ids`: the encoder's inputs, such as `input_ids`, int32 (B, S), for clients that tokenize;
       (B, 2, S) for a task that reads pairs in both orders.
     * `examples`: `examples`, string (B,), serialized `tf.Example` with one string under each of
@@ -43,6 +45,8 @@ def text_signatures(task, *, max_length):
     @functools.partial(traced_on_texts, names=texts)
     def from_texts(*strings):
         tokens = [task.tokenizer.tokenize(column) for column in strings]
+        if task.reads_windows:
+            return outputs_of(_in_windows(task, *tokens, max_length=max_length), task)
 
         def inputs(*tokens):
             return framed(task, list(tokens), max_length=max_length)
@@ -56,12 +60,21 @@ def text_signatures(task, *, max_length):
     )
 
 
+def _in_windows(task, ids, *, max_length):
+    """The outputs of ragged ids (B, None), (B, …) by name, from those of their windows."""
+    windows, inputs, _ = in_windows(task, ids, max_length=max_length)
+    outputs = outputs_in_chunks(task, inputs)  # (R, …)
+    of_texts = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
+    pooled = of_texts[task.settings.window_pooling]
+    return {name: pooled(output, windows.sequence) for name, output in outputs.items()}
+
+
 def _score(outputs, task):
     return {"score": outputs["score"][:, 0]}
 
 
 def _label(outputs, task):
-    logits = outputs["logits"]  # (B, C)
+    logits = outputs["logits"] / task.settings.temperature  # (B, C)
     probabilities = tf.nn.sigmoid(logits) if task.settings.multi_label else tf.nn.softmax(logits)
     best = tf.argmax(probabilities, axis=-1)
     labels = tf.constant(task.labels)

@@ -1,7 +1,9 @@
 """The unigram model in the graph: TensorFlow Text's SentencePiece, by the vocabulary's ids."""
 
+import hashlib
+
 import tensorflow as tf
-import tensorflow_text as tf_text
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
 from keras_bert.text.encodings.encoding import Encoding, TokenEdges
 from keras_bert.text.encodings.steps import Steps
@@ -19,10 +21,13 @@ class Unigram(Encoding):
 
     def __init__(self, vocabulary, *, lowercase):
         super().__init__()
+        # The op is a part of every graph, with the model's content. TensorFlow Text's own class has
+        # one handle, which is not valid any more once a seed is set (`tf.random.set_seed` clears
+        # the kernels that own such resources), and which an export would have to restore. With a
+        # name of its content the model is there once in a process.
+        self._content = vocabulary.to_sentencepiece().to_bytes()
+        self._name = f"sentencepiece_{hashlib.sha256(self._content).hexdigest()}"
         with tf.init_scope():
-            self._model = tf_text.SentencepieceTokenizer(
-                model=vocabulary.to_sentencepiece().to_bytes(), out_type=tf.int32
-            )
             self._is_space = tf.constant(vocabulary.is_space)
         self._steps = None
         if vocabulary.normalizers:  # added tokens are the model's own
@@ -30,17 +35,30 @@ class Unigram(Encoding):
         self._edges = TokenEdges(vocabulary)
         signature = [tf.TensorSpec([None], tf.string)]
         self._graph = tf.function(self._call, input_signature=signature, autograph=False)
+        self._ids_graph = tf.function(self._ids, input_signature=signature, autograph=False)
 
     def normalize(self, texts):
         return valid_utf8(texts)
 
     def tokenize(self, texts):
-        if self._steps is None:
-            return self._model.tokenize(texts)
-        return self._steps(texts, self._pieces)[0]
+        return self._ids_graph(texts)
 
     def tokenize_with_offsets(self, texts):
         return self._graph(texts)
+
+    def _ids(self, texts):
+        if self._steps is not None:
+            return self._steps(texts, self._pieces)[0]
+        op = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op
+        ids, splits = op(*self._arguments(texts), return_nbest=False)
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
+
+    def _arguments(self, texts):
+        """The arguments of both operations: the model, texts, and no sampling, ends or reversal."""
+        model = gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=self._content, shared_name=self._name
+        )
+        return model, texts, 0, 1.0, False, False, False, tf.int32
 
     def _call(self, texts):
         steps = self._steps
@@ -50,11 +68,12 @@ class Unigram(Encoding):
 
     def _pieces(self, texts):
         """Texts (P,) -> ids, ragged (P, None), starts and ends (T,), bytes of all texts."""
-        ids, starts, ends = self._model.tokenize_with_offsets(texts)
+        op = gen_sentencepiece_tokenizer.sentencepiece_tokenize_with_offsets_op
+        ids, splits, starts, ends = op(*self._arguments(texts), return_nbest=False)
+        ids = tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
         text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
         text_starts = tf.gather(text_starts, row_ids(ids))
-        starts, ends = (tf.cast(edges.values, tf.int64) + text_starts for edges in (starts, ends))
-        return ids, starts, ends
+        return ids, tf.cast(starts, tf.int64) + text_starts, tf.cast(ends, tf.int64) + text_starts
 
     def _of_characters(self, texts, ids, starts, ends):
         """Gives tokens of a part of a character alone that character: starts, ends (T,)."""

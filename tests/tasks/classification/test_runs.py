@@ -115,7 +115,7 @@ def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
     assert capsys.readouterr().out == f"Wrote {written}\n"
     pair = ["--text-a", "film", "--text-b", "plot", "--output", str(tmp_path)]
     assert main(["predict", "--model", str(run), *pair]) == 2
-    assert "--output requires --glue" in capsys.readouterr().err
+    assert "--output must be a file NAME.csv" in capsys.readouterr().err
 
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
