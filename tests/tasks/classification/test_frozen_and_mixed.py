@@ -34,7 +34,9 @@ def start(config, tokenizer, tmp_path_factory):
     """A model folder to start from, with dropout everywhere."""
     keras.utils.set_random_seed(11)
     folder = tmp_path_factory.mktemp("start") / "model"
-    save_folder(BertEncoder(config), tokenizer, folder)
+    encoder = BertEncoder(config)
+    encoder.new_pooler()
+    save_folder(encoder, tokenizer, folder)
     return folder
 
 
