@@ -59,7 +59,7 @@ def test_the_head_reads_the_mix_and_the_pooler_over_it(tokenizer):
     states = task.encoder(BATCH, outputs=("hidden_states",))["hidden_states"]
     fractions = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
     expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(fractions, states, strict=True))
-    pooler = task.encoder.pooler.dense
+    pooler = task.transform.dense
     pooled = np.tanh(expected[:, 0] @ np.asarray(pooler.kernel.value))
     logits = pooled @ np.asarray(task.classifier.kernel.value)
     np.testing.assert_allclose(np.asarray(task(BATCH)["logits"]), logits, atol=1e-5)
