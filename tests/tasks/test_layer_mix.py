@@ -77,6 +77,7 @@ def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenize
     task.fit(BATCH, {"logits": np.arange(6) % 2}, verbose=0)
     moved = {w.path for w in task.weights if not np.array_equal(before[w.path], np.array(w.value))}
     head = {"scalar_mix/scores", "scalar_mix/gamma", "classifier/kernel", "classifier/bias"}
+    head |= {"pooler/dense/kernel", "pooler/dense/bias"}
     assert head <= moved
     assert (moved == head) == frozen
 
