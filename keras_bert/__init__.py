@@ -20,6 +20,12 @@ _HOMES = {
         "keras_bert.encoders.bert.encoder": "BertEncoder",
         "keras_bert.encoders.roberta.config": "RobertaConfig",
         "keras_bert.encoders.roberta.encoder": "RobertaEncoder",
+        "keras_bert.encoders.distilbert.config": "DistilBertConfig",
+        "keras_bert.encoders.distilbert.encoder": "DistilBertEncoder",
+        "keras_bert.encoders.electra.config": "ElectraConfig",
+        "keras_bert.encoders.electra.encoder": "ElectraEncoder",
+        "keras_bert.encoders.mpnet.config": "MPNetConfig",
+        "keras_bert.encoders.mpnet.encoder": "MPNetEncoder",
         "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
         "keras_bert.encoders.gpt.encoder": "GptEncoder",
         "keras_bert.encoders.bilm.config": "BilmConfig",
@@ -97,11 +103,17 @@ if TYPE_CHECKING:
     from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
     from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
+    from keras_bert.encoders.distilbert.config import DistilBertConfig as DistilBertConfig
+    from keras_bert.encoders.distilbert.encoder import DistilBertEncoder as DistilBertEncoder
+    from keras_bert.encoders.electra.config import ElectraConfig as ElectraConfig
+    from keras_bert.encoders.electra.encoder import ElectraEncoder as ElectraEncoder
     from keras_bert.encoders.gpt.config import Gpt2Config as Gpt2Config
     from keras_bert.encoders.gpt.config import OpenAIGptConfig as OpenAIGptConfig
     from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
     from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
     from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+    from keras_bert.encoders.mpnet.config import MPNetConfig as MPNetConfig
+    from keras_bert.encoders.mpnet.encoder import MPNetEncoder as MPNetEncoder
     from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig
     from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.encoders.static.config import StaticConfig as StaticConfig

@@ -8,12 +8,14 @@
 import warnings
 
 import jax
+import keras
 import numpy as np
 import pytest
 from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import check_ids
+from keras_bert.heads.lm_head import LMHead, NextTokenLoss
 from keras_bert.layers.kernels.fused_attention import fused_attention
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.layers.layout import Layout
@@ -87,6 +89,20 @@ def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, caps
         warnings.simplefilter("error")
         assert fused_attention(x, x, x, layout, window=None) is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_next_token_loss_beside_a_task_is_that_of_its_logits():
+    rng = np.random.default_rng(2)
+    embedding = keras.layers.Embedding(11, 8)
+    head = LMHead(token_embedding=embedding, transform=None, use_bias=True)
+    layer = NextTokenLoss(lm_head=head, weight=0.5)
+    inputs = rng.normal(size=(2, 5, 8)).astype("float32"), rng.integers(0, 11, (2, 5), "int32")
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
+    layer(*inputs, mask, training=True)
+    (plain,) = layer.losses
+    with for_gpu():
+        layer(*inputs, mask, training=True)
+    np.testing.assert_allclose(layer.losses[-1], plain, rtol=1e-6)
 
 
 def test_padding_before_tokens_is_an_error_where_attention_reads_lengths():

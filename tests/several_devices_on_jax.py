@@ -50,7 +50,6 @@ def losses(devices):
         max_position_embeddings=LENGTH,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
-        add_pooling_layer=False,
     )
     task = FillMask(BertEncoder(config))
     optimizer = make_optimizer(task, learning_rate=0.01, warmup=0.1, weight_decay=0.1, steps=STEPS)

@@ -19,8 +19,11 @@ def make_tokenizer(words=()):
     )
 
 
-def make_encoder(tokenizer, **changes):
-    """The same random weights in every call; large ones, so that texts differ."""
+def make_encoder(tokenizer, *, pooler=True, **changes):
+    """The same random weights in every call; large ones, so that texts differ.
+
+    With a `pooler` where it can have one, or as a masked LM leaves it.
+    """
     keras.utils.set_random_seed(5)
     sizes = {
         "vocab_size": len(tokenizer),
@@ -32,7 +35,11 @@ def make_encoder(tokenizer, **changes):
         "initializer_range": 0.3,
     }
     config = config_class(changes.get("model_type", "bert"))
-    return new_encoder(config(**{**sizes, **changes}))
+    encoder = new_encoder(config(**{**sizes, **changes}))
+    encoder.came_with_pooler = pooler
+    if pooler and encoder.POOLER_ACTIVATION is not None:
+        encoder.new_pooler()
+    return encoder
 
 
 def encode(encoder, inputs, *more):

@@ -3,7 +3,6 @@
 The names are those that google-research/bert's modelling code gives its variables.
 """
 
-import dataclasses
 import functools
 import glob
 import json
@@ -72,7 +71,8 @@ _ENCODER = [
         layer_norm=_layer_norm,
     ),
 ]
-_POOLER = _dense("pooler.dense", "bert/pooler/dense", "D D")
+# Of the layer `pooler`.
+_POOLER = _dense("dense", "bert/pooler/dense", "D D")
 # By the attribute of the task.
 _HEADS = {
     "lm_head": lm_head(
@@ -177,8 +177,7 @@ def load_google(path):
         for name, shape in reader.get_variable_to_shape_map().items()
         if not _SLOTS.search(name)
     }
-    pooler = any(name.startswith("bert/pooler/") for name in shapes)
-    config = dataclasses.replace(config, add_pooling_layer=pooler)
+    has_pooler = any(name.startswith("bert/pooler/") for name in shapes)
     heads = [name for name, lines in _HEADS.items() if any(line.theirs in shapes for line in lines)]
     labels = None
     if "classifier" in heads:
@@ -187,10 +186,12 @@ def load_google(path):
         if "id2label" in config_json:
             labels = labels_from_config(config_json, source=source)
     rename.check_layers(shapes, config.num_hidden_layers, source=str(prefix))
-    encoder_table = rename.expand(_encoder_table(config), config.num_hidden_layers)
+    encoder_table = rename.expand(_ENCODER, config.num_hidden_layers)
+    pooler_table = _POOLER if has_pooler else []
     head_table = [line for head in heads for line in _HEADS[head]]
     sizes = {**sizes_of(config), "C": len(labels or ())}
-    rename.check_shapes(shapes, encoder_table + head_table, sizes=sizes, source=str(prefix))
+    table = encoder_table + pooler_table + head_table
+    rename.check_shapes(shapes, table, sizes=sizes, source=str(prefix))
     if labels is not None and len(labels) < 2:
         raise InputError(
             f"{prefix} has a classifier (output_weights) of {counted(len(labels), 'label')}. "
@@ -199,7 +200,7 @@ def load_google(path):
     tokenizer = _tokenizer(folder, config)
     config.report_extra_keys(source=folder / CONFIG)
     encoder = BertEncoder(config)
-    model = _model(encoder, tokenizer, heads, labels=labels)
+    encoder.came_with_pooler = has_pooler
 
     def read(name):
         with input_errors(message):
@@ -207,6 +208,9 @@ def load_google(path):
         return rename.numbers(tensor, name, source=prefix)
 
     rename.assign(encoder, encoder_table, read)
+    if has_pooler:
+        rename.assign(encoder.new_pooler(), pooler_table, read)
+    model = _model(encoder, tokenizer, heads, labels=labels)
     rename.assign(model, head_table, read)
     return model, tokenizer
 
@@ -225,10 +229,6 @@ def _find(path):
             f"Found: {names}."
         )
     return path, indices[0].with_suffix("")
-
-
-def _encoder_table(config):
-    return _ENCODER + (_POOLER if config.add_pooling_layer else [])
 
 
 def _tokenizer(folder, config):
@@ -294,8 +294,10 @@ def save_google(model, tokenizer, folder, *, overwrite=False):
     _warn_of_changes(model, heads)
     labels = list(getattr(model, "labels", None) or ())
     sizes = {**sizes_of(config), "C": len(labels)}
-    table = rename.expand(_encoder_table(config), config.num_hidden_layers)
+    table = rename.expand(_ENCODER, config.num_hidden_layers)
     tensors = rename.gather(encoder, table, sizes=sizes)
+    if (pooler := (model.transform if is_task else None) or encoder.pooler) is not None:
+        tensors |= rename.gather(pooler, _POOLER, sizes=sizes)
     tensors |= rename.gather(model, [line for h in heads for line in _HEADS[h]], sizes=sizes)
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:

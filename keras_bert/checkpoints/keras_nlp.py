@@ -21,7 +21,7 @@ from keras_bert.encoders.tensor_names import dense, embeddings, layer_norm
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")
 _EPSILON = 1e-12
 # The fields of a config that have one value there.
-_LIMITED = ("model_type", "hidden_act", "layer_norm_eps", "add_pooling_layer", "is_decoder")
+_LIMITED = ("model_type", "hidden_act", "layer_norm_eps", "is_decoder")
 
 # The fields of a config, and the arguments of a backbone that are the same numbers.
 _SIZES = {
@@ -135,6 +135,7 @@ def _config(backbone):
 
 def _encoder(backbone, config, *, source):
     encoder = BertEncoder(config)
+    encoder.new_pooler()
 
     def read(name):
         tensor = rename.to_numpy(rename.variable(backbone, name))
@@ -156,14 +157,15 @@ def to_keras_nlp(encoder):
     if (
         config.model_type != "bert"
         or config.is_decoder
-        or not config.add_pooling_layer
+        or encoder.pooler is None
         or config.hidden_act not in _ACTIVATIONS
         or config.layer_norm_eps != _EPSILON
     ):
         raise InputError(
             "keras-nlp's BertBackbone is a bidirectional BERT with a pooler, gelu in its tanh form "
             "(gelu_new) and a LayerNorm epsilon of 1e-12. "
-            f"Received: {fields_of(config, *_LIMITED)}."
+            f"Received: {fields_of(config, *_LIMITED)}"
+            f"{', without a pooler' if encoder.pooler is None else ''}."
         )
     sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
     backbone = keras_nlp.models.BertBackbone(**sizes)

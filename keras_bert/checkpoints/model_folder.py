@@ -90,6 +90,10 @@ def to_hugging_face(model):
     names = encoder.tensor_names(model.config)
     class_name = model.architecture if is_task else names.base_class
     tensors = rename.gather(encoder, names.table(class_name), sizes=names.sizes)
+    pooler = (model.transform if is_task else None) or encoder.pooler
+    if pooler is not None:
+        table = names.pooler_table(class_name)
+        tensors |= rename.gather(pooler, table, sizes=names.sizes)
     config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
     if is_task:
@@ -97,6 +101,8 @@ def to_hugging_face(model):
         sizes = {**names.sizes, "C": len(labels)}
         class_names = names.names(class_name)
         for head in model.heads:
+            if head == "transform":
+                continue
             owner, table = head_table(model, head, class_names)
             scale = head_scale(model, head)
             for name, array in rename.gather(owner, table, sizes=sizes).items():
@@ -128,8 +134,11 @@ def head_table(task, head, class_names):
     """-> (the model or layer that a rename table of a head is for, its lines).
 
     They are those of the class of `transformers`. Of a head that the class lacks they are the
-    variables of its layer under our own names, without those of the encoder.
+    variables of its layer under our own names, without those of the encoder. The transform's are
+    their plain ones.
     """
+    if head == "transform":
+        return task.transform, task.encoder.tensor_names(task.config).pooler_table()
     if head in class_names.heads:
         return task, class_names.heads[head]
     layer, lines = task.heads[head], []

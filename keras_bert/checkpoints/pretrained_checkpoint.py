@@ -19,7 +19,7 @@ from keras_bert.encoders import (
     new_encoder,
     read_config,
 )
-from keras_bert.encoders.tensor_names import KEPT
+from keras_bert.encoders.tensor_names import KEPT, PLAIN_POOLER
 from keras_bert.heads import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
 
@@ -85,16 +85,11 @@ class PretrainedCheckpoint:
                 )
             raise InputError(message)
         self.config_json = read_json(path)
-        config = read_config(self.config_json, source=self.source)
+        self.config = config = read_config(self.config_json, source=self.source)
         self._tensors = tensor_files.open_folder(self.folder)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
-        self.config = self.encoder_class.completed_config(
-            config, given=self.config_json, tensors=self._tensors.shapes
-        )
-        if self.config != config:
-            self.names = self.encoder_class.tensor_names(self.config)
         self.class_name = class_of(self.config_json)
         model_type = model_type_of_class(self.class_name or "")
         if model_type not in (None, config.model_type):
@@ -138,23 +133,21 @@ class PretrainedCheckpoint:
     def _plain_names(self):
         """The names of the file's tensors by their names in `TensorNames`.
 
-        The head transform is under its plain name, wherever the class has it. One that is in the
-        encoder as well as in the head (files of 2019) was never used.
+        The pooler is under its plain name, wherever the class has it. One that is in the encoder
+        as well as in the head (files of 2019) was never used.
         """
         plain = {}
-        transform = self.class_names.transform
-        in_head = {
-            f"{transform}.{line.theirs}": f"pooler.{line.theirs}" for line in self.names.transform
-        }
+        table, in_class = self.names.pooler_table(), self.class_names.transform
+        in_head = {f"{in_class}{line.theirs.removeprefix(PLAIN_POOLER)}": line for line in table}
         for name in self._tensors.shapes:
             short = self.names.plain(name)
             if short is None:
                 continue
-            if transform not in (None, "pooler"):
-                if short.startswith("pooler."):
+            if in_class not in (None, PLAIN_POOLER):
+                if short.startswith(PLAIN_POOLER):
                     continue
-                short = in_head.get(short, short)
-            elif short.startswith(f"{KEPT}pooler."):
+                short = in_head[short].theirs if short in in_head else short
+            elif short.startswith(KEPT + PLAIN_POOLER):
                 short = short.removeprefix(KEPT)
             if short in plain:
                 raise InputError(
@@ -171,9 +164,14 @@ class PretrainedCheckpoint:
             if not name.startswith(self.names.head_prefixes)
         }
         rename.check_layers(shapes, self.names.layers, source=str(self.name))
-        rename.check_shapes(
-            shapes, self.names.table(), sizes=self.names.sizes, source=str(self.name)
-        )
+        table = self.names.table() + (self.names.pooler_table() if self.has_pooler else [])
+        rename.check_shapes(shapes, table, sizes=self.names.sizes, source=str(self.name))
+
+    @property
+    def has_pooler(self):
+        """Whether the folder has weights of `Encoder.pooler`."""
+        is_possible = self.encoder_class.POOLER_ACTIVATION is not None
+        return is_possible and any(name.startswith(PLAIN_POOLER) for name in self.shapes)
 
     def _load_tokenizer(self):
         if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(self.folder):
@@ -199,6 +197,9 @@ class PretrainedCheckpoint:
         """The encoder with the folder's weights."""
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
+        encoder.came_with_pooler = self.has_pooler
+        if self.has_pooler:
+            rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
         encoder.is_pretrained = True
         if self.tokenizer is not None:
             encoder.set_vocabulary(self.tokenizer.vocabulary)

@@ -25,6 +25,9 @@ def _home(folder, config, encoder):
 ENCODERS = {
     "bert": _home("bert", "BertConfig", "BertEncoder"),
     "roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
+    "distilbert": _home("distilbert", "DistilBertConfig", "DistilBertEncoder"),
+    "electra": _home("electra", "ElectraConfig", "ElectraEncoder"),
+    "mpnet": _home("mpnet", "MPNetConfig", "MPNetEncoder"),
     "xlm-roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "camembert": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),

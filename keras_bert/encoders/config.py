@@ -171,6 +171,10 @@ class EncoderConfig:
         own_keys = {key: getattr(self, name) for key, name in self.fields_by_key().items()}
         return own_keys | self.extra_keys
 
+    def identity(self) -> dict[str, Any]:
+        """`to_dict` as an interrupted run has stored its hash, perhaps by an earlier version."""
+        return self.to_dict()
+
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
         """Reads a `config.json` or Google's `bert_config.json`.
@@ -237,6 +241,11 @@ class EncoderConfig:
         return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
 
     @property
+    def token_head_dropout(self) -> float:
+        """Default dropout of a head that reads every token."""
+        return self.head_dropout
+
+    @property
     def head_initializer_range(self) -> float:
         """Standard deviation of the truncated normal for a head's new weights."""
         return getattr(self, "initializer_range", 0.02)
@@ -251,13 +260,11 @@ class EncoderConfig:
         """Epsilon of a head's own LayerNorms."""
         return getattr(self, "layer_norm_eps", 1e-12)
 
-    def for_pretraining(self, task_type: str, *, new: bool) -> Self:
+    def for_pretraining(self, task_type: str) -> Self:
         """The config of an encoder that is pre-trained as a task type.
 
         Args:
             task_type: such as "fill-mask" or "causal-lm".
-            new: whether the encoder has random weights: layers that the task does not train are
-                left out.
 
         Raises:
             InputError: the encoder cannot be pre-trained as that task type.

@@ -11,6 +11,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
+from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.dense import with_quantized_parts
 from keras_bert.layers.kernels.fused_attention import reads_lengths
 
@@ -40,6 +41,14 @@ class Encoder(keras.Model):
         OBJECTIVES: the supported pre-training objectives, by the names of `pretrain`.
         LIMITS: unsupported capabilities: capability -> the message of `require`.
         WITHOUT_BIAS: task types whose last linear layer has no bias in `transformers`.
+        POOLER_ACTIVATION: the activation of a `pooler`; None if no class of `transformers` for the
+            encoder has such a layer.
+
+    Attributes:
+        config: the config.
+        pooler: the `Pooler` that came with the weights, or that the last `new_head_transform` made;
+            or None. It is a part of a head, and not of this model.
+        came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
 
     Args:
         config: a `CONFIG`.
@@ -55,6 +64,11 @@ class Encoder(keras.Model):
     OBJECTIVES = ()
     LIMITS = {}
     WITHOUT_BIAS = ()
+    POOLER_ACTIVATION = None
+
+    pooler = None
+    came_with_pooler = True
+    _pooler_is_owned = False
 
     # Whether the weights were trained before: those of a folder, or after `fit`.
     is_pretrained = False
@@ -112,7 +126,7 @@ class Encoder(keras.Model):
 
     @property
     def layer_groups(self):
-        """Lists of layers, from the input upward, with every weight but `head_transform`'s.
+        """Lists of layers, from the input upward, with every weight.
 
         Layer-wise learning rates, freezing and unfreezing use these groups. They are disjoint:
         layers that share weights are in one group.
@@ -134,34 +148,61 @@ class Encoder(keras.Model):
     @property
     def layer_policy(self):
         """The `dtype=` of heads over the encoder: its policy, or the map of quantized layers."""
-        return with_quantized_parts(self.dtype_policy, self)
+        pooler = () if self.pooler is None else (self.pooler,)
+        return with_quantized_parts(self.dtype_policy, self, *pooler)
 
     @property
     def default_pooling(self):
         """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`."""
-        return "last" if self.config.is_causal else "mean"
+        if self.config.is_causal:
+            return "last"
+        return "mean" if self.POOLER_ACTIVATION is None else "cls"
 
     def default_max_length(self, usual):
         """The default length of a sequence: `usual`, or the positions if they are fewer."""
         longest = self.config.max_length
         return usual if longest is None else min(usual, longest)
 
-    def head_transform(self, task_type):
+    def new_head_transform(self, task_type):
         """The layer between the first token's vector and the last linear layer of a task type.
 
         It is that of the class of `transformers` for the task, such as BERT's pooler, from (B, D)
-        to (B, D), and belongs to the head: it is trained and saved with it, over a frozen encoder
-        too. None if that class has no such layer, or the encoder's weights came without it.
+        to (B, D), and belongs to the task: it is trained and saved with the head, over a frozen
+        encoder too. It begins with the weights of `pooler` where there are any.
+
+        Returns:
+            A `Pooler`, which is `pooler` from now on; None if that class has no such layer.
         """
-        return None
+        if not self.has_head_transform(task_type):
+            return None
+        if self.pooler is None or self._pooler_is_owned:
+            earlier, layer = self.pooler, self.new_pooler()
+            if earlier is not None:
+                layer.set_weights(earlier.get_weights())
+        self._hold_pooler(self.pooler, is_owned=True)
+        return self.pooler
 
-    def lacks_head_transform(self, task_type):
-        """Whether the class for the task has a `head_transform` that the weights came without."""
-        return False
+    def has_head_transform(self, task_type):
+        """Whether the class of `transformers` for a task type has such a layer."""
+        return self.tensor_names(self.config).names_for(task_type).transform is not None
 
-    def with_head_transform(self, task_type):
-        """The encoder, with a new `head_transform` layer for the task type if it lacks one."""
-        return self
+    def new_pooler(self):
+        """Makes `pooler` of random weights, which a file replaces; returns it."""
+        layer = Pooler(
+            hidden_size=self.config.hidden_size,
+            activation=self.POOLER_ACTIVATION,
+            initializer_range=self.config.head_initializer_range,
+            dtype=self.layer_policy,
+            name="pooler",
+        )
+        layer.build()
+        self._hold_pooler(layer, is_owned=False)
+        return layer
+
+    def _hold_pooler(self, layer, *, is_owned):
+        # Keras does not count it among the layers of this model.
+        object.__setattr__(self, "pooler", layer)
+        object.__setattr__(self, "_pooler_is_owned", is_owned)
 
     def lm_head(self, *, name="lm_head"):
         """A new language-model head: from hidden states and positions to logits over the tokens."""
@@ -181,17 +222,6 @@ class Encoder(keras.Model):
     def tensor_names(cls, config):
         """The `TensorNames` of a config: the names of the weights in a model folder."""
         return TensorNames.of_variables(cls, config)
-
-    @classmethod
-    def completed_config(cls, config, *, given, tensors):
-        """A folder's config, completed with what only its tensors show.
-
-        Args:
-            config: as read from the file.
-            given: the dictionary of the file.
-            tensors: the names of the tensors in the folder.
-        """
-        return config
 
     def set_vocabulary(self, vocabulary):
         """Tells the encoder the tokens of its ids, such as for reading their characters.
@@ -220,6 +250,9 @@ class Encoder(keras.Model):
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
+        copy.came_with_pooler = self.came_with_pooler
+        if self.pooler is not None:
+            copy.new_pooler().set_weights(self.pooler.get_weights())
         copy.is_pretrained = self.is_pretrained
         return copy
 
@@ -368,6 +401,17 @@ class Encoder(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.layer_policy),
             "config": self.config.to_dict(),
         }
+
+    # Of a Keras file.
+
+    def save_own_variables(self, store):
+        for weight in () if self.pooler is None else self.pooler.weights:
+            store[weight.path.replace("/", ".")] = weight
+
+    def load_own_variables(self, store):
+        if store.keys():
+            for weight in (self.pooler or self.new_pooler()).weights:
+                weight.assign(store[weight.path.replace("/", ".")])
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

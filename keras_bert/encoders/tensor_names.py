@@ -86,6 +86,12 @@ def lm_head(transform, norm, bias, *, size="D", dense=dense, layer_norm=layer_no
     ]
 
 
+# The lines of `Encoder.pooler`, relative to that layer, after the name of it in a file.
+POOLER = dense("dense", "", "D D")
+# That name in these tables, wherever a file has the layer.
+PLAIN_POOLER = "pooler.dense"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassNames:
     """A class of `transformers` for some task types.
@@ -95,9 +101,9 @@ class ClassNames:
             program, which does not name a task type.
         heads: the heads of the class, by the attribute of the task: lines of a rename table.
         pooling: the pooling of the class, for a task type that reads one vector per text.
-        transform: the name of the encoder's `head_transform` layer in the class: "pooler" is in the
-            base model, any other name is a part of the head, None means that the class has none
-            (it is kept under `keras_bert.`).
+        transform: the name of the dense layer between the first token's vector and the last linear
+            layer: PLAIN_POOLER is in the base model, any other name is a part of the head, None
+            means that the class has no such layer.
         drops_before_transform: whether the class has its dropout before that layer, too, and not
             only after it.
     """
@@ -105,7 +111,7 @@ class ClassNames:
     task_types: tuple[str, ...]
     heads: Mapping[str, Sequence[Rename]]
     pooling: str | None = None
-    transform: str | None = "pooler"
+    transform: str | None = None
     drops_before_transform: bool = False
 
 
@@ -118,8 +124,7 @@ class TensorNames:
         encoder: the lines of the encoder's weights; `{i}` is the number of a layer.
         layers: the number of layers.
         sizes: the sizes that the letters of the lines' shapes stand for.
-        transform: the lines of the `head_transform` layer, relative to its name; empty if the
-            encoder has no such layer.
+        transform: PLAIN_POOLER if the base model has a pooler, else None.
         prefix: the prefix of the encoder's names in a class with a head.
         classes: the classes with a head, by name.
         head_prefixes: the prefixes of the heads' tensors.
@@ -132,7 +137,7 @@ class TensorNames:
     encoder: Sequence[Rename]
     sizes: Mapping[str, int]
     layers: int = 0
-    transform: Sequence[Rename] = ()
+    transform: str | None = None
     prefix: str = ""
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
     head_prefixes: tuple[str, ...] = (KEPT,)
@@ -150,8 +155,8 @@ class TensorNames:
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
 
     def parameter_count(self) -> int:
-        """Number of the encoder's weights, its `transform` among them."""
-        return sum(map(self._count, (*self.encoder, *self.transform)))
+        """Number of the encoder's weights."""
+        return sum(map(self._count, self.encoder))
 
     def kernel_count(self) -> int:
         """Number of the weights of all layers' kernels: products with each token's vector."""
@@ -169,20 +174,26 @@ class TensorNames:
 
     def names(self, class_name):
         """The `ClassNames` of a class; those of the base class for any other name."""
-        return self.classes.get(class_name, ClassNames(task_types=(), heads={}))
+        base = ClassNames(task_types=(), heads={}, transform=self.transform)
+        return self.classes.get(class_name, base)
+
+    def names_for(self, task_type):
+        """The `ClassNames` of the class for a task type."""
+        return self.names(self.class_of(task_type))
 
     def table(self, class_name=None):
         """The lines of the encoder in a folder of a class; None gives their plain names."""
         encoder = rename.expand(self.encoder, self.layers)
-        if class_name is None:
-            return [*encoder, *rename.under(self.transform, theirs="pooler.")]
-        prefix = self.prefix if class_name in self.classes else ""
-        transform = self.names(class_name).transform
-        transform = {"pooler": f"{prefix}pooler", None: f"{KEPT}pooler"}.get(transform, transform)
-        return [
-            *rename.under(encoder, theirs=prefix),
-            *rename.under(self.transform, theirs=f"{transform}."),
-        ]
+        return rename.under(encoder, theirs=self.prefix if class_name in self.classes else "")
+
+    def pooler_table(self, class_name=None):
+        """The lines of `Encoder.pooler`, likewise; it is kept where the class has none."""
+        name = PLAIN_POOLER
+        if class_name is not None:
+            name = self.names(class_name).transform or KEPT + PLAIN_POOLER
+            if name == PLAIN_POOLER and class_name in self.classes:
+                name = self.prefix + name
+        return rename.under(POOLER, theirs=name)
 
 
 def task_classes(
@@ -191,7 +202,8 @@ def task_classes(
     lm_head: Sequence[Rename],
     causal: str | None = None,
     labels: str = "classifier",
-    transform: str | None = "pooler",
+    transform: str | None = PLAIN_POOLER,
+    choices_transform: str | None = PLAIN_POOLER,
 ) -> dict[str, ClassNames]:
     """The usual classes of `transformers` for a bidirectional encoder, by name.
 
@@ -201,7 +213,8 @@ def task_classes(
         causal: the name of the class of a causal LM with the same head; None if there is none.
         labels: the name of the linear layer over a whole text: a logit per label, or the score of a
             regression.
-        transform: see `ClassNames`, of the class for labelled texts.
+        transform, choices_transform: see `ClassNames`, of the class for labelled texts, which has
+            its dropout before a transform of its own, too, and of the class for choices.
     """
     masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
     head = {"lm_head": lm_head}
@@ -213,24 +226,25 @@ def task_classes(
     tags = {"classifier": dense("classifier", "classifier", "D C")}
     answer = {"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")}
     classes = {
-        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=head, transform=None),
+        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=head),
         f"{model}ForSequenceClassification": ClassNames(
             task_types=("classifier", "pair-classifier", "regression"),
             heads=label,
             pooling="cls",
             transform=transform,
-            drops_before_transform=transform != "pooler",
+            drops_before_transform=transform == f"{labels.split('.')[0]}.dense",
         ),
         f"{model}ForMultipleChoice": ClassNames(
-            task_types=("multiple-choice",), heads=choice, pooling="cls"
+            task_types=("multiple-choice",),
+            heads=choice,
+            pooling="cls",
+            transform=choices_transform,
         ),
-        f"{model}ForTokenClassification": ClassNames(
-            task_types=("tagger",), heads=tags, transform=None
-        ),
+        f"{model}ForTokenClassification": ClassNames(task_types=("tagger",), heads=tags),
         f"{model}ForQuestionAnswering": ClassNames(
-            task_types=("question-answering",), heads=answer, transform=None
+            task_types=("question-answering",), heads=answer
         ),
     }
     if causal is not None:
-        classes[causal] = ClassNames(task_types=("causal-lm",), heads=head, transform=None)
+        classes[causal] = ClassNames(task_types=("causal-lm",), heads=head)
     return classes

@@ -101,13 +101,16 @@ class TransformerEncoder(Encoder):
         """The norm after the last layer, or None."""
         return None
 
-    def lm_transform(self):
-        """A new `LMTransform`: BERT's layers before the output embedding of a masked LM."""
+    def lm_transform(self, *, hidden_act=None):
+        """A new `LMTransform`: BERT's layers before the output embedding of a masked LM.
+
+        `hidden_act` None is the config's.
+        """
         config = self.config
         return LMTransform(
             hidden_size=config.hidden_size,
             output_size=self.token_embedding.output_dim,
-            hidden_act=config.hidden_act,
+            hidden_act=hidden_act or config.hidden_act,
             layer_norm_eps=config.layer_norm_eps,
             initializer_range=config.initializer_range,
             dtype=self.layer_policy,

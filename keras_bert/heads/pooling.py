@@ -1,9 +1,10 @@
-"""Poolings: one vector per text, from the vectors of its tokens; and BERT's pooler."""
+"""Poolings: one vector per text, from the vectors of its tokens; and what is over the first one."""
 
 import keras
 from keras import ops
 
 from keras_bert.layers import Layer
+from keras_bert.layers.dense import activation as activation_of
 from keras_bert.layers.dense import dense
 
 # Name -> the parts that are concatenated.
@@ -27,8 +28,8 @@ def encoder_outputs(pooling):
 def pooled(encoded, mask, *, pooling, transform):
     """One vector per text: (B, D), or (B, n D) for n parts.
 
-    * `cls`: the first token, through the encoder's `head_transform`, as BERT's pooler over [CLS]. A
-      masked LM alone trains neither.
+    * `cls`: the first token, through the task's `transform`, as BERT's pooler over [CLS]. A masked
+      LM alone trains neither.
     * `mean`: the mean over all tokens that are not padding: [CLS], the text's tokens and each
       [SEP], as sentence-transformers computes it, so that a text without a word has one, too.
     * `both`: the two concatenated.
@@ -82,18 +83,20 @@ _POOLED = {"last": _last, "max": _max, "mean": _mean}
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(Layer):
-    """BERT's pooler: a dense layer with tanh over the vector of the first token ([CLS]).
+    """A dense layer with an activation over the vector of the first token, as BERT's pooler.
 
     Shapes: first (B, D) -> (B, D).
 
     Args:
         hidden_size: D.
+        activation: "tanh", as in BERT, or a name of `keras_bert.layers.dense.ACTIVATIONS`.
         initializer_range: standard deviation of new weights.
     """
 
-    def __init__(self, *, hidden_size, initializer_range, **kwargs):
+    def __init__(self, *, hidden_size, activation, initializer_range, **kwargs):
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
+        self.activation = None if activation == "tanh" else activation_of(activation)
         self.dense = dense(
             hidden_size, initializer_range=initializer_range, name="dense", dtype=self.dtype_policy
         )
@@ -102,5 +105,6 @@ class Pooler(Layer):
         self.dense.build((None, self.hidden_size))
         self.built = True
 
-    def call(self, first):
-        return ops.tanh(self.dense(first))
+    def call(self, first, training=None):
+        x = self.dense(first)
+        return ops.tanh(x) if self.activation is None else self.activation(x, training=training)

@@ -180,12 +180,12 @@ class WithoutMasks(keras.Operation):
 class ReadingModel(keras.Model):
     """A model whose head reads an encoder, of which it trains no weights that are not read.
 
-    A pooler and the layers above those of the reader may be unread; they get no gradients. They
-    stay trainable in the encoder, which another model may read.
+    The layers above those of the reader may be unread; they get no gradients. They stay trainable
+    in the encoder, which another model may read.
 
     Attributes, set before the constructor is called: `encoder`, `reader` (a `TokenReader`), and
-    `transform` (the encoder's `head_transform` if the head reads it, or None). `Task` describes the
-    class attributes.
+    `transform` (the layer over the first token's vector, or None). `Task` describes the class
+    attributes.
     """
 
     ENCODER_OUTPUTS = ("sequence_output",)
@@ -309,7 +309,6 @@ class ReadingModel(keras.Model):
         if self.encoder is None:  # not constructed yet
             return variables
         layers = [layer for group in self.read_groups for layer in group]
-        layers += [] if self.transform is None else [self.transform]
         read = {id(variable) for layer in layers for variable in layer.variables}
         unread = {id(v) for v in self.encoder.variables if id(v) not in read}
         return [variable for variable in variables if id(variable) not in unread]

@@ -95,8 +95,8 @@ def _only_new_garbage():
             gc.unfreeze()
 
 
-def with_quantized_parts(policy, layer):
-    """The dtype policy that makes a layer or model, built with `policy`, again as it is now.
+def with_quantized_parts(policy, *layers):
+    """The dtype policy that makes layers or models, built with `policy`, again as they are now.
 
     `quantize` gives each `Dense` and `Embedding` a policy of its own; a layer that makes its parts
     with its own policy needs the map of all of them.
@@ -106,7 +106,7 @@ def with_quantized_parts(policy, layer):
     """
     if isinstance(policy, keras.dtype_policies.DTypePolicyMap):
         return policy  # parts made with it add themselves
-    parts = layer._flatten_layers(include_self=False)
+    parts = [part for layer in layers for part in layer._flatten_layers(include_self=False)]
     quantized = {part.path: part.dtype_policy for part in parts if part.quantization_mode}
     if not quantized:
         return policy

@@ -68,7 +68,8 @@ class Task(FittingModel):
 
     Attributes: `encoder`, `tokenizer`, `config` (the encoder's), `settings` (an instance of
     SETTINGS, in which a default that depends on the encoder has its value), `labels`, `reader` (the
-    `TokenReader`), `transform` (the encoder's `head_transform` if the head reads it, or None), and
+    `TokenReader`), `transform` (the layer over the first token's vector, see
+    `Encoder.new_head_transform`, if the head has one, or None), and
     `tuned` (the names of the settings that `tune_threshold` sets).
 
     Class attributes:
@@ -199,6 +200,13 @@ class Task(FittingModel):
     def make_head(self):
         """Sets the attributes HEADS to new layers; `dropout` is the `Dropout` before them."""
 
+    def new_transform(self):
+        """The `transform` of a head that reads the first token.
+
+        None where the encoder has no such layer, or the head reads vectors of another size.
+        """
+        return self.encoder.new_head_transform(self.TASK_TYPE) if self.reader.keeps_size else None
+
     def _connect(self, tokenizer, name):
         encoder = self.encoder
         self._set_tokenizer(tokenizer)
@@ -208,8 +216,6 @@ class Task(FittingModel):
                 "for every text. Use an encoder that is not causal.",
                 argument(type(self).__name__),
             )
-        if not self.reader.keeps_size:
-            self.transform = None  # which takes vectors of the encoder's own size
         features = self.feature_inputs()
         inputs = {**features, **symbolic_inputs(self.HEAD_INPUTS)}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}

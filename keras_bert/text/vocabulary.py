@@ -350,8 +350,8 @@ def write_into(folder, texts, *, last):
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
-        # Those of a vocabulary of another algorithm; first the one that could be read alone.
-        for name in sorted(TOKENIZER_FILES - texts.keys(), key=TOKENIZER_FILE.__ne__):
+        # First the one that could be read alone, then those of a vocabulary of another algorithm.
+        for name in (TOKENIZER_FILE, *sorted(TOKENIZER_FILES - texts.keys())):
             delete(folder / name)
 
 

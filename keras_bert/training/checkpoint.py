@@ -131,6 +131,8 @@ def read_variables(path, variables):
             # An earlier version wrote the state into the metadata.
             has_state = _STATE in file.keys() and _STATE not in metadata
             names = {*variables, _STATE} if has_state else {*variables}
+            # An earlier version wrote an encoder's pooler that the head does not read.
+            names |= {name for name in file.keys() if name.startswith(("model/pooler/", "pooler/"))}
             _check(file, variables, names, path)
             tensors = {name: file.get_tensor(name) for name in names}
         checksum = metadata.get(_CHECKSUM)  # an earlier version wrote none

@@ -96,11 +96,10 @@ class TaskRecipe:
         vectors = _static_vectors(self.earlier, settings, tokenizer)
         if vectors is not None:
             arguments["static_vectors"] = vectors
-        if encoder.lacks_head_transform(self.task_class.TASK_TYPE):
+        if not encoder.came_with_pooler and encoder.has_head_transform(self.task_class.TASK_TYPE):
             if self.task_class.reads_first_token(**settings.arguments):
                 report("The model has no pooler; the head reads [CLS] through a new one.")
-                encoder = encoder.with_head_transform(self.task_class.TASK_TYPE)
-            elif arguments.get("pooling") is None:
+            elif arguments.get("pooling") is None and encoder.default_pooling == "mean":
                 report("The model has no pooler; the head reads the tokens instead of [CLS].")
         task = self.task_class(encoder, tokenizer, **arguments)
         task.columns = self.columns

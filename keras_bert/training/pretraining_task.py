@@ -120,8 +120,8 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
     _check_objective(config, task_class)
     for folder in folders:
         check_sequences_fit(folder, config, task_class, source=architecture)
-    start = {"architecture": fingerprint(config.to_dict())}
-    config = config.for_pretraining(task_class.TASK_TYPE, new=True)
+    start = {"architecture": fingerprint(config.identity())}
+    config = config.for_pretraining(task_class.TASK_TYPE)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":
         encoder.initialize_local_attention()
@@ -150,8 +150,7 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     _check_objective(encoder.config, task_class)
     for folder in folders:
         check_sequences_fit(folder, encoder.config, task_class, source=source.name)
-    lacking = ["pooler"] if encoder.lacks_head_transform(task_class.TASK_TYPE) else []
-    config = encoder.config.for_pretraining(task_class.TASK_TYPE, new=False)
+    config = encoder.config.for_pretraining(task_class.TASK_TYPE)
     if config != encoder.config:
         encoder = encoder.rebuilt(config=config)
     task = task_class(encoder, tokenizer, **_options(task_class, settings, source))
@@ -160,6 +159,7 @@ def _from_folder(task_class, folders, tokenizer, settings, report):
     if "lm_head" in heads:
         source.check_copies()
     assign_heads(task, source, class_names, heads=heads)
+    lacking = ["pooler"] if task.transform is not None and not source.has_pooler else []
     lacking += [head.replace("_", " ") for head in task.HEADS if head not in heads]
     left_out = unused_heads(source, task, class_names, heads=heads)
     report(f"Starting from the weights in {settings.model}.")

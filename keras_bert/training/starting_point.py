@@ -134,7 +134,7 @@ class StartingPoint:
         )
         self._config = read_architecture(architecture, vocabulary)
         self.description = f"Starting from random weights ({architecture})."
-        described = [self._config.to_dict(), vocabulary.sha256, not lowercase]
+        described = [self._config.identity(), vocabulary.sha256, not lowercase]
         if template != BERT_TEMPLATE:
             described.append(template.to_dict())
         self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
@@ -187,7 +187,9 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
+            has_pooler = encoder.came_with_pooler  # the same pooling as the model's
             encoder = new_encoder(encoder.config, dtype=self._dtype)
+            encoder.came_with_pooler = has_pooler
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]
@@ -258,7 +260,7 @@ class EarlierTask:
 
 
 def _own_heads(task):
-    """The heads of a task without the encoder's own transform, which comes with its weights."""
+    """The heads of a task without its transform, whose weights come with the encoder's."""
     return [head for head in task.heads if head != "transform"]
 
 

@@ -31,7 +31,14 @@ def tokenizer():
 @pytest.fixture(scope="session")
 def make_encoder():
     """Makes an encoder with these changes to the sizes, its weights random."""
-    return lambda **changes: shake(new_encoder(read_config({**SIZES, **changes}, source="x")))
+
+    def make(*, pooler=True, **changes):
+        encoder = shake(new_encoder(read_config({**SIZES, **changes}, source="x")))
+        if pooler and encoder.POOLER_ACTIVATION is not None:
+            shake(encoder.new_pooler())
+        return encoder
+
+    return make
 
 
 @pytest.fixture

@@ -102,11 +102,13 @@ def test_every_hidden_state_equals_transformers_on_real_weights(minilm_folder, s
         {"hidden_act": "gelu_pytorch_tanh"},
         {"hidden_act": "relu", "type_vocab_size": 3, "num_attention_heads": 4},
         {"is_decoder": True},
-        {"add_pooling_layer": False},
+        {"pooler": False},
     ],
 )
-def test_encoders_open_in_transformers_with_the_same_outputs(changes, tokenizer, tmp_path):
-    encoder = shake(BertEncoder(BertConfig(**{**SIZES, **changes})))
+def test_encoders_open_in_transformers_with_the_same_outputs(
+    changes, make_encoder, tokenizer, tmp_path
+):
+    encoder = make_encoder(**changes)
     save_folder(encoder, tokenizer, tmp_path / "model")
     reference, info = transformers.AutoModel.from_pretrained(
         tmp_path / "model", output_loading_info=True, attn_implementation="eager"
@@ -196,8 +198,8 @@ def test_a_pretrainer_opens_in_transformers_and_here(tokenizer, tmp_path):
 
 
 @pytest.mark.peers
-def test_a_pooler_is_kept_for_us_where_the_class_has_none(tokenizer, tmp_path):
-    encoder = shake(BertEncoder(BertConfig(**SIZES)))
+def test_a_pooler_is_kept_for_us_where_the_class_has_none(make_encoder, tokenizer, tmp_path):
+    encoder = make_encoder()
     save_folder(FillMask(encoder, tokenizer), tokenizer, tmp_path / "model")
     _, info = transformers.AutoModelForMaskedLM.from_pretrained(
         tmp_path / "model", output_loading_info=True

@@ -61,7 +61,7 @@ def test_from_a_backbone(inputs, shake):
 def test_to_a_backbone(inputs, make_encoder):
     encoder = make_encoder(hidden_act="gelu_new")
     backbone = to_keras_nlp(encoder)
-    assert backbone.count_params() == encoder.count_params()
+    assert backbone.count_params() == encoder.count_params() + encoder.pooler.count_params()
     check_equal(encoder, backbone, inputs)
 
 
@@ -143,7 +143,7 @@ def test_only_a_preset_that_we_wrote_is_replaced(make_encoder, tokenizer, tmp_pa
         {"hidden_act": "gelu"},
         {"layer_norm_eps": 1e-5},
         {"is_decoder": True},
-        {"add_pooling_layer": False},
+        {"pooler": False},
     ],
 )
 def test_what_it_cannot_compute_is_rejected(change, make_encoder):

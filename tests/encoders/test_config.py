@@ -12,7 +12,7 @@ from keras_bert.encoders import (
     presets,
     read_config,
 )
-from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.roberta.config import RobertaConfig
@@ -34,7 +34,6 @@ def test_survives_its_own_dictionary_and_json(tmp_path):
         hidden_act="relu",
         layer_norm_eps=1e-5,
         is_decoder=True,
-        add_pooling_layer=False,
         classifier_dropout=0.3,
         initializer_range=0.1,
         max_position_embeddings=9,
@@ -74,7 +73,7 @@ def test_agrees_with_transformers_on_every_default():
     ]:
         ours = read_config({**SIZES, "model_type": model_type}, source="x")
         for field in dataclasses.fields(BertConfig):
-            if field.name not in ("add_pooling_layer", "extra_keys", "generation_keys"):
+            if field.name not in ("extra_keys", "generation_keys"):
                 assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
         assert read_config(theirs.to_dict(), source="x") == ours
 
@@ -192,9 +191,9 @@ def test_a_config_of_another_encoder():
     own = {"units": 3, "model_type": "gru"} | sizes
     assert config.to_dict() == {**own, "xla_device": True}
     assert (config.max_length, config.num_segments, config.is_causal) == (None, 0, False)
-    assert config.for_pretraining("fill-mask", new=True) is config
+    assert config.for_pretraining("fill-mask") is config
     with pytest.raises(InputError, match="gru encoder cannot be pre-trained as causal-lm"):
-        config.for_pretraining("causal-lm", new=True)
+        config.for_pretraining("causal-lm")
     expected = "gru, hidden size 4, 9 tokens in the vocabulary, 1,234 parameters"
     assert config.described == expected and repr(config) == f"GruConfig({expected})"
     for values, message in [
@@ -225,16 +224,23 @@ def test_what_tasks_and_training_ask_of_a_config():
     assert all(name in html for name in config.to_dict())
 
 
-@pytest.mark.parametrize("new", [True, False])
-@pytest.mark.parametrize("pooler", [True, False])
-def test_for_pretraining_it_is_causal_and_has_a_pooler_where_the_kind_needs_it(new, pooler):
-    config = BertConfig(**SIZES, add_pooling_layer=pooler, is_decoder=pooler)
-    for kind in ("pretrainer", "sentence-order-pretrainer", "fill-mask", "causal-lm"):
-        found = config.for_pretraining(kind, new=new)
-        assert found.is_decoder == (kind == "causal-lm")
-        kept = pooler and not new
-        assert found.add_pooling_layer == (kind in READ_THE_POOLER or kept)
-        assert dataclasses.replace(found, is_decoder=pooler, add_pooling_layer=pooler) == config
+@pytest.mark.parametrize("causal", [True, False])
+def test_for_pretraining_it_is_causal_where_the_task_is(causal):
+    config = BertConfig(**SIZES, is_decoder=causal)
+    for task_type in ("pretrainer", "sentence-order-pretrainer", "fill-mask", "causal-lm"):
+        pretrained = config.for_pretraining(task_type)
+        assert pretrained.is_decoder == (task_type == "causal-lm")
+        assert dataclasses.replace(pretrained, is_decoder=causal) == config
+
+
+@pytest.mark.parametrize("has_pooler", [True, False])
+def test_a_key_of_earlier_versions_is_read_and_not_written(has_pooler):
+    """It said whether there is a pooler. Interrupted runs have stored a hash of it."""
+    config = BertConfig.from_dict({**SIZES, "add_pooling_layer": has_pooler})
+    assert config == BertConfig(**SIZES) and "add_pooling_layer" not in config.to_dict()
+    keys = list(config.identity())
+    assert config.identity() == {**config.to_dict(), "add_pooling_layer": True}
+    assert keys[keys.index("is_decoder") + 1] == "add_pooling_layer"
 
 
 def test_the_encoders_by_model_type():

@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders import config_class, new_encoder
-from keras_bert.encoders.bert.config import READ_THE_POOLER, BertConfig
+from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.encoder import OUTPUTS
 
@@ -226,46 +226,60 @@ def test_hidden_states_and_attention_on_request():
         assert probabilities[0, :, :, 3:].max() == 0  # padding
 
 
-def test_the_pooler_is_the_head_transform_of_the_kinds_that_read_it():
-    with_one, without = (BertEncoder(config(add_pooling_layer=there)) for there in (True, False))
-    assert with_one.default_pooling == "cls" and without.default_pooling == "mean"
-    for kind in READ_THE_POOLER:
-        assert with_one.head_transform(kind) is with_one.pooler
-        assert without.head_transform(kind) is None
-        assert without.lacks_head_transform(kind) and not with_one.lacks_head_transform(kind)
-    for kind in ("fill-mask", "causal-lm", "tagger", "question-answering"):
-        for encoder in (with_one, without):
-            assert encoder.head_transform(kind) is None and not encoder.lacks_head_transform(kind)
-            assert encoder.with_head_transform(kind) is encoder
+READ_THE_POOLER = (
+    *("pretrainer", "sentence-order-pretrainer", "multiple-choice"),
+    *("classifier", "pair-classifier", "regression"),
+)
 
 
-def test_without_a_pooler_there_are_no_weights_of_one_until_a_kind_needs_it():
-    encoder = BertEncoder(config(add_pooling_layer=False))
-    assert encoder.pooler is None
-    assert not any("pooler" in w.path for w in encoder.weights)
-    batch = rows(*LENGTHS)
-    expected = run(encoder, batch, outputs=("first_output",))["first_output"]
-    more = encoder.with_head_transform("classifier")
-    assert more.config.add_pooling_layer and more.head_transform("classifier") is not None
-    assert more.with_head_transform("classifier") is more
-    found = run(more, batch, outputs=("first_output",))["first_output"]
-    np.testing.assert_array_equal(found, expected)
+def test_a_task_type_has_the_head_transform_of_its_class():
+    encoder = BertEncoder(config())
+    for task_type in ("fill-mask", "causal-lm", "tagger", "question-answering"):
+        assert encoder.new_head_transform(task_type) is None and encoder.pooler is None
+    for task_type in READ_THE_POOLER:
+        assert encoder.new_head_transform(task_type) is encoder.pooler is not None
+
+
+def test_a_head_transform_is_a_new_layer_with_the_weights_that_came_with_the_encoder():
+    encoder = BertEncoder(config())
+    loaded = encoder.new_pooler()
+    assert encoder.new_head_transform("classifier") is loaded  # which no task had
+    loaded.dense.bias.assign(np.arange(16))
+    for other in (encoder, encoder.rebuilt()):
+        transform = other.new_head_transform("multiple-choice")
+        assert transform is other.pooler is not loaded
+        np.testing.assert_array_equal(transform.dense.kernel, loaded.dense.kernel)
+        np.testing.assert_array_equal(transform.dense.bias, np.arange(16))
+
+
+def test_the_pooler_is_no_part_of_the_encoder():
+    encoder = BertEncoder(config())
+    encoder.new_head_transform("classifier")
+    assert not any("pooler" in weight.path for weight in encoder.weights)
+    assert encoder.count_params() == encoder.config.parameter_count()
+
+
+def test_weights_that_came_without_a_pooler_are_read_at_all_tokens():
+    encoder = BertEncoder(config())
+    assert encoder.default_pooling == "cls"
+    encoder.came_with_pooler = False
+    assert encoder.default_pooling == encoder.rebuilt().default_pooling == "mean"
+    encoder.new_pooler()
+    assert encoder.default_pooling == "cls"
 
 
 def test_a_causal_encoder_is_read_at_its_last_token():
     assert BertEncoder(config(is_decoder=True)).default_pooling == "last"
 
 
-def test_layer_groups_hold_each_weight_but_the_pooler_s_once_from_the_input_upward():
+def test_layer_groups_hold_each_weight_once_from_the_input_upward():
     encoder = BertEncoder(config())
     groups = encoder.layer_groups
     held = [[weight.path for layer in group for weight in layer.weights] for group in groups]
     assert groups == [[encoder.embeddings], *([block] for block in encoder.blocks)]
     flat = sum(held, [])
     assert len(set(flat)) == len(flat)
-    pooler = {weight.path for weight in encoder.pooler.weights}
-    assert {weight.path for weight in encoder.weights} - set(flat) == pooler
-    assert not pooler & set(flat)
+    assert {weight.path for weight in encoder.weights} == set(flat)
 
 
 def test_the_lm_head_shares_the_token_embedding():
@@ -408,6 +422,7 @@ def test_a_sequence_longer_than_the_positions_is_rejected():
 
 def test_saves_and_loads_as_keras_does(tmp_path):
     encoder = BertEncoder(config(hidden_act="gelu_new"))
+    encoder.new_pooler()
     encoder.save(tmp_path / "encoder.keras")
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
     assert type(loaded) is BertEncoder and loaded.config == encoder.config
@@ -450,7 +465,7 @@ def test_trains_under_xla():
     head = keras.layers.Dense(2)
     symbols = encoder.symbolic_inputs()
     first = encoder(symbols, outputs=("first_output",))["first_output"]
-    model = keras.Model(symbols, head(encoder.pooler(first)))
+    model = keras.Model(symbols, head(encoder.new_pooler()(first)))
     model.compile(
         optimizer=keras.optimizers.SGD(0.3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -482,13 +497,15 @@ def count(model):
 def test_parameter_counts_are_the_published_ones(name, millions, quick_weights):
     """Turc et al. 2019, table 1, and Devlin et al. 2018: with pooler and masked-LM head."""
     encoder = BertEncoder(BertConfig.preset(name, vocab_size=30522))
-    assert round((count(encoder) + count_head(encoder)) / 1e6, 1) == millions
+    heads = count(encoder.new_pooler()) + count_head(encoder)
+    assert round((count(encoder) + heads) / 1e6, 1) == millions
 
 
 def test_parameter_counts_of_large(quick_weights):
     encoder = BertEncoder(BertConfig.preset("large", vocab_size=30522))
-    assert count(encoder) == 335_141_888
-    assert round((count(encoder) + count_head(encoder)) / 1e6, 1) == 336.2
+    with_pooler = count(encoder) + count(encoder.new_pooler())
+    assert with_pooler == 335_141_888
+    assert round((with_pooler + count_head(encoder)) / 1e6, 1) == 336.2
 
 
 def count_head(encoder):

@@ -45,7 +45,7 @@ OPTIONS = {
     "causal": ("both ways", "causal"),
     "segments": (1, 2),
     "pooler": ("pooler", "no pooler"),
-    "type": ("bert", "roberta"),
+    "type": ("bert", "roberta", "distilbert", "electra", "mpnet"),
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
@@ -99,6 +99,10 @@ def impossible(one, other):
         return kind not in ("tagger", "semantic-roles") and pair["crf"] == "crf"
     if kind and "settings" in pair:
         return pair["settings"] == "other" and kind not in OTHER
+    if "type" in pair and "causal" in pair:
+        return pair["causal"] == "causal" and pair["type"] not in ("bert", "roberta")
+    if "type" in pair and "segments" in pair:
+        return pair["segments"] > 1 and pair["type"] in ("distilbert", "mpnet")
     if pooling and "causal" in pair:
         return pair["causal"] == "causal" and pooling in ("cls", "both")
     # The tags of a CRF are those of one token per word.
@@ -216,11 +220,18 @@ def start(tmp_path_factory):
         save_folder(encoder, TOKENIZER, path)
         return path
 
+    def options_of(row):
+        segments = {"type_vocab_size": row["segments"]}
+        causal = {"is_decoder": row["causal"] == "causal"}
+        return {
+            **(segments if row["type"] not in ("distilbert", "mpnet") else {}),
+            **(causal if row["type"] in ("bert", "roberta") else {}),
+        }
+
     return lambda row: of(
         model_type=row["type"],
-        type_vocab_size=row["segments"],
-        is_decoder=row["causal"] == "causal",
-        add_pooling_layer=row["pooler"] == "pooler",
+        **options_of(row),
+        pooler=row["pooler"] == "pooler",
     )
 
 
@@ -379,7 +390,7 @@ def check_weights(row, begun, model):
 
 def check_architecture(row, model):
     name = class_of(model)
-    assert name.startswith({"bert": "Bert", "roberta": "Roberta"}[row["type"]])
+    assert name.lower().startswith(row["type"])
     assert name.endswith("Model") != is_standard(row)
 
 

@@ -142,7 +142,7 @@ def test_a_folder_gives_the_task_back(model_type, tokenizer, tmp_path):
 
 def test_learns_and_ignores_weights_of_zero(tokenizer):
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    task = make(FillMask, tokenizer, add_pooling_layer=False, **still)
+    task = make(FillMask, tokenizer, pooler=False, **still)
     rows = np.tile(np.array([[2, 8, 4, 10, 3], [2, 9, 4, 11, 3]], np.int32), (40, 1))
     inputs = {
         "input_ids": rows,

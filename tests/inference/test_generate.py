@@ -27,7 +27,6 @@ GPT = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 24}
 BERT = {
     **{"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4},
     **{"intermediate_size": 32, "max_position_embeddings": 24, "is_decoder": True},
-    "add_pooling_layer": False,
 }
 CONFIGS = {"openai-gpt": GPT, "gpt2": GPT, "bert": BERT, "roberta": BERT, "toy": None}
 CLASSES = {

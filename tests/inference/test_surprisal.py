@@ -147,7 +147,7 @@ def causal_lm(model_type):
     if model_type == "bert":
         sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4}
         sizes |= {"intermediate_size": 32, "max_position_embeddings": POSITIONS}
-        sizes |= {"is_decoder": True, "add_pooling_layer": False}
+        sizes |= {"is_decoder": True}
     else:
         merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
         tokens = [END_OF_TEXT, *LETTERS, *("".join(pair) for pair in merges)]

@@ -8,7 +8,7 @@ FIRST = np.random.default_rng(5).normal(size=(3, 8)).astype("float32")
 
 def test_is_a_dense_layer_with_tanh(tmp_path):
     def make(**options):
-        return Pooler(hidden_size=8, initializer_range=0.5, **options)
+        return Pooler(hidden_size=8, activation="tanh", initializer_range=0.5, **options)
 
     check_layer(make, inputs={"first": FIRST}, output_shape=(3, 8), tmp_path=tmp_path)
     layer = make()

@@ -41,7 +41,7 @@ def make(dtype):
     symbols = encoder.symbolic_inputs()
     positions = keras.Input((None,), dtype="int32", name="masked_lm_positions")
     encoded = encoder(symbols, outputs=("sequence_output", "first_output"))
-    pooled = encoder.pooler(encoded["first_output"])
+    pooled = encoder.new_pooler()(encoded["first_output"])
     outputs = {
         "sequence": encoded["sequence_output"],
         "masked_lm": encoder.lm_head()(encoded["sequence_output"], positions),
@@ -146,7 +146,7 @@ def test_a_new_head_over_a_quantized_encoder_trains():
     head = NextSentenceHead(initializer_range=0.2, dtype=encoder.layer_policy, name="new")
     symbols = encoder.symbolic_inputs()
     first = encoder(symbols, outputs=("first_output",))["first_output"]
-    model = keras.Model(symbols, head(encoder.pooler(first)))
+    model = keras.Model(symbols, head(encoder.new_pooler()(first)))
     model.compile(keras.optimizers.SGD(0.1), "mse")
     assert model.output.dtype == "float32"
     weights = model.trainable_weights

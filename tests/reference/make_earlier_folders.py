@@ -82,7 +82,7 @@ def makers():
             {},
             TEXTS,
         ),
-        "causal-lm": (kb.CausalLM, {"is_decoder": True, "add_pooling_layer": False}, None),
+        "causal-lm": (kb.CausalLM, {"is_decoder": True}, None),
         "fill-mask": (kb.FillMask, {}, None),
         "roberta": (
             lambda *given: kb.Classifier(*given, labels=["x", "y"]),

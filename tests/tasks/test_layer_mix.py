@@ -59,7 +59,7 @@ def test_the_head_reads_the_mix_and_the_pooler_over_it(tokenizer):
     states = task.encoder(BATCH, outputs=("hidden_states",))["hidden_states"]
     fractions = np.exp([0.5, -1.0, 1.5]) / np.exp([0.5, -1.0, 1.5]).sum()
     expected = 1.3 * sum(s * np.asarray(h) for s, h in zip(fractions, states, strict=True))
-    pooler = task.encoder.pooler.dense
+    pooler = task.transform.dense
     pooled = np.tanh(expected[:, 0] @ np.asarray(pooler.kernel.value))
     logits = pooled @ np.asarray(task.classifier.kernel.value)
     np.testing.assert_allclose(np.asarray(task(BATCH)["logits"]), logits, atol=1e-5)
@@ -77,6 +77,7 @@ def test_is_trained_with_the_task_and_the_encoder_only_if_asked(frozen, tokenize
     task.fit(BATCH, {"logits": np.arange(6) % 2}, verbose=0)
     moved = {w.path for w in task.weights if not np.array_equal(before[w.path], np.array(w.value))}
     head = {"scalar_mix/scores", "scalar_mix/gamma", "classifier/kernel", "classifier/bias"}
+    head |= {"pooler/dense/kernel", "pooler/dense/bias"}
     assert head <= moved
     assert (moved == head) == frozen
 

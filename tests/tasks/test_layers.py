@@ -96,7 +96,7 @@ def test_a_classifier_reads_the_layers(layers, encoder):
 
     first = read_by_hand(task := make(Classifier, layers, encoder, pooling="cls"), layers)[:, 0]
     if layers != "concat-last-4":  # too wide for the pooler
-        pooler = task.encoder.pooler.dense
+        pooler = task.transform.dense
         first = np.tanh(first @ np.asarray(pooler.kernel, "float64") + np.asarray(pooler.bias))
     assert (task.transform is None) == (layers == "concat-last-4")
     np.testing.assert_allclose(np.asarray(task(BATCH)["logits"]), linear(task, first), atol=1e-4)

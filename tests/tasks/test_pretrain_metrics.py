@@ -20,7 +20,6 @@ CONFIG = BertConfig(
     num_attention_heads=2,
     intermediate_size=16,
     max_position_embeddings=16,
-    add_pooling_layer=False,
     initializer_range=0.5,
 )
 

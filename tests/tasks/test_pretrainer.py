@@ -142,11 +142,6 @@ def test_an_input_too_many_is_rejected_instead_of_shifting_the_others(pretrainer
         pretrainer({**inputs, "masked_lm_weights": inputs["input_mask"]})
 
 
-def test_an_encoder_without_pooler_is_rejected():
-    with pytest.raises(ValueError, match="needs an encoder with a pooler"):
-        Pretrainer(BertEncoder(small_config(add_pooling_layer=False)))
-
-
 @pytest.mark.usefixtures("eager")
 def test_keras_own_file_gives_the_same_logits(tmp_path):
     inputs, _, _ = batch()

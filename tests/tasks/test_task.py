@@ -30,7 +30,7 @@ def test_what_is_no_encoder_is_rejected_with_the_way_to_one(given):
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_first_step_is_traced_once(monkeypatch, frozen):
     """Twice, where the optimizer's variables are made in it: seconds at the start of every fit."""
-    encoder = make_small_encoder(add_pooling_layer=False)
+    encoder = make_small_encoder(pooler=False)
     encoder.trainable = not frozen
     task = Tagger(encoder, labels=["no", "yes"])
     task.compile_defaults("adamw", jit_compile=False)
@@ -45,7 +45,7 @@ def test_the_first_step_is_traced_once(monkeypatch, frozen):
 
 def test_the_first_evaluation_of_several_outputs_is_traced_once(monkeypatch):
     """Twice, where the figures of the outputs' losses are made in it."""
-    task = QuestionAnswerer(make_small_encoder(add_pooling_layer=False))
+    task = QuestionAnswerer(make_small_encoder(pooler=False))
     task.compile_defaults("sgd", jit_compile=False)
     step, traces = task.test_step, []
     monkeypatch.setattr(task, "test_step", lambda data: traces.append(data) or step(data))
@@ -128,15 +128,14 @@ def fit_a_tagger(encoder, **options):
 @pytest.mark.usefixtures("eager")
 def test_a_pooler_that_the_head_does_not_read_is_neither_trained_nor_warned_of(recwarn):
     encoder = make_small_encoder()
-    before = [np.array(weight) for weight in encoder.pooler.weights]
+    before = encoder.pooler.get_weights()
     task = fit_a_tagger(encoder, steps=2, learning_rate=0.1)
     assert not [warning for warning in recwarn if "radient" in str(warning.message)]
     for weight, value in zip(encoder.pooler.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)  # no decay either
         assert not any(weight is trained for trained in task.trainable_variables)
-        assert any(weight is held for held in task.non_trainable_variables)
+        assert not any(weight is held for held in task.variables)
     assert len(task.trainable_variables) + len(task.non_trainable_variables) == len(task.variables)
-    assert encoder.pooler.trainable  # for another task on the same encoder
 
 
 @pytest.mark.usefixtures("eager")

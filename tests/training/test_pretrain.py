@@ -612,7 +612,7 @@ def test_rows_without_next_sentences_train_masked_tokens_alone(run, tmp_path, ma
     written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
     assert written["architectures"] == ["BertForMaskedLM"]
     task = load_task(tmp_path / "run" / "model")
-    assert not task.config.add_pooling_layer
+    assert task.encoder.pooler is None
     task.compile_defaults("sgd")
     dataset = task.dataset(DataFolder.open(folder), split="eval", batch_size=7)
     results = task.evaluate(dataset, return_dict=True, verbose=0)

@@ -502,7 +502,6 @@ def test_what_cannot_be_measured_is_said(uninterrupted, folders, tmp_path):
     config = load_task(folder / "model").config
     with says("is uncased, but the model"):
         evaluate(model=SpanPretrainer(BertEncoder(config), tokenizer), data=folders["span"])
-    pooled = BertEncoder(type(config)(**{**config.to_dict(), "add_pooling_layer": True}))
-    classifier = Classifier(pooled, tokenizer, labels=["a", "b"])
+    classifier = Classifier(BertEncoder(config), tokenizer, labels=["a", "b"])
     with says("task classifier, but a data folder is for pre-trained"):
         evaluate(model=classifier, data=folders["span"])

@@ -171,7 +171,6 @@ def test_a_tpu_could_run_the_step_of_pre_training(tmp_path):
         num_attention_heads=2,
         intermediate_size=8,
         max_position_embeddings=16,
-        add_pooling_layer=False,
     )
     task = FillMask(BertEncoder(config), Tokenizer.from_vocab(VOCABULARY, lowercase=True))
     dataset = training_dataset(folder, vocabulary=VOCABULARY, batch_size=4, seed=0, task=task)

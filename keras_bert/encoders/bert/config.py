@@ -18,8 +18,8 @@ _PRESETS = {
 
 _UNUSED_KEYS = frozenset(
     """
-    directionality do_lower_case pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers
-    pooler_size_per_head pooler_type
+    add_pooling_layer directionality do_lower_case pooler_fc_size pooler_num_attention_heads
+    pooler_num_fc_layers pooler_size_per_head pooler_type
     """.split()
 )
 
@@ -59,16 +59,6 @@ _SUPPORTED_VALUES = {
     "use_sliding_window": _OFF,
 }
 
-# The task types whose class in `transformers` reads the pooler.
-READ_THE_POOLER = (
-    "pretrainer",
-    "sentence-order-pretrainer",
-    "classifier",
-    "pair-classifier",
-    "regression",
-    "multiple-choice",
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class BertConfig(BidirectionalConfig):
@@ -79,7 +69,6 @@ class BertConfig(BidirectionalConfig):
 
     Attributes, in addition to those of `BidirectionalConfig`:
         is_decoder: whether the encoder is causal: each position sees itself and those before it.
-        add_pooling_layer: whether there is a pooler (a dense layer with tanh over [CLS]).
         classifier_dropout: dropout before a task's classifier; None means `hidden_dropout_prob`.
 
     Raises:
@@ -94,16 +83,20 @@ class BertConfig(BidirectionalConfig):
 
     model_type: str = "bert"
     is_decoder: bool = False
-    add_pooling_layer: bool = True
     classifier_dropout: float | None = None
 
     @property
     def is_causal(self) -> bool:
         return self.is_decoder
 
-    def for_pretraining(self, task_type: str, *, new: bool) -> Self:
-        """Causal for "causal-lm"; with a pooler if the task trains one or the weights have one."""
-        pooler = task_type in READ_THE_POOLER or (self.add_pooling_layer and not new)
-        return dataclasses.replace(
-            self, is_decoder=task_type == "causal-lm", add_pooling_layer=pooler
-        )
+    def identity(self) -> dict[str, Any]:
+        identity = {}
+        for key, value in super().identity().items():
+            identity[key] = value
+            if key == "is_decoder":
+                identity["add_pooling_layer"] = True  # a field of earlier versions
+        return identity
+
+    def for_pretraining(self, task_type: str) -> Self:
+        """Causal for "causal-lm"."""
+        return dataclasses.replace(self, is_decoder=task_type == "causal-lm")

@@ -5,6 +5,7 @@ import re
 from keras_bert.encoders import tensor_names
 from keras_bert.encoders.tensor_names import (
     KEPT,
+    PLAIN_POOLER,
     ClassNames,
     TensorNames,
     dense,
@@ -12,25 +13,23 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 
-_TOKENS = "embeddings.word_embeddings.weight"
+TOKENS = "embeddings.word_embeddings.weight"
+# The arguments of `tensor_names.embeddings`.
+EMBEDDINGS = {
+    "tokens": TOKENS,
+    "positions": "embeddings.position_embeddings.weight",
+    "segments": "embeddings.token_type_embeddings.weight",
+    "norm": "embeddings.LayerNorm",
+}
 _LAYER = "encoder.layer.{i}"
-
-ENCODER = [
-    *tensor_names.embeddings(
-        _TOKENS,
-        positions="embeddings.position_embeddings.weight",
-        segments="embeddings.token_type_embeddings.weight",
-        norm="embeddings.LayerNorm",
-    ),
-    *transformer_layer(
-        query_key_value=[f"{_LAYER}.attention.self.{part}" for part in ("query", "key", "value")],
-        projection=f"{_LAYER}.attention.output.dense",
-        attention_norm=f"{_LAYER}.attention.output.LayerNorm",
-        dense_in=f"{_LAYER}.intermediate.dense",
-        dense_out=f"{_LAYER}.output.dense",
-        feed_forward_norm=f"{_LAYER}.output.LayerNorm",
-    ),
-]
+LAYER = transformer_layer(
+    query_key_value=[f"{_LAYER}.attention.self.{part}" for part in ("query", "key", "value")],
+    projection=f"{_LAYER}.attention.output.dense",
+    attention_norm=f"{_LAYER}.attention.output.LayerNorm",
+    dense_in=f"{_LAYER}.intermediate.dense",
+    dense_out=f"{_LAYER}.output.dense",
+    feed_forward_norm=f"{_LAYER}.output.LayerNorm",
+)
 
 _LM_HEAD = tensor_names.lm_head(
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
@@ -40,6 +39,7 @@ CLASSES = {
     "BertForPreTraining": ClassNames(
         task_types=("pretrainer", "sentence-order-pretrainer"),
         heads={"lm_head": _LM_HEAD, "next_sentence_head": _NEXT_SENTENCE},
+        transform=PLAIN_POOLER,
     ),
     **task_classes("Bert", lm_head=_LM_HEAD, causal="BertLMHeadModel"),
 }
@@ -57,19 +57,19 @@ def of(
     """
     return TensorNames(
         base_class=base_class,
-        encoder=ENCODER,
+        encoder=[*tensor_names.embeddings(**EMBEDDINGS), *LAYER],
         layers=config.num_hidden_layers,
         sizes=sizes_of(config),
-        transform=dense("pooler.dense", "dense", "D D") if config.add_pooling_layer else (),
+        transform=PLAIN_POOLER,
         prefix=prefix,
         classes=classes,
         head_prefixes=("cls.", "lm_head.", "classifier.", "qa_outputs.", KEPT),
         copies={
-            f"{output}.decoder.weight": _TOKENS,
+            f"{output}.decoder.weight": TOKENS,
             f"{output}.decoder.bias": f"{output}.bias",
         },
         output_embedding=(f"{output}.decoder.weight",),
-        plain=_plain_name(prefix),
+        plain=plain_name(prefix),
     )
 
 
@@ -86,12 +86,12 @@ def sizes_of(config):
     }
 
 
-def _plain_name(prefix):
+def plain_name(prefix):
     """A function from a name in a file to the plain name, without the variants of its writers.
 
-    They are the `prefix` of the encoder in a model with a head, `gamma` and
-    `beta` for a LayerNorm's weight and bias (files converted from TensorFlow in 2018 and 2019), and
-    the numbers 0, 1, 2 … that older versions stored as if they were weights.
+    They are the `prefix` of the encoder in a model with a head, `gamma` and `beta` for a
+    LayerNorm's weight and bias (files converted from TensorFlow in 2018 and 2019), and the numbers
+    0, 1, 2 … that older versions stored as if they were weights.
     """
     buffers = ("embeddings.position_ids", "embeddings.token_type_ids")
 

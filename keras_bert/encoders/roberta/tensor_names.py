@@ -15,7 +15,7 @@ _CLASSES = {
         causal=f"{model}ForCausalLM",
         # The pooler and the linear layer over it are both in the head.
         labels="classifier.out_proj",
-        transform="classifier",
+        transform="classifier.dense",
     )
     for model in _MODELS.values()
 }

@@ -61,8 +61,7 @@ class Classifier(TextTask):
     folder is a bare encoder to it, and the head has names of its own.
 
     Args:
-        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler
-            if [CLS] is read.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         labels: unique names of the labels in the order of the logits; at least two.
         **settings: see `ClassifierSettings`. With `multi_label` probabilities are a sigmoid per
             label instead of a softmax, and labels in training float (B, C) of 0 and 1;
@@ -72,8 +71,7 @@ class Classifier(TextTask):
     `Dropout`), `hidden` (the `HiddenLayers`, or None).
 
     Raises:
-        ValueError: the encoder lacks the pooler that is read, or the labels are fewer than two or
-            not unique.
+        ValueError: the labels are fewer than two or not unique.
         InputError: a setting is invalid, the metric does not suit the labels, or [CLS] of a causal
             encoder is read.
     """

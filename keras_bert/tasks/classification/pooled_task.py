@@ -15,7 +15,6 @@ class PooledTask(Task):
     """A task whose head reads one vector per sequence; see `keras_bert.heads.pooling.pooled`.
 
     Raises:
-        ValueError: the pooling needs a pooler that the encoder lacks.
         InputError: it reads [CLS] of a causal encoder.
     """
 
@@ -35,12 +34,7 @@ class PooledTask(Task):
                     pooling,
                     ", ".join(usable),
                 )
-            self.transform = encoder.head_transform(self.TASK_TYPE)
-            if encoder.lacks_head_transform(self.TASK_TYPE):
-                raise ValueError(
-                    f"`{type(self).__name__}` with the pooling {pooling!r} needs an encoder "
-                    "with a pooler. Received: an encoder whose weights came without one."
-                )
+            self.transform = self.new_transform()
         if {"cls", "last"}.issuperset(POOLINGS[pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(pooling)
@@ -52,7 +46,7 @@ class PooledTask(Task):
 
     def is_standard(self):
         names = self.encoder.tensor_names(self.config)
-        pooling = names.names(names.class_of(self.TASK_TYPE)).pooling
+        pooling = names.names_for(self.TASK_TYPE).pooling
         return super().is_standard() and self.settings.pooling == pooling
 
     @classmethod
@@ -63,10 +57,7 @@ class PooledTask(Task):
     def vector(self, encoded, mask):
         """The vector that the head reads: (B, D), or (B, n D) of n parts."""
         names = self.encoder.tensor_names(self.config)
-        if (
-            self.transform is not None
-            and names.names(names.class_of(self.TASK_TYPE)).drops_before_transform
-        ):
+        if self.transform is not None and names.names_for(self.TASK_TYPE).drops_before_transform:
             encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
         return pooled(encoded, mask, pooling=self.settings.pooling, transform=self.transform)
 

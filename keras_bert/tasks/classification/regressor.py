@@ -42,7 +42,7 @@ class Regressor(TextTask):
     Attributes: `settings`, `scale`, `scorer` (the `Dense`), `dropout`.
 
     Raises:
-        ValueError: the encoder lacks the pooler that is read, or the scale is not a power of two.
+        ValueError: the scale is not a power of two.
     """
 
     TASK_TYPE = "regression"

@@ -27,14 +27,12 @@ class MultipleChoice(PooledTask):
     the layer.
 
     Args:
-        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler
-            if [CLS] is read.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
         **settings: see `MultipleChoiceSettings`.
 
     Attributes: `settings`, `classifier` (the `Dense`), `dropout` (the `Dropout`).
 
     Raises:
-        ValueError: the encoder lacks the pooler that is read.
         InputError: [CLS] of a causal encoder is read.
     """
 

@@ -185,13 +185,10 @@ class Pretrainer(PretrainingTask):
     both outputs' cross-entropies, each the mean over what counts, as in google-research/bert.
 
     Args:
-        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`; an encoder with a pooler.
+        encoder, tokenizer, layers, layer_mix, static_vectors: see `Task`.
 
     Class attributes, in addition to those of `PretrainingTask`:
         SENTENCES: the name of the output on how the second segment relates to the first.
-
-    Raises:
-        ValueError: the encoder has no pooler.
     """
 
     TASK_TYPE = "pretrainer"
@@ -204,12 +201,7 @@ class Pretrainer(PretrainingTask):
 
     def make_head(self):
         encoder = self.encoder
-        if encoder.lacks_head_transform(self.TASK_TYPE):
-            raise ValueError(
-                f"`{type(self).__name__}` needs an encoder with a pooler. "
-                "Received: an encoder whose weights came without one."
-            )
-        self.transform = encoder.head_transform(self.TASK_TYPE)
+        self.transform = self.new_transform()
         self.lm_head = encoder.lm_head()
         self.next_sentence_head = NextSentenceHead(
             initializer_range=encoder.config.head_initializer_range,

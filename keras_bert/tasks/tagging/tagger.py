@@ -109,9 +109,9 @@ class Tagger(Task):
 
     def make_classifier(self):
         """Makes the layers from the encoder's outputs to the logits."""
-        self.dropout, self.classifier = labelled_head(
-            self.encoder, len(self.labels), dropout=self.settings.dropout
-        )
+        rate = self.settings.dropout
+        rate = self.config.token_head_dropout if rate is None else rate
+        self.dropout, self.classifier = labelled_head(self.encoder, len(self.labels), dropout=rate)
 
     def token_vectors(self, encoded, inputs):
         """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""

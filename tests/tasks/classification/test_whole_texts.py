@@ -12,6 +12,7 @@ from keras_bert import Classifier, MultipleChoice, PairClassifier, Pretrainer, R
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
+from keras_bert.tasks.losses import CountedAccuracy
 from tests.messages import says
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer
@@ -61,7 +62,7 @@ def batch(seed=0, lengths=(9, 5, 2)):
 @pytest.mark.parametrize("make", [KINDS["cls"], KINDS["score"]])
 @pytest.mark.parametrize("has_pooler, pooling", [(True, "cls"), (False, "mean")])
 def test_by_itself_a_head_reads_what_was_trained(make, has_pooler, pooling, tokenizer, tmp_path):
-    task = make(one_block(tokenizer, add_pooling_layer=has_pooler), tokenizer)
+    task = make(one_block(tokenizer, pooler=has_pooler), tokenizer)
     assert task.settings.pooling == pooling
     task.save(tmp_path / "model")
     assert load_task(tmp_path / "model").settings.pooling == pooling
@@ -109,7 +110,7 @@ def test_the_last_token_the_maximum_and_the_mean_by_hand(pooling, causal, tokeni
 def test_over_a_causal_encoder_the_answer_depends_on_the_text(make, has_pooler, tokenizer):
     """Its [CLS] has seen nothing but itself: the head would say the same of every text."""
     task = make(
-        one_block(tokenizer, is_decoder=True, add_pooling_layer=has_pooler),
+        one_block(tokenizer, is_decoder=True, pooler=has_pooler),
         tokenizer,
     )
     assert task.settings.pooling == "last"
@@ -347,9 +348,8 @@ def test_class_weights_are_weights_of_training_rows(tokenizer):
     task = Classifier(encoder, tokenizer, labels=LABELS, class_weights="1=4, 0=0.5")
     sequences = task.features(list(task.read(data)), labelled=True)
     assert sequences.weights["logits"].tolist() == [0.5, 0.5, 0.5, 4]
-    assert (
-        task.default_metrics() == {}
-    )  # Keras's would be weighted: `official_metrics` tells the accuracy
+    (accuracy,) = task.default_metrics()["logits"]
+    assert isinstance(accuracy, CountedAccuracy)  # Keras's would be weighted
     plain = Classifier(encoder, tokenizer, labels=LABELS)
     assert plain.features(list(plain.read(data)), labelled=True).weights == {}
     for wrong, message in (

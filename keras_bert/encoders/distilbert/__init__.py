@@ -1,0 +1,1 @@
+"""DistilBERT (Sanh et al. 2019)."""

@@ -1,0 +1,322 @@
+"""The families of Transformers as data, and what holds for each of them."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from keras_bert.base import rename
+from keras_bert.base.errors import InputError
+from keras_bert.checkpoints import load, load_task
+from keras_bert.checkpoints.convert import convert
+from keras_bert.encoders import ENCODERS, new_encoder, read_config
+from tests.messages import says
+from tests.peers import torch, transformers
+
+HEADS = (
+    *("MaskedLM", "SequenceClassification", "TokenClassification"),
+    *("QuestionAnswering", "MultipleChoice"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A `model_type` of `transformers`.
+
+    Attributes:
+        name: the beginning of the names of its classes.
+        config: a small config, by its own keys.
+        other: what another config has in place of that, every option changed.
+        heads: what follows "For" in the names of its classes that are tasks here.
+        encoders: the same of classes that are encoders here.
+        has_pooler: whether its base model has a pooler.
+    """
+
+    name: str
+    config: Mapping
+    other: Mapping
+    heads: tuple = HEADS
+    encoders: tuple = ()
+    has_pooler: bool = False
+
+
+_BERT = {
+    "vocab_size": 31,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 20,
+}
+_OTHER = {"hidden_act": "relu", "num_attention_heads": 1, "num_hidden_layers": 1}
+FAMILIES = {
+    "bert": Family(
+        name="Bert",
+        config=_BERT,
+        other={**_OTHER, "layer_norm_eps": 1e-3, "type_vocab_size": 3},
+        has_pooler=True,
+    ),
+    "roberta": Family(
+        name="Roberta",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
+    "xlm-roberta": Family(
+        name="XLMRoberta",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
+    "camembert": Family(
+        name="Camembert",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
+    "distilbert": Family(
+        name="DistilBert",
+        config={
+            "vocab_size": 31,
+            "dim": 24,
+            "n_layers": 2,
+            "n_heads": 3,
+            "hidden_dim": 20,
+            "max_position_embeddings": 16,
+        },
+        other={"activation": "relu", "n_heads": 1, "n_layers": 1},
+    ),
+    "electra": Family(
+        name="Electra",
+        config={**_BERT, "embedding_size": 12},
+        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+        encoders=("PreTraining",),
+    ),
+    "mpnet": Family(
+        name="MPNet",
+        config=_BERT,
+        other={**_OTHER, "layer_norm_eps": 1e-3, "max_position_embeddings": 160},
+        has_pooler=True,
+    ),
+}
+WITH_HEADS = [(name, head) for name, family in FAMILIES.items() for head in family.heads]
+LABELS = ["good", "bad", "odd"]
+LENGTHS = (9, 5, 2)
+
+
+def config_of(family, *, other=False):
+    return {**FAMILIES[family].config, **(FAMILIES[family].other if other else {})}
+
+
+def small_encoder(family, **options):
+    """An encoder with large random weights."""
+    config = read_config({"model_type": family, **config_of(family, **options)}, source="x")
+    encoder, rng = new_encoder(config), np.random.default_rng(3)
+    for weight in encoder.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape, scale=0.3))
+    return encoder
+
+
+def batch(config, *, lengths=LENGTHS):
+    """Inputs of an encoder by name, padded with the id of padding."""
+    rng = np.random.default_rng(7)
+    shape = (len(lengths), max(lengths))
+    mask = (np.arange(shape[1]) < np.array(lengths)[:, None]).astype("int32")
+    ids = rng.integers(5, config.vocab_size, shape)
+    segments = rng.integers(0, max(1, config.num_segments), shape) * mask
+    return {
+        "input_ids": np.where(mask, ids, config.pad_token_id).astype("int32"),
+        "input_mask": mask,
+        "segment_ids": segments.astype("int32"),
+    }
+
+
+def test_every_transformer_is_a_family():
+    others = {"openai-gpt", "gpt2", "awd-lstm", "bilm", "static"}
+    assert set(FAMILIES) == set(ENCODERS) - others
+
+
+def test_an_unknown_family_is_rejected_with_the_list_of_those_there_are():
+    with pytest.raises(InputError, match="'longformer' model.*: bert, roberta, distilbert"):
+        read_config({"model_type": "longformer"}, source="config.json")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_are_counted_without_making_them(family):
+    for other in (False, True):
+        encoder = small_encoder(family, other=other)
+        assert encoder.count_params() == encoder.config.parameter_count()
+        groups = [w.path for group in encoder.layer_groups for x in group for w in x.weights]
+        assert sorted(groups) == sorted({weight.path for weight in encoder.weights})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_packed_row_is_computed_as_its_sequences(family):
+    """Also distances and positions begin anew in each sequence."""
+    encoder = small_encoder(family)
+    inputs = batch(encoder.config)
+    is_token = inputs["input_mask"] > 0
+    packed = {name: inputs[name][is_token][None] for name in encoder.input_names}
+    del packed["input_mask"]
+    packed["sequence_ids"] = np.repeat([1, 2, 3], LENGTHS)[None].astype("int32")
+    padded = encoder({name: inputs[name] for name in encoder.input_names})
+    expected = np.asarray(padded["sequence_output"])[is_token]
+    together = np.asarray(encoder(packed)["sequence_output"])[0]
+    np.testing.assert_allclose(together, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "family, change, message",
+    [
+        ("distilbert", {"sinusoidal_pos_embds": True}, "sinusoidal_pos_embds = True"),
+        ("distilbert", {"n_heads": 5}, r"`hidden_size` (`dim` in config.json) must be a multiple"),
+        ("electra", {"summary_type": "mean"}, "summary_type = 'mean'"),
+        ("electra", {"is_decoder": True}, "is_decoder = True"),
+        ("electra", {"embedding_size": 0}, "`embedding_size` must be at least 1"),
+        ("mpnet", {"relative_attention_num_buckets": 16}, "must be 32. Received"),
+        ("mpnet", {"max_position_embeddings": 2}, "must be above the position offset"),
+    ],
+)
+def test_what_a_family_cannot_compute_is_rejected(family, change, message):
+    with says(message):
+        read_config({"model_type": family, **config_of(family), **change}, source="config.json")
+
+
+# Beside `transformers`.
+
+
+def reference_model(family, head, **options):
+    """A model of `transformers` with large random weights."""
+    kind = getattr(transformers, FAMILIES[family].name + (f"For{head}" if head else "Model"))
+    config = kind.config_class(**config_of(family, **options))
+    if head.endswith("Classification"):
+        config.id2label = dict(enumerate(LABELS))
+    torch.manual_seed(1)
+    model = kind._from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.3)
+    return model
+
+
+def theirs(inputs, *, names):
+    keys = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+    return {keys.get(k, k): torch.tensor(inputs[k]).long() for k in names}
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore:.* has no tokenizer")
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hidden_states_and_gradients_are_those_of_transformers(family, other, tmp_path):
+    import tensorflow as tf
+
+    reference = reference_model(family, "", other=other)
+    reference.save_pretrained(tmp_path / "model")
+    if family == "bert":
+        with_vocabulary(tmp_path / "model")
+    encoder, _ = load(tmp_path / "model")
+    lengths = (9, 5, 2) if family != "mpnet" or not other else (150, 40, 2)
+    inputs = batch(encoder.config, lengths=lengths)
+    is_token = inputs["input_mask"] > 0
+    directions = np.random.default_rng(1).normal(size=(*is_token.shape, 24)) * is_token[..., None]
+    expected = reference(**theirs(inputs, names=encoder.input_names), output_hidden_states=True)
+    (expected.last_hidden_state * torch.tensor(directions)).sum().backward()
+    with tf.GradientTape() as tape:
+        outputs = encoder(
+            {name: inputs[name] for name in encoder.input_names},
+            outputs=("sequence_output", "hidden_states"),
+        )
+        total = tf.reduce_sum(outputs["sequence_output"] * directions.astype("float32"))
+    gradients = tape.gradient(total, [w.value for w in encoder.trainable_weights])
+    for state, other_state in zip(outputs["hidden_states"], expected.hidden_states, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(state)[is_token], other_state.detach().numpy()[is_token], atol=2e-5
+        )
+    for weight, gradient in zip(encoder.trainable_weights, gradients, strict=True):
+        weight.assign(tf.convert_to_tensor(gradient))
+    names = encoder.tensor_names(encoder.config)
+    ours = rename.gather(encoder, names.table(), sizes=names.sizes)
+    of_theirs = {name: weight.grad for name, weight in reference.named_parameters()}
+    assert {name for name, x in of_theirs.items() if x is not None} == ours.keys()
+    for name, gradient in ours.items():
+        wanted = of_theirs[name].numpy()
+        if name.endswith("position_embeddings.weight") or name.endswith("word_embeddings.weight"):
+            wanted[encoder.config.pad_token_id] = gradient[encoder.config.pad_token_id] = 0
+        np.testing.assert_allclose(
+            gradient, wanted, atol=2e-5 * np.abs(wanted).max() + 1e-6, err_msg=name
+        )
+
+
+def with_vocabulary(folder):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(26))]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore:.* has no tokenizer")
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("family, head", WITH_HEADS)
+def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, other, tmp_path):
+    reference = reference_model(family, head, other=other)
+    reference.save_pretrained(tmp_path / "theirs")
+    if family == "bert":
+        with_vocabulary(tmp_path / "theirs")
+    task = load_task(tmp_path / "theirs")
+    inputs = batch(task.config)
+    is_token = inputs["input_mask"] > 0
+    names = task.encoder.input_names
+    given = {**inputs, "masked_lm_positions": np.tile(np.arange(9, dtype="int32"), (3, 1))}
+    if head == "MultipleChoice":
+        given = {name: x[None] for name, x in inputs.items()}
+    with torch.no_grad():
+        expected = reference(**theirs(given, names=names))
+    for name, output in task({name: given[name] for name in task.input}).items():
+        wanted = expected["logits" if name not in expected else name].numpy()
+        output = np.asarray(output)
+        if output.shape[:2] == is_token.shape:
+            output, wanted = output[is_token], wanted[is_token]
+        np.testing.assert_allclose(output, wanted, atol=2e-5, rtol=1e-5, err_msg=name)
+    done = convert(tmp_path / "theirs", tmp_path / "ours")
+    class_name = type(reference).__name__
+    assert done == {"found": "huggingface", "wrote": class_name, "left_out": []}
+    again, info = type(reference).from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(info.values()), info
+    for key, tensor in reference.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[key]), key
+    written = json.loads((tmp_path / "ours" / "config.json").read_text())
+    for key, value in config_of(family, other=other).items():
+        assert written[key] == value, key
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore:.* has no tokenizer")
+@pytest.mark.parametrize(
+    "family, head", [(name, head) for name, one in FAMILIES.items() for head in one.encoders]
+)
+def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
+    reference = reference_model(family, head)
+    reference.save_pretrained(tmp_path / "model")
+    encoder, _ = load(tmp_path / "model")
+    inputs = batch(encoder.config)
+    with torch.no_grad():
+        base = reference.base_model(**theirs(inputs, names=encoder.input_names))
+    output = encoder({name: inputs[name] for name in encoder.input_names})["sequence_output"]
+    is_token = inputs["input_mask"] > 0
+    np.testing.assert_allclose(
+        np.asarray(output)[is_token], base.last_hidden_state.numpy()[is_token], atol=2e-5
+    )
+    with says("which is not supported"):
+        load_task(tmp_path / "model")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_defaults_of_missing_keys_are_those_of_transformers(family):
+    config = getattr(transformers, f"{FAMILIES[family].name}Config")(**config_of(family))
+    ours = read_config({"model_type": family, **config_of(family)}, source="x")
+    for key, name in type(ours).fields_by_key().items():
+        assert getattr(ours, name) == getattr(config, key), key
+    assert read_config(config.to_dict(), source="x") == ours
