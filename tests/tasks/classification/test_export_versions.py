@@ -51,7 +51,12 @@ def test_ids_signature(signatures, task, texts, predictions):
 def test_outputs_are_dense_and_named_as_documented(signatures):
     signature = signatures["serving_default"]
     shapes = {name: spec.shape.as_list() for name, spec in signature.structured_outputs.items()}
-    assert shapes == {"label": [None], "score": [None], "probabilities": [None, 3]}
+    assert shapes == {
+        "label": [None],
+        "score": [None],
+        "probabilities": [None, 3],
+        "labels": [None, 3],
+    }
     _, inputs = signature.structured_input_signature
     assert {name: (spec.shape.as_list(), spec.dtype) for name, spec in inputs.items()} == {
         "text": ([None], tf.string)
