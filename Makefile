@@ -8,7 +8,7 @@ PEERS := .venv-peers
 PIP := -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 QUICKSTART := quickstart
 
-.PHONY: quickstart test test-all test-peers test-quick lint docs notebooks check-notebooks wheel benchmark clean
+.PHONY: quickstart test test-all test-peers test-cluster test-quick lint docs notebooks check-notebooks wheel benchmark clean
 
 quickstart: $(VENV)/installed
 	@$(BIN)/keras-bert quickstart --output $(QUICKSTART) --force
@@ -16,15 +16,16 @@ quickstart: $(VENV)/installed
 # Two processes: one would use one core, and end at 7 GB of TensorFlow's graphs.
 PYTEST := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# Everything that a user relies on.
+# Everything that a user relies on. TensorFlow optimizes the graphs of commands that are started, and
+# in `make test-all` every other graph, too.
 test: $(VENV)/installed-test
-	@$(BIN)/python $(PYTEST) -m "not slow and not peers"
+	@$(BIN)/python $(PYTEST) --graphs-as-written -m "not slow and not peers and not cluster"
 
 # Also what is slow by nature: an interruption at every system call, several processes and devices,
 # the JAX backend, every pair of a task's options, every kind of task over each encoder and in each
 # precision, the server that stands for a hub, PyTorch and transformers, the notebooks.
 test-all: $(VENV)/installed-test
-	@$(BIN)/python $(PYTEST) -m "not peers"
+	@$(BIN)/python $(PYTEST) -m "not peers and (slow or not cluster)"
 	@$(MAKE) --no-print-directory test-peers
 	@$(MAKE) --no-print-directory check-notebooks
 
@@ -32,6 +33,11 @@ test-all: $(VENV)/installed-test
 # others need what the environment lacks.
 test-peers: $(PEERS)/installed
 	@$(PEERS)/bin/python $(PYTEST) -m peers $$(grep -rl --include='test_*.py' tests.peers tests)
+
+# The jobs on a Flink cluster of two hosts and on Prism, made of packages that are downloaded into
+# build/: Java 17 and Maven, or Go, are needed. One process, since there is one cluster.
+test-cluster: $(VENV)/installed-test
+	@$(BIN)/python -m pytest -m cluster tests/cluster
 
 # For every edit: pure functions, layers, and one thin line through everything.
 QUICK := $(addprefix tests/,base readers inputs heads layers \
@@ -42,7 +48,7 @@ QUICK := $(addprefix tests/,base readers inputs heads layers \
   $(addprefix encoders/test_,config.py encoder.py) \
   $(addprefix test_,imports.py thin_line.py))
 test-quick: $(VENV)/installed-test
-	@$(BIN)/python $(PYTEST) --quiet -m "not slow and not peers" --ignore tests/layers/test_quantization.py $(QUICK)
+	@$(BIN)/python $(PYTEST) --graphs-as-written --quiet -m "not slow and not peers and not cluster" --ignore tests/layers/test_quantization.py $(QUICK)
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check
@@ -53,7 +59,7 @@ lint: $(VENV)/installed-test
 # whose peers are not among what the tests need, parity.py, how far our outputs are from other
 # programs', robustness.py, which kills, and what the others import.
 BY_HAND := $(addprefix benchmarks/,real_run.py parity.py robustness.py finetuning.py \
-  embedding_choices.py generations.py kernels.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
+  default_rates.py embedding_choices.py generations.py kernels.py pretraining_choices.py pretraining_worth.py quickstart_seeds.py serving.py \
   serving_contenders.py serving_soak.py static_vectors.py smaller_exports.py fuzz_exports.py downstream.py needed.py \
   peer_finetuning.py peers.py pretraining_contenders.py processes.py real_tasks.py run_overhead.py \
   steps_on_jax.py turns.py)

@@ -24,7 +24,7 @@ from turns import Turns
 
 from keras_bert.base.files import write_json
 from keras_bert.encoders import read_config
-from keras_bert.pictures.canvas import COLOURS, GREY, LIGHT, hide_box, save_picture
+from keras_bert.pictures import COLOURS, GREY, LIGHT, hide_box, save_picture
 
 # About as many parameters each, most of them the token embedding.
 ENCODERS = {

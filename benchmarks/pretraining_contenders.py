@@ -1,6 +1,8 @@
 """Those whose steps pretraining_step.py measures, and the rows that they are measured on."""
 
 import dataclasses
+import statistics
+import time
 from pathlib import Path
 
 # What imports TensorFlow is imported where it is used: a machine with a GPU may have JAX alone.
@@ -20,7 +22,7 @@ from keras_bert.training.optimizer import make_optimizer
 
 # Rows in a batch, tokens in a row.
 ROWS = {"tiny": (32, 64), "mini": (32, 128), "base": (16, 128), "gpt2-mini": (32, 128)}
-VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522, "gpt2-mini": 8000}
+VOCABULARY = {"tiny": 8000, "mini": 8000, "base": 30522, "gpt2-mini": 8000, "gpt2": 50257}
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 MASKED_RATE = 0.15
 BATCHES = {"tiny": 8, "mini": 4, "base": 1, "gpt2-mini": 2}  # of a turn
@@ -192,16 +194,19 @@ def keras_dataset(batches):
     return resolved(dataset.cache().repeat())
 
 
+def _peer_model(point):
+    import transformers as peer
+
+    if point.is_causal:
+        return peer.GPT2LMHeadModel(peer.GPT2Config(**point.config.to_dict())).train()
+    return peer.BertForMaskedLM(peer.BertConfig(**point.config.to_dict())).train()
+
+
 def transformers(compiled):
     def make(point):
         import torch
-        import transformers as peer
 
-        if point.is_causal:
-            model = peer.GPT2LMHeadModel(peer.GPT2Config(**point.config.to_dict()))
-        else:
-            model = peer.BertForMaskedLM(peer.BertConfig(**point.config.to_dict()))
-        model.train()
+        model = _peer_model(point)
         called = torch.compile(model) if compiled else model
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
         half = torch.autocast("cpu", torch.bfloat16, enabled=point.dtype == "bfloat16")
@@ -220,6 +225,44 @@ def transformers(compiled):
         return turn, real_tokens(point.batches())
 
     return make
+
+
+def transformers_seconds_on_gpu(point, *, steps, rounds):
+    """Seconds of a step of transformers' compiled model: the median of turns of `steps`.
+
+    It has what a GPU is used with: autocast, SDPA attention, fused AdamW, TensorFloat-32 and
+    clipping. None where there is no torch, or none with a GPU.
+    """
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.set_float32_matmul_precision("high")
+    model = _peer_model(point).cuda()
+    called = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
+    half = torch.autocast("cuda", torch.bfloat16, enabled=point.dtype == "bfloat16")
+    inputs = {n: x.cuda() for n, x in _for_torch(*point.batches()[0], as_long=True).items()}
+
+    def turn():
+        for _ in range(steps):
+            with half:
+                loss = called(**inputs).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+
+    seconds = []
+    for _ in range(rounds + 1):
+        begun = time.perf_counter()
+        turn()
+        seconds.append(time.perf_counter() - begun)
+    torch._dynamo.reset()
+    return statistics.median(seconds[1:]) / steps  # the first compiles
 
 
 def _for_torch(x, y, weights, *, as_long):

@@ -15,8 +15,9 @@ The last table is what a run (`fit`, its callbacks, the clock of its input) take
 by the processor's time of the thread that calls them.
 
 On a machine with a GPU and KERAS_BACKEND=jax, where no TensorFlow is needed: base on full rows of
-128 and of 512 tokens in bfloat16, as sequences a second, and as model FLOPs over the card's matrix
-rate, which is given or measured.
+128 and of 512 tokens in bfloat16 (a GPT-2 of 1,024), as tokens a second beside transformers
+compiled, if torch has the GPU too, and as model FLOPs over the card's matrix rate, which is given
+or measured. `--profile` prints the kernels that take longest. Most of a point's time is compiling.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
@@ -24,6 +25,7 @@ rate, which is given or measured.
     python benchmarks/pretraining_step.py --fit                 # the last table alone
     python benchmarks/pretraining_step.py --quick               # that it runs
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --length 128 --profile
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --quick
 """
 
@@ -35,6 +37,7 @@ import peers  # noqa: F401
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # keras_bert.cli.quiet
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX shares a GPU with torch
 
 import argparse
 import contextlib
@@ -61,20 +64,23 @@ from pretraining_contenders import (
     kernels,
     our_model,
     real_tokens,
+    transformers_seconds_on_gpu,
 )
 
 from keras_bert.training.costs import flops_per_token
 
 GPU_LENGTHS = (128, 512)
-GPU_STEPS = 20  # of a turn
+GPU_CAUSAL_LENGTHS = (1024,)
+GPU_STEPS, GPU_ROUNDS = 20, 3  # of a turn, and turns: less than compiling takes
+ON_GPU = "transformers compiled"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--architecture", choices=tuple(ROWS), action="append")
+    parser.add_argument("--architecture", choices=tuple(VOCABULARY), action="append")
     parser.add_argument("--rows", choices=("full", "text"), action="append")
     parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="7, and 3 on a GPU")
     parser.add_argument("--batches", type=int, help="in a turn; by itself some seconds' worth")
     parser.add_argument(
         "--without", choices=PEERS, action="append", default=[], help="leave it out"
@@ -82,7 +88,16 @@ def main():
     parser.add_argument("--books", type=Path, default=Path("../shared/data/books"))
     parser.add_argument("--quick", action="store_true", help="one round of tiny in float32")
     parser.add_argument("--fit", action="store_true", help="what a run takes beside its steps")
-    parser.add_argument("--gpu", action="store_true", help="ours alone, on a GPU under JAX")
+    parser.add_argument("--gpu", action="store_true", help=f"ours under JAX and {ON_GPU}, on a GPU")
+    parser.add_argument(
+        "--length", type=int, action="append", help="on a GPU, tokens in a row (128 and 512)"
+    )
+    parser.add_argument(
+        "--dropout", type=float, action="append", help="on a GPU, the rate (0.1 and 0)"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="on a GPU, also the 20 costliest kernels of ours"
+    )
     parser.add_argument(
         "--batch-tokens", type=int, default=2**15, help="on a GPU, in a step (default: 32768)"
     )
@@ -101,8 +116,12 @@ def main():
         arguments.rounds = arguments.batches = 1
         arguments.batch_tokens = 1024
     if arguments.gpu:
+        arguments.rounds = arguments.rounds or GPU_ROUNDS
         measure_gpu(arguments)
         return
+    arguments.rounds = arguments.rounds or 7
+    if not set(arguments.architecture or ()) <= set(ROWS):
+        parser.error("gpt2 is measured on a GPU alone.")
     if arguments.fit:
         measure_fit(arguments.architecture or tuple(ROWS), arguments)
         return
@@ -243,38 +262,61 @@ def measure_fit(architectures, arguments):
 
 
 def measure_gpu(arguments):
-    """Prints what whole steps do on the device that JAX has, beside its matrix rate."""
+    """Prints what whole steps do on the device that JAX has, beside its matrix rate and a peer."""
     if keras.backend.backend() != "jax":
         raise SystemExit("The GPU part runs with KERAS_BACKEND=jax.")
-    from steps_on_jax import device_name, matrix_rate, step_seconds
+    from steps_on_jax import costliest_kernels, device_name, matrix_rate, step_seconds
 
     print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in a step")
-    columns = ("point", "dropout", "a step, ms", "sequences/s", "tokens/s", "TFLOP/s", "% of peak")
+    columns = ("point", "dropout", "a step, ms", "tokens/s", f"{ON_GPU}, tokens/s", "ours / theirs")
+    columns = (*columns, "TFLOP/s", "% of peak")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     grid = itertools.product(
         arguments.architecture or ("base",),
         arguments.dtype or ("bfloat16",),
-        GPU_LENGTHS,
-        (0.1, 0.0),  # without dropout, attention may be one fused kernel
+        arguments.dropout or (0.1, 0.0),  # without dropout, attention may be one fused kernel
     )
-    for architecture, dtype, length, dropout in grid:
-        sizes = max(1, arguments.batch_tokens // length), length
-        point = Point(architecture, "full", dtype, 1, sizes=sizes, dropout=dropout)
-        peak = 1e12 * arguments.peak if arguments.peak else matrix_rate(dtype)
-        seconds = step_seconds(
-            our_model(point, jit_compile=True),
-            *point.batches(),
-            steps=arguments.batches or GPU_STEPS,
-            rounds=arguments.rounds,
-        )
-        tokens = sizes[0] * length / seconds
+    turns = {"steps": arguments.batches or GPU_STEPS, "rounds": arguments.rounds}
+    profiles = []
+    for point in points_on_gpu(grid, arguments):
+        size, length = point.sizes
+        peak = 1e12 * arguments.peak if arguments.peak else matrix_rate(point.dtype)
+        model, (batch,) = our_model(point, jit_compile=True), point.batches()
+        seconds = step_seconds(model, batch, **turns)
+        name = f"{point.architecture} {size} × {length} {point.dtype}, dropout {point.dropout}"
+        if arguments.profile:
+            profiles.append((name, costliest_kernels(model, batch, steps=5)))
+        del model
+        theirs = None
+        if ON_GPU not in arguments.without:
+            theirs = transformers_seconds_on_gpu(point, **turns)
+        tokens = size * length / seconds
         done = tokens * flops_of(point)
+        beside = " | "
+        if theirs is not None:
+            beside = f"{size * length / theirs:,.0f} | {theirs / seconds:.2f}"
         print(
-            f"| {architecture} {sizes[0]} × {length} {dtype} | {dropout} | {1000 * seconds:.1f} | "
-            f"{sizes[0] / seconds:,.1f} | {tokens:,.0f} | {done / 1e12:.3g} of {peak / 1e12:.3g} | "
-            f"{100 * done / peak:.0f} |",
+            f"| {point.architecture} {size} × {length} {point.dtype} | {point.dropout} | "
+            f"{1000 * seconds:.1f} | {tokens:,.0f} | {beside} | "
+            f"{done / 1e12:.3g} of {peak / 1e12:.3g} | {100 * done / peak:.0f} |",
             flush=True,
         )
+    if theirs is None and ON_GPU not in arguments.without:
+        print(f"\nNot measured: {ON_GPU}, for which torch with this GPU is needed.")
+    for name, kernels_of_point in profiles:
+        print(f"\n{name}: where a step of ours takes longest\n")
+        print("| ms | times | kernel |\n|---|---|---|")
+        for of_step, times, kernel in kernels_of_point:
+            print(f"| {1000 * of_step:.3f} | {times:.0f} | {kernel[:100]} |")
+
+
+def points_on_gpu(grid, arguments):
+    """The `Point`s of architectures, dtypes and dropouts, at each length."""
+    for architecture, dtype, dropout in grid:
+        lengths = GPU_CAUSAL_LENGTHS if architecture.startswith("gpt2") else GPU_LENGTHS
+        for length in arguments.length or lengths:
+            sizes = max(1, arguments.batch_tokens // length), length
+            yield Point(architecture, "full", dtype, 1, sizes=sizes, dropout=dropout)
 
 
 if __name__ == "__main__":

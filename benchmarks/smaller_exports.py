@@ -19,8 +19,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 registers the tokenizers' operations
 
 from keras_bert.checkpoints import load_task
+from keras_bert.exports import PRECISIONS
 from keras_bert.exports.saved_model import export_task
-from keras_bert.exports.settings import PRECISIONS
 from keras_bert.inputs.framing import frame
 from keras_bert.readers.texts import TextSource
 from keras_bert.training.finetune import finetune

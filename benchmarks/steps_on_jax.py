@@ -1,8 +1,11 @@
 """What a task's training steps take on Keras's JAX backend, and what its device could do."""
 
+import collections
 import functools
 import statistics
+import tempfile
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +51,36 @@ def step_seconds(task, batch, *, steps, rounds):
         verbose=0,
     )
     return statistics.median(clock.seconds[1:]) / steps  # the first compiles
+
+
+def costliest_kernels(task, batch, *, steps, count=20):
+    """The (seconds of a step, times in a step, name) of what the compiled task's steps run longest.
+
+    On a GPU these are its kernels, and elsewhere what the profiler has of the processor.
+    """
+    options = {"epochs": 1, "shuffle": False, "verbose": 0}
+
+    def fit(steps):
+        task.fit((batch for _ in iter(int, 1)), steps_per_epoch=steps, **options)
+
+    fit(2)  # compiles
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            fit(steps)
+        (path,) = Path(folder).rglob("*.xplane.pb")
+        planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
+        planes = [p for p in planes if "/device:GPU" in p.name] or planes
+        seconds, times = collections.Counter(), collections.Counter()
+        for plane in planes:
+            for line in plane.lines:
+                if plane.name.startswith("/device:GPU") and not line.name.startswith("Stream"):
+                    continue  # the same kernels again, by module and operation
+                for event in line.events:
+                    if event.name.startswith("$"):  # a function of Python
+                        continue
+                    seconds[event.name] += event.duration_ns / 1e9
+                    times[event.name] += 1
+    return [(s / steps, times[name] / steps, name) for name, s in seconds.most_common(count)]
 
 
 class _Clock(keras.callbacks.Callback):

@@ -153,7 +153,7 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
         vocabulary = None
     settings = DataSettings.of(settings)
     job = Job.of_settings(settings, vocabulary=vocabulary, lowercase=lowercase)
-    with runner.progress() as follow:
+    with runner.Progress("Listing the input") as progress:
         reject_input_as_output([*job.input, job.vocab], job.output)
         windows = documents.find(job.input, job.input_format)
         card = make_card(Statistics(), job=job)
@@ -166,12 +166,12 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
                 return folder.card()
             if folder.damage is not None and report is not None:
                 report(f"The data in {folder.path} is made again: {folder.damage}.")
-            follow(folder, files=len({window.path for window in windows}))
+            progress.follow(folder, files=len({window.path for window in windows}))
             with interruption_message(lambda: _interrupted(folder)):
-                return _make(job, windows, folder, beam_options)
+                return _make(job, windows, folder, progress, beam_options)
 
 
-def _make(job, windows, folder, beam_options):
+def _make(job, windows, folder, progress, beam_options):
     """Runs the job into its folder, and returns the dataset card."""
     work = sum(window.size for window in windows) * job.dupe_factor
     texts = job.vocabulary.files()
@@ -184,6 +184,7 @@ def _make(job, windows, folder, beam_options):
         lambda pipeline: add_steps(pipeline, windows=windows, job=job),
         [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options],
         meanwhile=load_matplotlib,
+        progress=progress,
     )
     card = folder.card()
     if job.compression is None:  # tfds has no compressed records

@@ -19,7 +19,6 @@ import tempfile
 import threading
 
 import apache_beam as beam
-import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.portability.api import endpoints_pb2
 from apache_beam.runners import create_runner
@@ -31,6 +30,7 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.transforms.environments import Environment, SubprocessSDKEnvironment
 from google.protobuf import json_format, text_format
 
+from data_gen.elsewhere import REFUSED, News, Place, silent_beam, without_lost_connections
 from data_gen.files import is_local
 from keras_bert.base.errors import InputError, reason_of
 from keras_bert.base.formatting import counted
@@ -46,36 +46,73 @@ _LOST = (
     "A worker process was killed, perhaps by the system for lack of memory. Run the command again, "
     "with fewer workers (direct_num_workers) if it happens again."
 )
+_RUNNERS = (
+    "FnApiRunner (the default), PrismRunner, FlinkRunner, SparkRunner, DataflowRunner, "
+    "PortableRunner"
+)
 _PROGRAM = [sys.executable, "-m", "data_gen.worker"]
 _URN = "keras_bert:environment:worker_pool:v1"
 _POLL_SECONDS = 0.2
 _EXIT_SECONDS = 2.0
 
 
-@contextlib.contextmanager
-def progress():
-    """Shows a bar on a terminal in the body of a `with`.
+class Progress:
+    """What a job shows while it runs: a bar on a terminal, and lines about a job elsewhere.
 
-    Yields a function `follow(folder, files=…)`, to be called with the `OutputFolder` and the number
-    of files of the input once they are known. Workers are other processes, or on other machines:
-    finished shards are counted in the folder, where that is cheap, on a local disk.
+        with Progress("Listing the input") as progress:
+            progress.follow(folder, files=…)
+            run(build, options, progress=progress)
+
+    Workers are other processes, or on other machines: finished shards are counted in the folder.
+
+    Args:
+        description: what is done first; None draws no bar.
+
+    Attributes:
+        folder: the `OutputFolder` that is followed; None where there is none yet.
     """
-    folder = None
 
-    def follow(output, *, files):
-        nonlocal folder
-        folder = output
-        bar.update(description=f"Reading {counted(files, 'file')}")
+    def __init__(self, description):
+        self.folder = None
+        self._bar = ProgressBar(
+            description or "", unit="shards", transient=True, poll=self._poll,
+            enabled=description is not None,
+        )  # fmt: skip
 
-    def poll(bar):
-        if folder is None or not is_local(folder.path):
-            return
-        with contextlib.suppress(OSError):  # the folder may be deleted meanwhile
-            finished, total = folder.shards()
-            bar.update(finished, total=total, description="Writing shards" if total else None)
+    def __enter__(self):
+        return self
 
-    with ProgressBar("Listing the input", unit="shards", transient=True, poll=poll) as bar:
-        yield follow
+    def __exit__(self, *exception):
+        self._bar.close()
+
+    def follow(self, folder, *, files):
+        """Counts the shards of a folder from here on, for so many files of input."""
+        self.folder = folder
+        self._bar.update(description=f"Reading {counted(files, 'file')}")
+
+    def write(self, line):
+        """Writes a line that stays."""
+        self._bar.write(line)
+
+    def shards(self):
+        """The numbers of finished shards and of all (None: not known); None without a folder."""
+        if self.folder is None:
+            return None
+        with contextlib.suppress(OSError, InputError):  # the folder may be deleted meanwhile
+            return self.folder.shards()
+        return None
+
+    def show(self, shards):
+        """Shows on the bar what `shards` returned."""
+        if shards is not None:
+            finished, total = shards
+            description = "Writing shards" if total else None
+            self._bar.update(finished, total=total, description=description)
+
+    def _poll(self, bar):
+        # Listing a folder of another file system takes long: elsewhere.News does it.
+        if self.folder is not None and is_local(self.folder.path):
+            self.show(self.shards())
 
 
 # What the errors of a step name; of an error in another process only the text is known.
@@ -90,7 +127,7 @@ def _error_of_step(message):
     return InputError.naming(template)
 
 
-def run(build, beam_options=(), *, meanwhile=None):
+def run(build, beam_options=(), *, meanwhile=None, progress=None):
     """Builds and runs a pipeline, and waits for its end.
 
     Args:
@@ -101,15 +138,25 @@ def run(build, beam_options=(), *, meanwhile=None):
             processes unless `--direct_running_mode` is set.
         meanwhile: function that is called while such processes load TensorFlow; not called with
             other workers.
+        progress: a `Progress` for what a job elsewhere does.
 
     Returns the job's counters, name -> number.
 
-    Raises `InputError` for an option that Beam does not have, and the `InputError` of a step, in
-    whatever process it ran. Where Beam's log is quiet (a level above WARNING), the output of
-    workers is hidden, and its end is added to other exceptions.
+    Raises `InputError` for an option that Beam does not have, a job server that does not answer, a
+    job that fails elsewhere, and the `InputError` of a step, in whatever process it ran. Where
+    Beam's log is quiet (a level above WARNING), the output of workers is hidden, and its end is
+    added to other exceptions.
     """
     parsed = options(beam_options)
-    with _quiet() as log, _workers(parsed, log) as pool, _not_interactive():
+    place = Place.of(parsed)
+    if place:
+        place.check()
+    with (
+        _quiet() as log,
+        _workers(parsed, log) as pool,
+        _stderr_in(log if place else None),
+        _not_interactive(),
+    ):
         runner = FnApiRunner(pool.environment) if pool else None
         if pool and meanwhile:
             meanwhile()
@@ -119,13 +166,19 @@ def run(build, beam_options=(), *, meanwhile=None):
         build(pipeline)
         try:
             result = pipeline.run()
-            result.wait_until_finish()
+            shown = place and progress and News(result, place=place, progress=progress)
+            with shown or contextlib.nullcontext():
+                result.wait_until_finish()
         except InputError as error:
             raise _error_of_step(_WHERE.sub("", str(error))) from None
-        except RuntimeError as error:
+        except Exception as error:
             raised = _FROM_WORKER.search(str(error))
             if raised:
                 raise _error_of_step(raised.group(1)) from None
+            if place:
+                raise place.failure(error) from error
+            if not isinstance(error, RuntimeError):
+                raise
             if pool and pool.has_lost_a_worker:
                 raise InputError(_LOST) from None
             if log:
@@ -174,7 +227,10 @@ def options(beam_options):
 
 
 def _check_runner(name):
-    """Raises `InputError` for a runner that Beam does not have, or cannot load."""
+    """Raises `InputError` for a runner that Beam does not have or cannot load, or that fails."""
+    short = name.rpartition(".")[2]
+    if short in REFUSED:
+        raise InputError(f"Invalid --runner {name!r}: {REFUSED[short]}. Expected {_RUNNERS}.")
     try:
         create_runner(name)
     except ImportError as error:
@@ -183,8 +239,7 @@ def _check_runner(name):
         ) from error
     except (ValueError, AttributeError) as error:
         raise InputError(
-            f"Invalid --runner {name!r}. Expected FnApiRunner (the default), PrismRunner, "
-            "FlinkRunner, SparkRunner, DataflowRunner, PortableRunner, or the full name of a class."
+            f"Invalid --runner {name!r}. Expected {_RUNNERS}, or the full name of a class."
         ) from error
 
 
@@ -230,9 +285,27 @@ def _quiet():
     with tempfile.TemporaryFile() as log:  # without a name: an interruption leaves nothing
         logger.setLevel(logging.CRITICAL)  # it also logs every error that is raised here
         try:
-            yield log
+            with silent_beam():
+                yield log
         finally:
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _stderr_in(log):
+    """Writes what is printed to standard error into a binary file; None leaves it.
+
+    Workers in this process, as of Prism, print their tracebacks there.
+    """
+    if log is None:
+        yield
+        return
+    stream = io.TextIOWrapper(log, encoding="utf-8", errors="replace", write_through=True)
+    try:
+        with contextlib.redirect_stderr(stream):
+            yield
+    finally:
+        stream.detach()  # or it would close the file
 
 
 class WorkerPool:
@@ -277,7 +350,7 @@ class WorkerPool:
     def __enter__(self):
         self._open[id(self)] = self
         self._excepthook = threading.excepthook
-        threading.excepthook = self._report
+        threading.excepthook = without_lost_connections(self._excepthook)
         return self
 
     def __exit__(self, failure, *_):
@@ -304,11 +377,6 @@ class WorkerPool:
         """Ends the others after a worker has died: their work is useless."""
         self.has_lost_a_worker = True
         self._program.kill()
-
-    def _report(self, failure):
-        """Silences Beam's threads that read from a worker that was killed."""
-        if not issubclass(failure.exc_type, grpc.RpcError):
-            self._excepthook(failure)
 
 
 class _PoolEnvironment(Environment):

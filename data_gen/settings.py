@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from dataclasses import InitVar
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.settings import Paths, PathText, Report, Settings, required, setting
+from keras_bert.base.settings import (
+    Paths,
+    PathText,
+    Report,
+    Settings,
+    advanced_setting,
+    checkpoint_setting,
+    data_setting,
+    model_setting,
+    optimisation_setting,
+    required,
+    setting,
+)
 from keras_bert.records import MASKINGS, OBJECTIVES, PAIRED
 
 MAX_PREDICTIONS = 20
@@ -16,7 +28,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def _bad_lines():
-    return setting(
+    return advanced_setting(
         "error",
         help='lines that are not UTF-8, contain a NUL or are invalid JSON: "error" ends the job '
         'with file and line number, "skip" leaves them out and counts them',
@@ -25,7 +37,7 @@ def _bad_lines():
 
 
 def _text_field():
-    return setting(
+    return data_setting(
         "text",
         help="the field (JSON Lines), column (Parquet) or feature (tfds) of the text",
         unit="NAME",
@@ -125,7 +137,7 @@ class _ExampleSettings(_JobSettings):
         is_path=True,
     )
     output: PathText = required(help="the folder to make", unit="DIR", is_path=True, recorded=False)
-    input_format: str | None = setting(
+    input_format: str | None = data_setting(
         None,
         help="the format of text files: one book per file, one sentence per line with blank lines "
         "between documents, or JSON Lines",
@@ -138,11 +150,13 @@ class _ExampleSettings(_JobSettings):
         "consecutive segments (ALBERT), masked tokens alone in one segment of whole sentences, or "
         "masked spans of words with their boundaries (SpanBERT)",
         choices=OBJECTIVES,
+        common=True,
     )
     masking: str = setting(
         "static",
         help="mask now, or in training, afresh in each epoch",
         choices=MASKINGS,
+        common=True,
     )
     mask_unit: str | None = setting(
         None,
@@ -150,19 +164,20 @@ class _ExampleSettings(_JobSettings):
         choices=("token", "whole-word", "span"),
         default_help='token; span for the objective "span", and only there',
     )
-    replacement: str = setting(
+    replacement: str = advanced_setting(
         "uniform",
         help="how random replacements of masked tokens are drawn: uniformly, or by their frequency "
         "in the text, from vocab.counts.tsv next to the vocabulary or, without that file, from a "
         "first pass over the text (with dynamic masks: from the dataset card)",
         choices=("uniform", "unigram"),
     )
-    max_length: int = setting(
+    max_length: int = model_setting(
         128,
         help="maximum tokens per example, [CLS] and [SEP] included",
         unit="TOKENS",
         at_least=8,
         at_most=_MAX_LENGTH,
+        common=True,
     )
     max_predictions: int | None = setting(
         None,
@@ -191,20 +206,21 @@ class _ExampleSettings(_JobSettings):
         at_least=1,
         at_most=1000,
     )
-    eval_fraction: float = setting(
+    eval_fraction: float = data_setting(
         0.02,
         help="fraction of the documents to hold out, chosen by their content and not by the seed",
         unit="FRACTION",
         at_least=0,
         at_most=0.9,
     )
-    seed: int = setting(
+    seed: int = optimisation_setting(
         0,
         help="the same seed, text and settings give the same bytes in the same shards",
         at_least=0,
         at_most=2**63 - 1,
+        common=True,
     )
-    cased: bool = setting(
+    cased: bool = data_setting(
         False, help="keep capitals and accents; a folder with a vocabulary has its own case"
     )
     pad: bool = setting(
@@ -212,17 +228,19 @@ class _ExampleSettings(_JobSettings):
         help="write examples of a fixed length, with the features that google-research/bert reads "
         "(static masks only)",
     )
-    compression: str | None = setting(
+    compression: str | None = advanced_setting(
         None, help="compress the shards", choices=("gzip",), default_help="none"
     )
-    shard_bytes: int = setting(
+    shard_bytes: int = advanced_setting(
         2 << 20,
         help="bytes of text per shard, before copies",
         unit="BYTES",
         at_least=1,
         at_most=1 << 30,
     )
-    force: bool = setting(False, help="replace finished data in the output folder", recorded=False)
+    force: bool = checkpoint_setting(
+        False, help="replace finished data in the output folder", recorded=False
+    )
 
 
 class DataSettings(Reading, _ExampleSettings):
@@ -278,7 +296,7 @@ class VocabularySettings(_JobSettings):
 
     output: PathText = required(
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
-        "tokens in the text), or for byte-pair encoding a folder",
+        "tokens in the text), or for byte-pair encoding and unigram a folder",
         unit="PATH",
         is_path=True,
         recorded=False,
@@ -289,10 +307,12 @@ class VocabularySettings(_JobSettings):
     algorithm: str = setting(
         "wordpiece",
         help="wordpiece, as in BERT, byte-pair encoding of characters (bpe) or of bytes (always "
-        "cased), as in GPT-2 and RoBERTa, or whole words, for static vectors",
-        choices=("wordpiece", "bpe", "byte-level-bpe", "words"),
+        "cased), as in GPT-2 and RoBERTa, unigram, as SentencePiece and XLM-R, or whole words, for "
+        "static vectors",
+        choices=("wordpiece", "bpe", "byte-level-bpe", "unigram", "words"),
+        common=True,
     )
-    cased: bool = setting(False, help="keep capitals and accents")
+    cased: bool = data_setting(False, help="keep capitals and accents")
     min_frequency: int = setting(
         1, help="minimum count of a token in the text", unit="N", at_least=1
     )
@@ -315,4 +335,6 @@ class VocabularySettings(_JobSettings):
     )
     bad_lines: str = _bad_lines()
     text_field: str = _text_field()
-    force: bool = setting(False, help="replace the output if there is one", recorded=False)
+    force: bool = checkpoint_setting(
+        False, help="replace the output if there is one", recorded=False
+    )

@@ -7,6 +7,7 @@ learned from exactly the words that the tokenizer will see.
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -29,14 +30,18 @@ from keras_bert.base.ownership import (
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import interruption_message
 from keras_bert.text import vocabulary_files
-from keras_bert.text.gpt_vocabularies import to_letters
 from keras_bert.text.learners import (
     learn_bpe,
     learn_byte_level_bpe,
     learn_wordpiece,
     learn_words,
 )
-from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, BpeVocabulary, Vocabulary
+from keras_bert.text.unigram_learner import learn_unigram
+from keras_bert.text.vocabularies.bpe import BpeVocabulary
+from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary, to_letters
+from keras_bert.text.vocabularies.unigram import UnigramVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import TOKENIZER_FILES, VOCAB_TXT, Vocabulary
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     output_texts,
@@ -47,7 +52,32 @@ from keras_bert.text.vocabulary_files import (
 # A worker is a process that loads TensorFlow, which pays only with enough work for it.
 _BYTES_PER_WORKER = 32 << 20
 _CHARACTERS_AT_ONCE = 1 << 18
-_BYTE_LEVEL = "byte-level-bpe"
+
+
+class _Algorithm(NamedTuple):
+    """How a vocabulary is learned."""
+
+    learn: Callable[..., Vocabulary]  # from the counts of words
+    vocabulary: type[Vocabulary]  # which it makes
+    words: str = "bert"  # how a text is split: "bert", "byte-level" or "white-space"
+    has_alphabet: bool = True  # of characters, with a limit
+    folds: bool = True  # whether a vocabulary may be uncased
+    learns_case: bool = False  # whether the learner folds the case, and not the splitting
+
+
+_ALGORITHMS = {
+    "wordpiece": _Algorithm(learn_wordpiece, WordPieceVocabulary),
+    "bpe": _Algorithm(learn_bpe, BpeVocabulary),
+    "byte-level-bpe": _Algorithm(
+        learn_byte_level_bpe,
+        ByteLevelVocabulary,
+        words="byte-level",
+        has_alphabet=False,
+        folds=False,
+    ),
+    "unigram": _Algorithm(learn_unigram, UnigramVocabulary, words="white-space", learns_case=True),
+    "words": _Algorithm(learn_words, WordPieceVocabulary),
+}
 
 
 class LearnedVocabulary(NamedTuple):
@@ -87,7 +117,7 @@ def learn_vocabulary(
     """
     settings = VocabularySettings.of(settings)
     lowercase = settings.check_case(lowercase)
-    if settings.algorithm == _BYTE_LEVEL:
+    if not _ALGORITHMS[settings.algorithm].folds:
         if lowercase:
             raise InputError("`lowercase` has no meaning for byte-level BPE, which keeps the case.")
         lowercase = False
@@ -98,7 +128,7 @@ def learn_vocabulary(
         lambda: "Interrupted. Nothing was written. Run the command again to start over."
     ):
         counts, counters = _count(output, settings, lowercase, beam_options)
-        vocabulary = _learn(counts, settings)
+        vocabulary = _learn(counts, settings, lowercase)
         for path in (output, *output_texts(output, vocabulary, lowercase=lowercase)):
             clear_leftovers(path)
         if is_there:
@@ -134,7 +164,7 @@ def _count(output, settings, lowercase, beam_options):
                 CountWords(
                     lowercase=lowercase,
                     max_words=settings.max_words,
-                    byte_level=settings.algorithm == _BYTE_LEVEL,
+                    words=_ALGORITHMS[settings.algorithm].words,
                 )
             )
             | "AddUp" >> beam.CombinePerKey(sum)
@@ -143,9 +173,12 @@ def _count(output, settings, lowercase, beam_options):
         )
 
     try:
-        counters = runner.run(
-            count, [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options]
-        )
+        with runner.Progress(None) as progress:
+            counters = runner.run(
+                count,
+                [runner.workers(work, bytes_per_worker=_BYTES_PER_WORKER), *beam_options],
+                progress=progress,
+            )
         return _read_counts(temporary), counters
     finally:
         if FileSystems.exists(temporary):
@@ -158,23 +191,24 @@ def _is_there(output, settings):
     A `vocab.txt` does not record how it was made: it is learned again and compared. With `force`,
     what is there must at least be a vocabulary.
     """
-    is_bpe = settings.algorithm != "wordpiece"
-    counts = vocabulary_files.counts_path(output, is_folder=is_bpe)
+    algorithm = _ALGORITHMS[settings.algorithm]
+    is_folder = algorithm.vocabulary.IS_FOLDER
+    counts = vocabulary_files.counts_path(output, is_folder=is_folder)
     for path in (output, counts):
         reject_input_as_output(settings.input, path)
-    if os.path.exists(output) and os.path.isdir(output) != is_bpe:
-        present, wanted = ("a file", "a folder") if is_bpe else ("a folder", "a file")
+    if os.path.exists(output) and os.path.isdir(output) != is_folder:
+        present, wanted = ("a file", "a folder") if is_folder else ("a folder", "a file")
         raise InputError(
             f"{output} is {present}; {settings.algorithm} writes {wanted}. Use another name."
         )
     existing = [path for path in (output, counts) if FileSystems.exists(path)]
     if settings.force and files.is_local(output):
-        check = check_output_folder if is_bpe else check_output_file
+        check = check_output_folder if is_folder else check_output_file
         check(output, is_ours=_is_vocabulary, force=True)
     if settings.force or not existing:
         return False
-    paths = {name: f"{output}/{name}" for name in BpeVocabulary.FILES}
-    if not is_bpe:
+    paths = {name: f"{output}/{name}" for name in algorithm.vocabulary.FILES}
+    if not is_folder:
         paths = {VOCAB_TXT: output}
     with contextlib.suppress(InputError):
         contents = {name: _bytes_of(path) for name, path in paths.items()}
@@ -217,12 +251,14 @@ def _exists(path, more=""):
     )
 
 
-def _learn(counts, settings):
+def _learn(counts, settings, lowercase):
+    algorithm = _ALGORITHMS[settings.algorithm]
     options = {name: getattr(settings, name) for name in ("size", "min_frequency", "unused")}
-    if settings.algorithm == _BYTE_LEVEL:
-        return learn_byte_level_bpe(counts, **options)
-    learn = {"wordpiece": learn_wordpiece, "bpe": learn_bpe, "words": learn_words}
-    return learn[settings.algorithm](counts, alphabet_limit=settings.alphabet_limit, **options)
+    if algorithm.has_alphabet:
+        options["alphabet_limit"] = settings.alphabet_limit
+    if algorithm.learns_case:
+        options["lowercase"] = lowercase
+    return algorithm.learn(counts, **options)
 
 
 def _write_vocabulary(output, vocabulary, *, lowercase):
@@ -237,12 +273,13 @@ def _write_vocabulary(output, vocabulary, *, lowercase):
 class CountWords(beam.DoFn):
     """str -> (word in UTF-8, count), as few elements as `max_words` words in memory allow.
 
-    Words of byte-level BPE are letters of bytes (`to_letters`).
+    `words` are "bert", normalized and split as BERT does, "byte-level", the letters of bytes
+    (`to_letters`) as GPT-2 splits a text, or "white-space", what is between it.
     """
 
-    def __init__(self, *, lowercase, max_words, byte_level=False):
+    def __init__(self, *, lowercase, max_words, words="bert"):
         super().__init__()
-        self._byte_level = byte_level
+        self._splitting = words
         self._lowercase = lowercase
         self._max_words = max_words
         self._words = Metrics.counter("vocabulary", "words")
@@ -251,20 +288,23 @@ class CountWords(beam.DoFn):
         # TensorFlow is loaded in a worker, not where the job is described.
         import tensorflow as tf
 
-        from keras_bert.text.bpe import byte_level_words
+        from keras_bert.text.encodings.byte_level import byte_level_words
+        from keras_bert.text.encodings.steps import words_between_white_space
         from keras_bert.text.normalization import WordSplitter, normalize, valid_utf8
 
-        if self._byte_level:
-            self._split = lambda texts: [
+        splitter = WordSplitter()
+        self._split = {
+            "bert": lambda texts: splitter.words(
+                normalize(tf.constant(texts), lowercase=self._lowercase)
+            ),
+            "byte-level": lambda texts: [
                 to_letters(word).encode("utf-8")
                 for word in byte_level_words(valid_utf8(tf.constant(texts))).values.numpy()
-            ]
-            return
-        splitter = WordSplitter()
-
-        self._split = lambda texts: splitter.words(
-            normalize(tf.constant(texts), lowercase=self._lowercase)
-        )
+            ],
+            "white-space": lambda texts: words_between_white_space(
+                valid_utf8(tf.constant(texts))
+            ).values.numpy(),
+        }[self._splitting]
 
     def start_bundle(self):
         self._counts = Counter()

@@ -40,12 +40,13 @@ API = {
     "text": (
         "Text and data",
         """Tokenizer Vocabulary WordPieceVocabulary BpeVocabulary GptVocabulary
-        ByteLevelVocabulary load_vocabulary learn_vocabulary pretraining_data inspect""",
+        ByteLevelVocabulary UnigramVocabulary load_vocabulary learn_vocabulary pretraining_data
+        inspect""",
     ),
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict show_predictions embed embed_to_file fill_mask follows surprisal
+        """predict zero_shot show_predictions embed embed_to_file fill_mask follows surprisal
         pseudo_perplexity generate next_tokens log_probability senses
         SenseVectors word_similarity nearest WordVectors""",
     ),
@@ -226,8 +227,7 @@ def _task_types():
 def _own_flags(task_type):
     """The flags of a task type that not every task has."""
     from keras_bert.base.settings import about
-    from keras_bert.tasks import settings_class
-    from keras_bert.tasks.settings import TaskSettings
+    from keras_bert.tasks import TaskSettings, settings_class
 
     common = {field.name for field in dataclasses.fields(TaskSettings)}
     own = [f for f in dataclasses.fields(settings_class(task_type)) if f.name not in common]

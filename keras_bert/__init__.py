@@ -32,8 +32,12 @@ _HOMES = {
         "keras_bert.encoders.bilm.encoder": "BilmEncoder",
         "keras_bert.encoders.lstm.config": "AwdLstmConfig",
         "keras_bert.encoders.lstm.encoder": "AwdLstmEncoder",
-        "keras_bert.text.vocabulary": "Vocabulary WordPieceVocabulary BpeVocabulary",
-        "keras_bert.text.gpt_vocabularies": "GptVocabulary ByteLevelVocabulary",
+        "keras_bert.text.vocabulary": "Vocabulary",
+        "keras_bert.text.vocabularies.wordpiece": "WordPieceVocabulary",
+        "keras_bert.text.vocabularies.bpe": "BpeVocabulary",
+        "keras_bert.text.vocabularies.gpt": "GptVocabulary",
+        "keras_bert.text.vocabularies.byte_level": "ByteLevelVocabulary",
+        "keras_bert.text.vocabularies.unigram": "UnigramVocabulary",
         "keras_bert.text.vocabulary_files": "load_vocabulary",
         "keras_bert.text.tokenizer": "Tokenizer",
         "keras_bert.tasks.pretraining.pretrainer": "FillMask Pretrainer SpanPretrainer "
@@ -58,6 +62,7 @@ _HOMES = {
         "keras_bert.training.glue": "glue",
         "keras_bert.inference.evaluate": "evaluate",
         "keras_bert.inference.predict": "predict",
+        "keras_bert.inference.zero_shot": "zero_shot",
         "keras_bert.inference.embed": "embed",
         "keras_bert.inference.embed_to_file": "embed_to_file",
         "keras_bert.inference.fill_mask": "fill_mask follows",
@@ -66,7 +71,7 @@ _HOMES = {
         "keras_bert.inference.senses": "senses SenseVectors word_similarity",
         "keras_bert.inference.nearest": "nearest WordVectors",
         "keras_bert.exports.saved_model": "export",
-        "keras_bert.checkpoints.convert": "convert",
+        "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
         "data_gen.vocabulary": "learn_vocabulary",
@@ -77,7 +82,6 @@ _HOMES = {
         "keras_bert.pictures.run": "draw_run",
         "keras_bert.pictures.predictions": "show_predictions",
         "keras_bert.cli.doctor": "diagnose",
-        "keras_bert.exports.push": "push",
         "keras_bert.samples.quickstart": "quickstart",
     }.items()
     for name in names.split()
@@ -85,10 +89,12 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
+    import keras_bert.sklearn  # noqa: F401
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
     from keras_bert.checkpoints.convert import convert as convert
+    from keras_bert.checkpoints.convert import push as push
     from keras_bert.checkpoints.loading import load as load
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
@@ -112,7 +118,6 @@ if TYPE_CHECKING:
     from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
     from keras_bert.encoders.static.config import StaticConfig as StaticConfig
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
-    from keras_bert.exports.push import push as push
     from keras_bert.exports.saved_model import export as export
     from keras_bert.heads.reader import ScalarMix as ScalarMix
     from keras_bert.inference.embed import embed as embed
@@ -131,6 +136,7 @@ if TYPE_CHECKING:
     from keras_bert.inference.senses import word_similarity as word_similarity
     from keras_bert.inference.surprisal import pseudo_perplexity as pseudo_perplexity
     from keras_bert.inference.surprisal import surprisal as surprisal
+    from keras_bert.inference.zero_shot import zero_shot as zero_shot
     from keras_bert.pictures.predictions import show_predictions as show_predictions
     from keras_bert.pictures.run import draw_run as draw_run
     from keras_bert.pictures.tokens import draw_attention as draw_attention
@@ -173,16 +179,17 @@ if TYPE_CHECKING:
         SemanticRoleTagger as SemanticRoleTagger,
     )
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
-    from keras_bert.text.gpt_vocabularies import ByteLevelVocabulary as ByteLevelVocabulary
-    from keras_bert.text.gpt_vocabularies import GptVocabulary as GptVocabulary
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
-    from keras_bert.text.vocabulary import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary as ByteLevelVocabulary
+    from keras_bert.text.vocabularies.gpt import GptVocabulary as GptVocabulary
+    from keras_bert.text.vocabularies.unigram import UnigramVocabulary as UnigramVocabulary
+    from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
-    from keras_bert.text.vocabulary import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary_files import load_vocabulary as load_vocabulary
     from keras_bert.training.finetune import finetune as finetune
     from keras_bert.training.finetune import sweep as sweep
     from keras_bert.training.glue import glue as glue
     from keras_bert.training.pretrain import pretrain as pretrain
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, modules=("sklearn",))

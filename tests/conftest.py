@@ -63,6 +63,15 @@ LONG_FILES = (
 )
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--graphs-as-written",
+        action="store_true",
+        help="TensorFlow optimizes the graphs of commands that are started, and none of the tests' "
+        "own processes, where that takes a fifth of the time of a short run.",
+    )
+
+
 def pytest_report_header():
     """Which build of PyTorch the tests compare with, where there is one."""
     if importlib.util.find_spec("torch"):
@@ -123,6 +132,29 @@ def _not_deterministic_for_good():
 @pytest.fixture(scope="module", autouse=True)
 def _little_garbage_to_look_through():
     keep_from_collector()
+
+
+def _set_graph_optimizer(*, is_on):
+    from tensorflow.python.eager import context
+
+    context.context().set_optimizer_experimental_options({"disable_meta_optimizer": not is_on})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _graphs_as_written(request):
+    """Whether TensorFlow optimizes no graph."""
+    as_written = request.config.getoption("--graphs-as-written")
+    if sys.modules.get("tensorflow") is not None:  # on JAX it is None: it cannot be imported
+        _set_graph_optimizer(is_on=not as_written)
+    return as_written
+
+
+@pytest.fixture
+def optimized_graphs(_graphs_as_written):
+    """For a test of what TensorFlow's graph optimizer makes of our graphs."""
+    _set_graph_optimizer(is_on=True)
+    yield
+    _set_graph_optimizer(is_on=not _graphs_as_written)
 
 
 @pytest.fixture(scope="module", autouse=True)

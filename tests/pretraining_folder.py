@@ -13,7 +13,8 @@ from keras_bert.records import PAIRED, compact
 from keras_bert.records.folder import CARD, COMPLETED, FORMAT_VERSION, shard_name
 from keras_bert.records.masking import Masker, example_keys
 from keras_bert.records.specs import SPAN_FEATURES
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 WORDS = 20
 MAX_LENGTH, MAX_PREDICTIONS = 16, 3

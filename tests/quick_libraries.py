@@ -1,23 +1,33 @@
-"""What TensorFlow and Beam find out again and again, found out once.
+"""What Python, TensorFlow and Beam do again and again, done once or not at all.
 
-It is 8 % of the time of a run, and a part of that of a small job. Nothing that they compute depends
-on it.
+Nothing that is computed depends on it.
 """
 
 import contextlib
+import copy
+import functools
+import inspect
+import os
 import sys
+import types
+import typing
+import weakref
 
 import pytest
 
 
 @contextlib.contextmanager
 def quick_libraries():
-    """Within it, what is loaded of the two is quick."""
+    """Within it, what is loaded of them is quick."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)  # the machine is not switched off here
+        _inspect_functions_once(patch)
+        _collect_protocols_once(patch)
         if sys.modules.get("tensorflow") is not None:  # on JAX it is None: it cannot be imported
             _note_one_stack(patch)
+            _keep_kernels(patch)
         if "apache_beam" in sys.modules:
-            _inspect_functions_once(patch)
+            _infer_types_once(patch)
         yield
 
 
@@ -32,17 +42,62 @@ def _note_one_stack(patch):
     patch.setattr(tf_stack, "extract_stack", lambda stacklevel=1: stack)
 
 
+def _keep_kernels(patch):
+    """A new global seed makes TensorFlow forget the kernels of all operations that ran eagerly.
+
+    That is for operations with random numbers of their own; Keras's are given theirs.
+    """
+    from tensorflow.python.eager import context
+
+    seed = context.Context._set_global_seed
+
+    def seed_and_keep(self, number):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(context.pywrap_tfe, "TFE_ContextClearCaches", lambda handle: None)
+            seed(self, number)
+
+    patch.setattr(context.Context, "_set_global_seed", seed_and_keep)
+
+
+def _once_per_function(function):
+    """`function` of a plain function, or of a method of one; of anything else it is called anew.
+
+    What is decorated has attributes, which may change.
+    """
+    of_functions, of_methods = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
+
+    @functools.wraps(function)
+    def once(asked, **options):
+        plain = asked.__func__ if type(asked) is types.MethodType else asked
+        if options or type(plain) is not types.FunctionType or plain.__dict__:
+            return function(asked, **options)
+        results = of_functions if plain is asked else of_methods
+        if plain not in results:
+            results[plain] = function(asked)
+        return results[plain]
+
+    return once
+
+
 def _inspect_functions_once(patch):
+    """Keras asks for the signatures of a layer's methods whenever one is made."""
+    specs = _once_per_function(inspect.getfullargspec)
+    patch.setattr(inspect, "signature", _once_per_function(inspect.signature))
+    patch.setattr(  # its lists are the caller's
+        inspect,
+        "getfullargspec",
+        lambda function: inspect.FullArgSpec(*map(copy.copy, specs(function))),
+    )
+
+
+def _collect_protocols_once(patch):
+    """As Python 3.12 does: TensorFlow asks of every argument whether it has a tracing type."""
+    collect = functools.cache(typing._get_protocol_attrs)
+    patch.setattr(typing, "_get_protocol_attrs", collect)
+
+
+def _infer_types_once(patch):
     """Beam asks for the signatures of all methods of every step, several times."""
     from apache_beam.transforms import core
 
-    signature_of, signatures = core.get_signature, {}
-
-    def get_signature(function):
-        if not hasattr(function, "__func__"):
-            return signature_of(function)
-        if function.__func__ not in signatures:
-            signatures[function.__func__] = signature_of(function)
-        return signatures[function.__func__]
-
-    patch.setattr(core, "get_signature", get_signature)
+    patch.setattr(core, "get_signature", _once_per_function(core.get_signature))

@@ -6,7 +6,8 @@ import keras
 
 from keras_bert.encoders import config_class, new_encoder
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
 
@@ -27,7 +28,7 @@ def make_encoder(tokenizer, *, pooler=True, **changes):
     sizes = {
         "vocab_size": len(tokenizer),
         "hidden_size": 16,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 24,
         "max_position_embeddings": 40,

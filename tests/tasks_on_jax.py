@@ -5,6 +5,7 @@
     KERAS_BACKEND=jax python -m pytest -p tests.no_tensorflow tests/tasks_on_jax.py
 """
 
+import contextlib
 import sys
 import warnings
 
@@ -19,6 +20,7 @@ from keras_bert.encoders.bilm.config import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.static.config import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
+from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import TASKS, task_class
 from keras_bert.training.optimizer import make_optimizer
@@ -112,6 +114,21 @@ def test_a_step_trains_what_the_task_uses(name):
         same.discard("classifier/bias")  # and so is that over choices
     unread = {"pooler/dense/kernel", "pooler/dense/bias"} & {weight.path for weight in weights}
     assert same == (unread if task.transform is None else set())
+
+
+@pytest.mark.parametrize("name", ["masked-causal-lm", "span-pretrainer", "bidirectional-lm"])
+def test_the_loss_of_a_step_for_a_gpu_is_that_of_its_logits(name):
+    """Each output's own head computes it there, from what it multiplies by the table."""
+    losses = []
+    for scope in (contextlib.nullcontext(), for_gpu()):
+        with scope:
+            task = make(task_class(name))
+            inputs, labels = batch(task)
+            task.compile_defaults(keras.optimizers.SGD(0.1))
+            losses.append(
+                task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
+            )
+    np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
 def test_transitions_between_words_are_trained_over_an_lstm():

@@ -20,12 +20,9 @@ from keras_bert.records.inspection import read_instances, verify
 from keras_bert.samples.texts import write_manual
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer, load_vocabulary
-from keras_bert.text.vocabulary import (
-    END_OF_WORD,
-    SPECIAL_TOKENS,
-    BpeVocabulary,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.training.starting_point import StartingPoint
 from tests.eagerly import eagerly
 from tests.messages import says
@@ -293,7 +290,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
     found = signatures["serving_default"](text=tf.constant(TEXTS))["probabilities"]
     expected = [list(answer["probabilities"].values()) for answer in answers]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    # What a process with TensorFlow Text alone has: tests/text/test_exports.py asks one.
+    # What a process with TensorFlow Text alone has: tests/exports/test_exports.py asks one.
     operations = {
         node.op
         for signature in signatures.values()
@@ -309,7 +306,7 @@ def test_predictions_are_those_of_the_export(finetuned, tmp_path):
 
 @pytest.mark.usefixtures("eager")
 def test_evaluate_takes_the_folder(work, finetuned, capsys):
-    arguments = ["evaluate", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
+    arguments = ["evaluate", "--json", "--model", str(finetuned), "--data", str(work / "dev.tsv")]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 8
 

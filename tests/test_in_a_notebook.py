@@ -21,7 +21,9 @@ TEXTS = [("win cash now", "spam"), ("see you <soon>", "ham")] * 8
 @pytest.fixture(scope="module")
 def task():
     tokenizer = make_tokenizer(["win", "cash"])
-    return kb.Classifier(make_encoder(tokenizer), tokenizer, labels=["<ham>", "spam"])
+    return kb.Classifier(
+        make_encoder(tokenizer, num_hidden_layers=2), tokenizer, labels=["<ham>", "spam"]
+    )
 
 
 def cells(shown):
@@ -94,7 +96,8 @@ def test_fit_shows_tokens_a_second_and_the_tasks_own_metric(task, capsys):
     tagger.compile_defaults(learning_rate=1e-9)
     history = tagger.fit(train, validation_data=tagger.dataset(tags), epochs=2, verbose=2)
     said = capsys.readouterr().out
-    assert tagger.METRIC == "f1" and "f1" not in "".join(history.history).replace("val_f1", "")
+    ours = {name for name in history.history if "f1" in name}
+    assert tagger.METRIC == "f1" and ours == {"val_f1", "val_strict_f1"}
     assert all(0 <= metric <= 1 for metric in history.history["val_f1"])
     assert min(history.history["tokens/s"]) > 0
     assert "tokens/s: " in said and "val_f1: " in said

@@ -53,7 +53,7 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
         assert keras_bert(line) == 0, capsys.readouterr().err
         assert "Next: " in "".join(capsys.readouterr())
     tensorboard_shows_speed_and_examples(Path("pretrained"))
-    assert keras_bert("evaluate --model tuned --data dev.tsv") == 0
+    assert keras_bert("evaluate --json --model tuned --data dev.tsv") == 0
     measures = json.loads(capsys.readouterr().out)
     assert measures == json.loads(Path("tuned/metrics.json").read_text())["dev"]
     assert keras_bert("predict --model tuned --text bank") == 0

@@ -34,7 +34,8 @@ def through_the_commands() -> None:
     kb.finetune(model="m", train="t", dev="d", output="o", task="tagger", crf=True)
     kb.finetune(model="m", train="t", dev="d", output="o", epochs=0.5)  # type: ignore[call-overload]
     kb.finetune(model="m", train="t", dev="d", output="o", epoch=5)  # type: ignore[call-overload]
-    kb.finetune(model="m", train="t", output="o")  # type: ignore[call-overload]
+    kb.finetune(model="m", train="t", output="o")
+    kb.finetune(model="m", train="t")  # type: ignore[call-overload]
     kb.convert("a", "b", report=lambda line: None)
     kb.convert("a")  # type: ignore[call-arg]
     assert_type(kb.evaluate(model="m", data="d", show_errors=3, fields="text=a"), dict[str, Any])

@@ -388,7 +388,8 @@ def _move_in(ready, path):
     if new.exists() and not (before.exists() and path.exists()):
         if path.exists():
             os.rename(path, before)
-        for name in sorted(set(os.listdir(ready)) - {new.name, before.name}):
+        # From z to a: of a tokenizer's files, what can be read alone comes after its config.
+        for name in sorted(set(os.listdir(ready)) - {new.name, before.name}, reverse=True):
             os.replace(ready / name, path.with_name(name))
         os.replace(new, path)
         _flush_folder(path.parent)

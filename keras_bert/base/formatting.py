@@ -44,6 +44,25 @@ def in_one_line(text):
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
+def text_table(rows, *, header=()):
+    """Rows of cells as lines with aligned columns: the first to the left, numbers to the right."""
+    rows = [[_cell_text(cell) for cell in row] for row in ([header] if header else []) + [*rows]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _cell_text(cell):
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
+
+
 def html_table(rows, *, header=None, caption=None):
     """The HTML of a table: rows of cells, with the cells of a header and a caption above them."""
     lines = ["<table>"]

@@ -46,6 +46,7 @@ class ProgressBar:
         poll=None,
         enabled=True,
     ):
+        self._stream = sys.stderr  # it may be redirected meanwhile
         self.is_drawn = enabled and shows_bars()
         shows_lines = enabled and not self.is_drawn and not is_quiet()
         self._line_seconds = line_seconds if shows_lines else None
@@ -60,7 +61,7 @@ class ProgressBar:
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             _Note(Column(overflow="ellipsis")),
             console=_Console(
-                file=drawn_on(sys.stderr),
+                file=drawn_on(self._stream),
                 force_terminal=True,
                 force_jupyter=False,  # that would need ipywidgets
                 highlight=False,
@@ -116,7 +117,7 @@ class ProgressBar:
         if self.is_drawn and not self._is_closed:
             self._progress.console.print(escaped(line), soft_wrap=True)
         else:
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=self._stream, flush=True)
 
     def close(self):
         """Draws the bar a last time and ends its line; nothing where that is done."""

@@ -67,6 +67,9 @@ class About:
         several: a list of values is allowed, too; a list of one is its value.
         instead_of: the setting that it excludes, and that excludes it.
         flag: the name of its flag, where that is not the setting's.
+        group: the group of `HELP_GROUPS` that its flag is in. None is "data" with
+            `reads`, "task and model" with `stored`, and otherwise "options".
+        common: whether --help shows its flag; --help-all shows all.
     """
 
     help: str
@@ -86,6 +89,8 @@ class About:
     several: bool = False
     instead_of: str | None = None
     flag: str | None = None
+    group: str | None = None
+    common: bool = False
 
 
 def setting(default: Any, **about: Any) -> Any:
@@ -93,14 +98,39 @@ def setting(default: Any, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata={"about": About(**about)})
 
 
-def required(*, kw_only: bool = True, **about: Any) -> Any:
-    """A field without a default; of a call it may also be a positional argument."""
-    return dataclasses.field(kw_only=kw_only, metadata={"about": About(**about)})
+# The groups of flags in the help, in their order, and `setting` for the fields of some.
+HELP_GROUPS = (
+    *("required", "task and model", "options", "data"),
+    *("optimisation", "checkpoints", "hardware", "advanced"),
+)
+model_setting = functools.partial(setting, group="task and model")
+data_setting = functools.partial(setting, group="data")
+optimisation_setting = functools.partial(setting, group="optimisation")
+checkpoint_setting = functools.partial(setting, group="checkpoints")
+hardware_setting = functools.partial(setting, group="hardware")
+advanced_setting = functools.partial(setting, group="advanced")
+
+
+def required(*, kw_only: bool = True, default: Any = dataclasses.MISSING, **about: Any) -> Any:
+    """A field without a default; of a call it may also be a positional argument.
+
+    With `kw_only=False` one after it may have a `default`.
+    """
+    return dataclasses.field(kw_only=kw_only, default=default, metadata={"about": About(**about)})
 
 
 def about(field):
     """The `About` of a field that `setting` made."""
     return field.metadata["about"]
+
+
+def help_group(field):
+    """The group of `HELP_GROUPS` that the flag of a field is in."""
+    description = about(field)
+    if field.default is dataclasses.MISSING:
+        return "required"
+    of_task = "data" if description.reads else "task and model" if description.stored else "options"
+    return description.group or of_task
 
 
 def value_type(field):

@@ -1,9 +1,71 @@
-"""Model folders and other programs' checkpoints: loading, saving and conversion.
+"""Model folders and other programs' checkpoints; the settings of a conversion and of a push.
 
-Names load their module on first use: the settings of a conversion need no Keras.
+Loading and saving load their module on first use: the settings need no Keras.
 """
 
+from dataclasses import InitVar
+
 from keras_bert.base import lazy_names
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    Settings,
+    checkpoint_setting,
+    required,
+    setting,
+)
+
+# Files of static vectors (see `keras_bert.checkpoints.word_vectors`).
+VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove")
+# Files that have to be unpacked first.
+ARCHIVE_ENDINGS = (".zip", ".7z", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
+FORMATS = ("huggingface", "google", "keras-nlp", "allennlp", *VECTOR_FORMATS)
+
+
+class ConvertSettings(Settings):
+    """Settings of `keras_bert.convert`."""
+
+    report: InitVar[Report] = None
+    input: PathText = required(
+        kw_only=False,
+        help="a Hugging Face folder, a Google checkpoint (its folder or prefix), a keras-nlp "
+        "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
+        "hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec)",
+        unit="PATH",
+        is_path=True,
+    )
+    output: PathText = required(
+        kw_only=False,
+        help="the folder to write, or the file of word vectors",
+        unit="PATH",
+        is_path=True,
+    )
+    to: str = setting(
+        "huggingface",
+        help="the format to write; every command here reads huggingface, keras-nlp and "
+        "allennlp contain the encoder only, and word2vec (also fastText's .vec), word2vec-binary "
+        "and glove are files of static vectors",
+        choices=FORMATS,
+        common=True,
+    )
+    force: bool = checkpoint_setting(False, help="replace an output that this command wrote before")
+
+
+class PushSettings(Settings):
+    """Settings of `keras_bert.push`."""
+
+    model: PathText = required(
+        help="a model folder, or the output of a run", unit="FOLDER", is_path=True
+    )
+    to: str = required(help="its name on the hub: owner/name", unit="OWNER/NAME")
+    private: bool = setting(
+        False, help="visible to you alone; an error if the repository exists and is public"
+    )
+    revision: str | None = setting(
+        None, help="the branch to push to; created if needed", unit="BRANCH", default_help="main"
+    )
+    message: str = setting("A model of keras-bert", help="the commit message", unit="TEXT")
+
 
 _HOMES = {
     **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),

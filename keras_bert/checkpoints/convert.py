@@ -1,26 +1,37 @@
-"""Conversion between the formats, which are detected from the folder's content."""
+"""Takes a model elsewhere: into another format, or to the Hugging Face hub.
+
+The format of the input is detected from the folder's content.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import scratch_folder
+from keras_bert.base.files import read_small, scratch_folder
 from keras_bert.base.ownership import held_names, reject_input_as_output, same_files
 from keras_bert.base.settings import takes
+from keras_bert.checkpoints import (
+    VECTOR_FORMATS,
+    ConvertSettings,
+    PushSettings,
+    hub,
+    model_card,
+    tensor_files,
+)
 from keras_bert.checkpoints.allennlp import is_allennlp, save_allennlp
 from keras_bert.checkpoints.google import is_google, save_google
 from keras_bert.checkpoints.keras_nlp import is_keras_nlp, save_keras_nlp
 from keras_bert.checkpoints.loading import find_model_folder, read_foreign
 from keras_bert.checkpoints.model_folder import build_task, save_folder, unused_heads
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
-from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings
 from keras_bert.checkpoints.word_vectors import (
     convert_word_vectors,
     is_word_vectors,
     save_word_vectors,
 )
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
+from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 _DATED = ("metadata.json",)  # keras-nlp writes the time into it
 
@@ -116,3 +127,60 @@ def read_model(source):
     heads = () if task is None else task.heads
     left_out = unused_heads(checkpoint, task, checkpoint.class_names, heads=heads)
     return "huggingface", model, checkpoint.tokenizer, left_out
+
+
+_FILES = {"config.json", tensor_files.FILE, *TOKENIZER_FILES, model_card.FILE}
+
+
+@takes(PushSettings)
+def push(**settings) -> str:
+    """Publishes a model folder under a name on the hub, in one commit, with its model card.
+
+    The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
+    README.md are pushed, with the name on the hub put into the README.md. Without a README.md, a
+    card is made from the config. Other files are not pushed, and other files on the hub are kept.
+
+    Args:
+        **settings: the fields of `PushSettings`.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        InputError: the folder is not a model folder, or one of its files is a link to a file
+            outside; the name is invalid, is not yours to write, or is that of a public repository
+            although `private` is asked for; or the hub cannot be reached.
+    """
+    settings = PushSettings.of(settings)
+    repo, revision = hub.parsed(f"{hub.SCHEME}{settings.to.removeprefix(hub.SCHEME)}")
+    if revision is not None:
+        raise InputError.naming("Give the branch as {revision}, not in the name.")
+    folder = find_model_folder(settings.model)
+    checkpoint = PretrainedCheckpoint(folder)
+    if not (folder / tensor_files.FILE).is_file():
+        raise InputError(
+            f"{folder} has its weights in another form than {tensor_files.FILE}, which is the only "
+            "one that is pushed. Write it with keras-bert convert."
+        )
+    names = [name for name in held_names(folder) if name in _FILES]
+    link = hub.link_outside(folder, names)
+    if link is not None:
+        raise InputError(
+            f"{folder / link[0]} is a link to {link[1]}, outside the model folder. Replace it with "
+            "a copy of the file if you want to publish it."
+        )
+    card = folder / model_card.FILE
+    text = (
+        read_small(card).decode("utf-8", errors="replace")
+        if card.is_file()
+        else model_card.model_card(checkpoint.config_json, name=repo.partition("/")[2])
+    )
+    files = {name: str(folder / name) for name in names}
+    files[model_card.FILE] = text.replace(model_card.NAME, repo).encode()
+    return hub.upload(
+        repo,
+        files,
+        private=settings.private,
+        revision=settings.revision,
+        message=settings.message,
+    )

@@ -36,9 +36,10 @@ from keras_bert.encoders.tensor_names import (
     transformer_layer,
 )
 from keras_bert.encoders.transformer_config import ACTIVATIONS
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
 from keras_bert.tasks import task_class
 from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import BERT_TOKENS
 
 CONFIG = "bert_config.json"
@@ -320,8 +321,9 @@ def fields_of(config, *names):
 
 def check_wordpiece(tokenizer, *, needed_by):
     """Raises InputError unless the tokenizer is a WordPiece with BERT's special tokens."""
-    if tokenizer is None or tokenizer.vocabulary.algorithm != "wordpiece":
-        received = "no supported tokenizer" if tokenizer is None else "byte-pair encoding"
+    vocabulary = None if tokenizer is None else tokenizer.vocabulary
+    if not isinstance(vocabulary, WordPieceVocabulary):
+        received = "no supported tokenizer" if vocabulary is None else vocabulary.DESCRIPTION
         raise InputError(
             f"{needed_by} needs a WordPiece vocabulary, but this model has {received}."
         )

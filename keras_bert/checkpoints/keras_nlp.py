@@ -95,7 +95,7 @@ def load_keras_nlp(path):
     Raises InputError if keras-nlp is not installed or the folder is not a whole preset.
     """
     from keras_bert.text.tokenizer import Tokenizer
-    from keras_bert.text.vocabulary import WordPieceVocabulary
+    from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 
     def message(error):
         if isinstance(error, OSError | ValueError | KeyError | TypeError | AttributeError):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import system_errors
-from keras_bert.checkpoints import hub
-from keras_bert.checkpoints.settings import ARCHIVE_ENDINGS
+from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.text.template import gpt_template
 
 if TYPE_CHECKING:
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 _KAGGLE = "kaggle://"  # how models of Kaggle were named
 
 
-def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, Tokenizer | None]":
+def load(
+    folder: str | PathLike[str], *, dtype: Any = None, tokenizer: bool = True
+) -> "tuple[Encoder, Tokenizer | None]":
     """Loads the encoder and tokenizer of a model folder.
 
     Heads that the folder contains too are left out (`load_task` loads them).
@@ -39,6 +40,7 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
             word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
+        tokenizer: False leaves the tokenizer out, and returns None in its place.
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
@@ -52,14 +54,20 @@ def load(folder: str | PathLike[str], *, dtype: Any = None) -> "tuple[Encoder, T
     from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 
     checkpoint = PretrainedCheckpoint(find_model_folder(folder))
-    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer
+    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer if tokenizer else None
 
 
-def load_task(folder: str | PathLike[str]) -> "Task":
+def load_task(
+    folder: str | PathLike[str], *, task: str | None = None, one_text: bool | None = None
+) -> "Task":
     """Loads the task in a folder, with its head; `config.json` names its type.
 
     Args:
         folder: a model folder, the output of a run or a name, as `load` takes them.
+        task: the task type, where the class that a folder of another program names serves several:
+            "pair-classifier" for a classifier of pairs. None is the folder's own, else the first.
+        one_text: whether a regression scores single texts, where a folder of another program, with
+            `num_labels: 1`, does not say so. None is as the folder says, else pairs.
 
     Returns:
         The task, such as a `Classifier`, with its tokenizer: ready for `predict`, `fit` after a
@@ -71,7 +79,9 @@ def load_task(folder: str | PathLike[str]) -> "Task":
     from keras_bert.checkpoints.model_folder import build_task
     from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 
-    return build_task(PretrainedCheckpoint(find_model_folder(folder)))
+    checkpoint = PretrainedCheckpoint(find_model_folder(folder))
+    settings = {} if one_text is None else {"one_text": one_text}
+    return build_task(checkpoint, task_type=task, **settings)
 
 
 def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encoder, Tokenizer]":
@@ -105,7 +115,9 @@ def with_task_tokens(encoder: "Encoder", tokenizer: "Tokenizer") -> "tuple[Encod
         if not template.special_tokens:
             template = gpt_template(vocabulary.special_tokens)
         lowercase = tokenizer.lowercase
+        input_names = tokenizer.input_names
         tokenizer = type(tokenizer)(vocabulary, lowercase=lowercase, template=template)
+        tokenizer.input_names = input_names
     changes = {"vocab_size": max(config.vocab_size, len(tokenizer))}
     if "pad_token_id" in {field.name for field in dataclasses.fields(config)}:
         changes["pad_token_id"] = tokenizer.vocabulary.pad_id

@@ -18,7 +18,7 @@ from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
-from keras_bert.heads.layer_choice import LAST
+from keras_bert.heads import LAST
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
@@ -36,10 +36,16 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
         overwrite: replace a model folder that this library wrote.
 
     Raises:
-        InputError: the folder contains something else, or something that may not be replaced.
+        InputError: the folder contains something else, or something that may not be replaced, or
+            the model was quantized.
         ValueError: the tokenizer is missing or does not fit the model.
     """
     config = model.config
+    if any(layer.quantization_mode for layer in model._flatten_layers()):
+        raise InputError(
+            "The model was quantized with `quantize`, and a model folder holds float weights. Save "
+            "it before, and use `keras-bert export --precision int8` for a SavedModel in int8."
+        )
     if tokenizer is None and config.REQUIRES_TOKENIZER:
         name = config.model_type.upper()
         raise ValueError(f"A {name} model folder needs its tokenizer. Received: tokenizer=None.")
@@ -151,10 +157,10 @@ def head_scale(task, head):
     return getattr(task, task.HEAD_SCALES[head]) if head in task.HEAD_SCALES else 1.0
 
 
-def build_task(checkpoint):
+def build_task(checkpoint, *, task_type=None, **settings):
     """The task in a `PretrainedCheckpoint`; see `keras_bert.checkpoints.load_task`."""
-    task_class, class_names = checkpoint.task_class(), checkpoint.class_names
-    options = checkpoint.settings(task_class)
+    task_class, class_names = checkpoint.task_class(task_type), checkpoint.class_names
+    options = {**checkpoint.settings(task_class), **settings}
     if task_class.MIN_LABELS:
         options["labels"] = checkpoint.labels()
         if len(options["labels"]) < task_class.MIN_LABELS:
@@ -174,7 +180,7 @@ def build_task(checkpoint):
     task = task_class(checkpoint.encoder(), checkpoint.tokenizer, **options)
     task.columns = checkpoint.columns()
     assign_heads(task, checkpoint, class_names)
-    task.tuned = (*task.tuned, *checkpoint.tuned(task_class))
+    task.tuned = tuple(dict.fromkeys((*task.tuned, *checkpoint.tuned(task_class))))
     return task
 
 

@@ -20,7 +20,7 @@ from keras_bert.encoders import (
     read_config,
 )
 from keras_bert.encoders.tensor_names import KEPT, PLAIN_POOLER
-from keras_bert.heads.layer_choice import MIXES, check_layers
+from keras_bert.heads import MIXES, check_layers
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
@@ -200,8 +200,10 @@ class PretrainedCheckpoint:
         encoder.came_with_pooler = self.has_pooler
         if self.has_pooler:
             rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
+        encoder.is_pretrained = True
         if self.tokenizer is not None:
             encoder.set_vocabulary(self.tokenizer.vocabulary)
+            self.tokenizer.input_names = encoder.input_names
         return encoder
 
     def check_copies(self):
@@ -238,12 +240,13 @@ class PretrainedCheckpoint:
         """Whether the folder contains a task's head, and not only an encoder."""
         return self.class_name in self.names.classes or "task" in self.stored
 
-    def task_class(self):
+    def task_class(self, task_type=None):
         """The class of the task in the folder.
 
-        Our own key decides between several task types that one class of `transformers` serves. If
-        another program has since saved the model as another class, that class decides. Raises
-        InputError if `config.json` names no class, or one without a task.
+        Our own key decides between several task types that one class of `transformers` serves, or
+        else `task_type`. If another program has since saved the model as another class, that class
+        decides. Raises InputError if `config.json` names no class, one without a task, or one that
+        does not serve `task_type`.
         """
         name, names, source = self.class_name, self.names, self.source
         supported = ", ".join(names.classes) or "none"
@@ -258,6 +261,13 @@ class PretrainedCheckpoint:
             except InputError as error:
                 raise InputError.naming("{}: {}", source, error) from None
             if name in (names.class_of(task.TASK_TYPE), names.base_class):
+                if task_type not in (None, task.TASK_TYPE):
+                    raise InputError.naming(
+                        "{} contains a model of the task {}, not {}. Leave {task} out.",
+                        self.name,
+                        task.TASK_TYPE,
+                        task_type,
+                    )
                 return task
         if name == names.base_class:
             raise InputError(
@@ -268,8 +278,17 @@ class PretrainedCheckpoint:
                 f"{source} describes a {name}, which is not supported. Supported: {supported}."
             )
         task_types = names.classes[name].task_types
-        is_regression = "regression" in task_types and self._is_regression()
-        return tasks.task_class("regression" if is_regression else task_types[0])
+        if "regression" in task_types and self._is_regression():
+            task_types = ("regression",)
+        if task_type is not None and task_type not in task_types:
+            raise InputError.naming(
+                "{} describes a {}, which serves the task {}. Received: {task} {!r}.",
+                source,
+                name,
+                " or ".join(task_types),
+                task_type,
+            )
+        return tasks.task_class(task_type or task_types[0])
 
     def _is_regression(self):
         """Whether a sequence classification class gives one score, as in `transformers`."""

@@ -1,15 +1,21 @@
-"""What a command is, and how commands print: results with colours and tables, notes beside them."""
+"""What a command is: its function, its flags from a `Settings` class, and how it prints.
 
+Results with colours and tables go to standard output, notes to standard error.
+"""
+
+import argparse
 import dataclasses
 import inspect
 import json
 import shlex
 import sys
+import typing
 from collections.abc import Callable
 
 from keras_bert.base import terminal
+from keras_bert.base.errors import InputError, argument
+from keras_bert.base.settings import HELP_GROUPS, about, help_group, value_type
 from keras_bert.base.terminal import drawn_on, escaped
-from keras_bert.cli import flags
 
 
 @dataclasses.dataclass
@@ -40,17 +46,17 @@ class Command:
         if self.settings is not None:
             cls = self.settings if isinstance(self.settings, type) else self.settings(first)
             name = self.name if self.repeats_runs else None
-            flags.add(parser, cls, command=name, is_short=first.help and not first.help_all)
+            add_flags(parser, cls, command=name, is_short=first.help and not first.help_all)
         if self.more_flags is not None:
             self.more_flags(parser)
 
     def run(self, arguments):
         """Runs the command with parsed arguments, and prints the next step."""
         if self.takes_beam_options:
-            flags.reject_unknown(arguments.beam_options)
+            reject_unknown(arguments.beam_options)
         if self.prepare is not None:
             self.prepare(arguments)
-        settings = {} if self.settings is None else flags.read(arguments)
+        settings = {} if self.settings is None else read_flags(arguments)
         next_step = self.function(settings, arguments)
         if next_step is not None and not terminal.is_quiet():
             print(f"Next: {next_step}")
@@ -113,3 +119,182 @@ def one_liner(program, *paths):
     """
     literals = (json.dumps(str(path), ensure_ascii=False) for path in paths)
     return f"python -c {shlex.quote(program.format(*literals))}"
+
+
+_LONGEST_CHOICES = 60  # in the help, which fits into 80 columns
+_YES_OR_NO = {"yes": True, "no": False}
+
+
+def add_flags(parser, cls, *, command=None, is_short=False):
+    """Adds a flag for each setting; with `command`, also `--settings` with a run.json of it.
+
+    With `is_short` the help has only the common flags.
+
+    Settings that are not given are not in the parsed arguments: a settings file is overridden by
+    the flags, wherever it is given, and overrides the defaults. `read_flags` checks required
+    settings, since the file may have them.
+    """
+    groups = {title: parser.add_argument_group(title) for title in HELP_GROUPS}
+    for field in dataclasses.fields(cls):
+        group = groups[help_group(field)]
+        options = {"default": argparse.SUPPRESS, **_options(field)}
+        if is_short and group is not groups["required"] and not about(field).common:
+            options["help"] = argparse.SUPPRESS
+        if about(field).positional:
+            group.add_argument(field.name, **options, nargs="?")
+        else:
+            group.add_argument(_flag(field), **options, dest=field.name)
+    if command is not None:
+        groups["checkpoints"].add_argument(
+            "--settings",
+            dest="settings_file",
+            metavar="run.json",
+            help="take the settings of an earlier run from its run.json; flags override the file",
+        )
+    parser.set_defaults(settings_class=cls, settings_of=command)
+
+
+def read_flags(arguments):
+    """The settings in the flags and the settings file, as a dictionary.
+
+    Raises:
+        InputError: the file is not one of this command or has an unknown setting, or a setting is
+            missing or invalid.
+    """
+    cls = arguments.settings_class
+    names = {field.name for field in dataclasses.fields(cls)}
+    flags = {name: value for name, value in vars(arguments).items() if name in names}
+    of_file = {}
+    path = getattr(arguments, "settings_file", None)
+    if path is not None:
+        from keras_bert.training.run_folder import read_settings
+
+        of_file = cls.without_removed(read_settings(path, command=arguments.settings_of))
+        for name in of_file:
+            if name not in names and name not in cls.removed():
+                raise InputError(f"Unknown setting {name} of {arguments.settings_of} in {path}.")
+        # The file has every setting, also those that another one excludes, with their defaults.
+        fields = dataclasses.fields(cls)
+        is_default = {field.name for field in fields if of_file.get(field.name) == field.default}
+        excluded = _excluded(cls, flags) | _excluded(cls, of_file) & is_default
+        of_file = {name: value for name, value in of_file.items() if name not in excluded}
+    settings = of_file | flags
+    cls.of(settings)  # before anything heavy is loaded
+    return settings
+
+
+def _excluded(cls, settings):
+    """The settings that are excluded by others that are not None."""
+    present = {name for name, value in settings.items() if value is not None}
+    pairs = [(f.name, about(f).instead_of) for f in dataclasses.fields(cls) if about(f).instead_of]
+    return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in present}
+
+
+def spelled_as_flag(cls):
+    """How the arguments in a message are written on the command line of a settings class.
+
+    `steps` is --steps, `objective="mlm"` --objective mlm, and `header=False` --header no. What is
+    not a flag of the class is written as in Python.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+
+    def spelled(name, value):
+        if name not in fields:
+            return str(argument(name, value))
+        if about(fields[name]).positional:
+            return about(fields[name]).unit
+        if value_type(fields[name]) == (bool, True):  # a flag that takes yes or no
+            value = {"True": "yes", "False": "no"}.get(value, value)
+        if value is None or value == "True":
+            return _flag(fields[name])
+        return f"{_flag(fields[name])} {shlex.quote(value.strip(chr(34)))}"
+
+    return spelled
+
+
+def _flag(field):
+    return f"--{(about(field).flag or field.name).replace('_', '-')}"
+
+
+def _options(field):
+    """The options of `add_argument`, without the name."""
+    description = about(field)
+    kind, optional = value_type(field)
+    options = {"help": _help(field)}
+    if kind is bool and not optional:
+        # A model that a run continues with may have the setting on: --no-crf turns it off.
+        action = argparse.BooleanOptionalAction if description.stored else "store_true"
+        return {**options, "action": action}
+    if kind is bool:
+        return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
+    if typing.get_origin(kind) is list:
+        (kind,) = typing.get_args(kind)
+        options |= {"action": "append"} if optional else {"nargs": "+"}
+        return {**options, "type": _converter(kind), "metavar": description.unit}
+    if description.several:
+        options |= {"nargs": "+", "action": _OneOrSeveral}
+    unit = description.unit
+    if description.choices:
+        choices = "{" + ",".join(map(str, description.choices)) + "}"
+        if len(choices) <= _LONGEST_CHOICES:
+            unit = choices
+        else:  # argparse breaks the line of a help text, but not this
+            options["help"] += f"; one of {', '.join(map(str, description.choices))}"
+    return {**options, "type": _converter(kind), "metavar": unit or field.name.upper()}
+
+
+class _OneOrSeveral(argparse.Action):
+    """A flag that takes one value, or a list."""
+
+    def __call__(self, parser, namespace, given, option_string=None):
+        setattr(namespace, self.dest, given if len(given) > 1 else given[0])
+
+
+def _help(field):
+    default = about(field).default_help if field.default is None else field.default
+    if isinstance(default, tuple):
+        default = " ".join(map(str, default))
+    has_default = field.default is not dataclasses.MISSING
+    is_switch = value_type(field)[0] is bool and field.default is False
+    text = about(field).help
+    if has_default and not is_switch:
+        text += f" (default: {default})"
+    return text.replace("%", "%%")
+
+
+def _converter(kind):
+    """The function that makes a value of the text on a command line."""
+    names = {int: "a whole number", float: "a number"}
+    if kind not in names:
+        return str
+
+    def convert(text):
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {names[kind]}") from None
+
+    return convert
+
+
+def _yes_or_no(text):
+    if text not in _YES_OR_NO:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return _YES_OR_NO[text]
+
+
+_WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam have underscores
+
+
+def reject_unknown(options):
+    """Raises `InputError` for options that Beam does not have; Beam is loaded only if needed."""
+    for option in options:
+        name = option.split("=")[0]
+        if "-" in name.removeprefix("--") and name.startswith("--") and name not in _WITH_A_HYPHEN:
+            raise InputError(
+                f"Unknown option {name}: neither this command nor Apache Beam has it. See --help."
+            )
+    if options:
+        from data_gen.runner import options as check
+
+        check(options)

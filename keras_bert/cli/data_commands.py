@@ -21,7 +21,7 @@ def vocab(settings, arguments):
     """Learn a vocabulary from text files, and write it.
 
     WordPiece is written as the file vocab.txt, byte-pair encoding (--algorithm bpe or
-    byte-level-bpe) as a folder.
+    byte-level-bpe) and a unigram model (--algorithm unigram) as a folder.
     Any option of Apache Beam may follow, such as --direct_num_workers=4 to count words in four
     processes, or --runner.
     """
@@ -66,7 +66,7 @@ def pretraining_data(settings, arguments):
     """Turn text files into TFRecord examples for pre-training, with an Apache Beam job.
 
     Any option of Apache Beam may follow, such as --direct_num_workers=4 for four local processes,
-    or --runner=DataflowRunner and its own (docs/pretraining_data.md has the whole command).
+    or --runner=DataflowRunner and its own (docs/clusters.md has the whole commands).
     """
     import logging
 

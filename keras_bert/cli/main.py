@@ -19,8 +19,7 @@ from keras_bert.cli import (
     serving_commands,
     training_commands,
 )
-from keras_bert.cli.command import command
-from keras_bert.cli.flags import spelled_as_flag
+from keras_bert.cli.command import command, spelled_as_flag
 from keras_bert.cli.quiet import quiet_libraries, warnings_as_notes
 from keras_bert.cli.task_types import first_arguments
 from keras_bert.tasks import finetuned_task_types, settings_class, task_type_named
@@ -86,6 +85,7 @@ GROUPS = {
         training_commands.glue,
         model_commands.evaluate,
         model_commands.predict,
+        model_commands.zero_shot,
         model_commands.embed,
         model_commands.fill_mask,
         model_commands.follows,

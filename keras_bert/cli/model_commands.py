@@ -5,23 +5,25 @@ generate and nearest.
 import re
 import shlex
 
-from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted
+from keras_bert.base.formatting import counted, text_table
 from keras_bert.cli.command import command, one_liner, report, report_next
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
-from keras_bert.inference.settings import (
-    EmbedToFileSettings,
+from keras_bert.inference import (
     EvaluateRecordsSettings,
     FillMaskSettings,
     FollowsSettings,
     GenerateCommandSettings,
-    NearestSettings,
-    SensesCommandSettings,
     SurprisalCommandSettings,
+    ZeroShotSettings,
     evaluate_settings,
     predict_settings,
 )
-from keras_bert.readers.glue import glue_submission, write_submission
+from keras_bert.inference.vector_settings import (
+    EmbedToFileSettings,
+    NearestSettings,
+    SensesCommandSettings,
+)
+from keras_bert.readers.glue import glue_submission
 from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks import settings_class, task_class
 
@@ -36,14 +38,46 @@ def _evaluate_settings(first):
     return evaluate_settings(settings_class(task_type_of_model(first)))
 
 
+def _add_json(parser):
+    parser.add_argument(
+        "--json", action="store_true", help="print the metrics as JSON, for other programs"
+    )
+
+
+def metrics_text(metrics):
+    """Metrics by name as tables: those that are numbers, then those with several for each."""
+    numbers, tables = [], []
+    for name, metric in metrics.items():
+        if isinstance(metric, dict) and all(isinstance(x, dict) for x in metric.values()):
+            columns = [*dict.fromkeys(key for row in metric.values() for key in row)]
+            rows = [
+                [key, *(row.get(column, "") for column in columns)] for key, row in metric.items()
+            ]
+            tables.append((rows, [name, *columns]))
+        elif isinstance(metric, dict):
+            numbers += [(f"{name} {key}", value) for key, value in metric.items()]
+        elif metric and isinstance(metric, list) and isinstance(metric[0], dict):
+            rows = [[*row.values()] for row in metric if row.get("examples", 1)]
+            tables.append(([["", *row] for row in rows], [name, *metric[0]]))
+        elif name == "confusion" and len(metrics.get("labels", ())) == len(metric[0]):
+            labels = [*metrics["labels"]]
+            rows = [[label, *row] for label, row in zip(labels, metric, strict=True)]
+            tables.append((rows, ["expected \\ predicted", *labels]))
+        elif not isinstance(metric, list):
+            numbers.append((name, metric))
+    tables = [text_table(rows, header=header) for rows, header in tables if rows]
+    return "\n\n".join([text_table(numbers), *tables] if numbers else tables)
+
+
 @command(
     "evaluate",
     "compute metrics on labelled examples, or on a data folder",
     settings=_evaluate_settings,
+    more_flags=_add_json,
     backends=_TENSORFLOW,
 )
 def evaluate(settings, arguments):
-    """Compute a model's metrics, as JSON on standard output.
+    """Compute a model's metrics, and show them as tables, or with --json as JSON.
 
     A fine-tuned model is evaluated on labelled examples; flags of its task type set how the file is
     read. A pre-trained model is evaluated on the held-out examples of a data folder, with the flags
@@ -59,8 +93,11 @@ def evaluate(settings, arguments):
 
     metrics = evaluate(**settings, report=report)
     errors = metrics.pop("errors", [])
-    text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
-    print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
+    if arguments.json:
+        text = json.dumps(metrics, indent=2, ensure_ascii=False, allow_nan=False)
+        print(_LIST_OF_NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text))
+    else:
+        print(metrics_text(metrics))
     for error in errors:
         report(task_class(task_type_of(settings["model"])).describe_error(error))
     model = shlex.quote(settings["model"])
@@ -72,20 +109,10 @@ def evaluate(settings, arguments):
     report_next(f"keras-bert {next_step}")
 
 
-def _add_output(parser):
-    parser.add_argument(
-        "--output",
-        metavar="FOLDER",
-        help="with --glue: the folder for the file to submit, which gets the name that GLUE "
-        "expects (default: standard output)",
-    )
-
-
 @command(
     "predict",
     "predict with a fine-tuned model",
     settings=lambda first: predict_settings(settings_class(task_type_of_model(first))),
-    more_flags=_add_output,
     backends=_TENSORFLOW,
 )
 def predict(settings, arguments):
@@ -94,33 +121,62 @@ def predict(settings, arguments):
     keras-bert predict --model runs/spam --data messages.txt
     tail -f messages.log | keras-bert predict --model runs/spam --data - --batch-size 1
     keras-bert predict --model runs/spam --text "Win cash prizes"
+    keras-bert predict --model runs/spam --data messages.csv --output labelled.csv
     keras-bert predict --model runs/mnli --glue MNLI-mm --data glue/ \\
       --output submission/
 
-    With --glue, the lines are those of the file to submit; with --output, they are written there.
+    With --output, a table is written: the columns of the input, the label and its probabilities.
+    With --glue, the lines are those of the file to submit, which --output writes into a folder.
     """
     import json
 
-    glue = settings.get("glue")
-    if arguments.output is not None and glue is None:
-        raise InputError(
-            "--output requires --glue: it is the folder for the file to submit. Other predictions "
-            "are written to standard output. End the command with > FILE to keep them."
-        )
     from keras_bert.inference.predict import predict
 
+    glue, output = settings.get("glue"), settings.get("output")
     predictions = predict(**settings, report=report)
-    if arguments.output is not None:
-        print(f"Wrote {write_submission(glue, predictions, arguments.output)}")
-        report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
-        return
+    model = shlex.quote(settings["model"])
+    next_step = f"keras-bert export --model {model} --output savedmodels/NAME"
+    if output is not None and glue is not None:
+        print(f"Wrote {predictions}")
+        return report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
+    if output is not None:
+        print(f"Wrote {output}: {counted(predictions, 'row')}.")
+        return report_next(next_step)
     lines = (json.dumps(p, ensure_ascii=False, allow_nan=False) for p in predictions)
     if glue is not None:
         lines = glue_submission(glue, predictions)
     for line in lines:
         print(line, flush=True)
-    model = shlex.quote(settings["model"])
-    report_next(f"keras-bert export --model {model} --output savedmodels/NAME")
+    report_next(next_step)
+
+
+@command(
+    "zero-shot",
+    "choose among labels that the model was not trained on",
+    settings=ZeroShotSettings,
+    backends=_TENSORFLOW,
+)
+def zero_shot(settings, arguments):
+    """Choose among labels that the model was not trained on, by natural-language inference.
+
+    keras-bert zero-shot --model FOLDER --text "Who scored?" --labels sport --labels art
+    keras-bert zero-shot --model FOLDER --data texts.txt --labels sport --labels art \\
+      --template "This text is about {}."
+
+    The model is a pair-classifier with a label "entailment", such as one trained on MNLI. Each
+    label makes a hypothesis by the template. One JSON object per line and text is written, in
+    order.
+    """
+    import json
+
+    from keras_bert.inference.zero_shot import zero_shot
+
+    for prediction in zero_shot(**settings, report=report):
+        print(json.dumps(prediction, ensure_ascii=False, allow_nan=False), flush=True)
+    report_next(
+        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
+        "--train FILE --dev FILE --output DIR"
+    )
 
 
 @command(

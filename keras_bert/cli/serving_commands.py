@@ -3,10 +3,10 @@
 import shlex
 
 from keras_bert.base.errors import InputError
-from keras_bert.checkpoints.settings import VECTOR_FORMATS, ConvertSettings, PushSettings
+from keras_bert.checkpoints import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
-from keras_bert.exports.settings import ExportSettings
-from keras_bert.serving.settings import ServeSettings, ask_settings
+from keras_bert.exports import ExportSettings
+from keras_bert.serving import ServeSettings, ask_settings
 
 
 @command(
@@ -154,7 +154,7 @@ def push(settings, arguments):
     Log in once with `hf auth login`. The model card is README.md in the run's model folder; edit it
     before you publish it.
     """
-    from keras_bert.exports.push import push
+    from keras_bert.checkpoints.convert import push
 
     print(f"Pushed: {push(**settings)}")
     at = f"@{settings['revision']}" if "revision" in settings else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_small
 from keras_bert.readers.glue import glue_settings, glue_task
-from keras_bert.records.stored_tables import is_saved_dataset
+from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import task_type_named
 
 _DEFAULT = "classifier"

@@ -10,7 +10,14 @@ from pathlib import Path
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import write_text
 from keras_bert.base.formatting import counted, percent
-from keras_bert.base.settings import PathText, Settings, about, required, setting
+from keras_bert.base.settings import (
+    PathText,
+    Settings,
+    about,
+    checkpoint_setting,
+    model_setting,
+    required,
+)
 from keras_bert.cli.command import command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
@@ -158,6 +165,8 @@ def finetune(settings, arguments):
 
     keras-bert finetune --model runs/a --train train.tsv --dev dev.tsv \\
       --output runs/spam
+    keras-bert finetune --model runs/a --train train.csv --folds 5 \\
+      --output runs/folds
     keras-bert finetune --architecture mini --vocab vocab.txt --train … --dev … \\
       --output runs/random
     keras-bert finetune --glue MNLI --glue-dir FOLDER --model runs/a \\
@@ -184,11 +193,14 @@ def finetune(settings, arguments):
         console().print(_sizes_table(metrics))
         print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
     elif "runs" in metrics:
-        print(f"over {counted(len(metrics['runs']), 'seed')}, mean and standard deviation on dev:")
+        folds = settings.get("folds")
+        runs = counted(folds, "fold") if folds else counted(len(metrics["runs"]), "seed")
+        print(f"over {runs}, mean and standard deviation on dev:")
         for name, mean in metrics["mean"].items():
             if isinstance(mean, float):
                 print(f"  {name} {mean:.4f} ± {metrics['std'][name]:.4f}")
-        print(f"The model of {metrics['kept']['run']}, the best on the dev data, is kept:")
+        best = "trained on all examples" if folds else "the best on the dev data"
+        print(f"The model of {metrics['kept']['run']}, {best}, is kept:")
     print(_size_and_time(metrics))
     describe = task_class(settings.get("task", "classifier")).describe_metrics
     print(f"on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
@@ -365,8 +377,10 @@ def _glue_table(results):
 
 class InitSettings(Settings):
     output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
-    task: str = setting("classifier", help="the task type, as --task of finetune", unit="TASK")
-    force: bool = setting(False, help="replace the file")
+    task: str = model_setting(
+        "classifier", help="the task type, as --task of finetune", unit="TASK", common=True
+    )
+    force: bool = checkpoint_setting(False, help="replace the file")
 
     def check(self):
         if Path(self.output).suffix != ".toml":

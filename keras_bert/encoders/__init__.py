@@ -28,6 +28,8 @@ ENCODERS = {
     "distilbert": _home("distilbert", "DistilBertConfig", "DistilBertEncoder"),
     "electra": _home("electra", "ElectraConfig", "ElectraEncoder"),
     "mpnet": _home("mpnet", "MPNetConfig", "MPNetEncoder"),
+    "xlm-roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
+    "camembert": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),
     "gpt2": _home("gpt", "Gpt2Config", "GptEncoder"),
     "awd-lstm": _home("lstm", "AwdLstmConfig", "AwdLstmEncoder"),

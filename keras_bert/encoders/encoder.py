@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
@@ -12,6 +13,7 @@ from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.dense import with_quantized_parts
+from keras_bert.layers.kernels.fused_attention import reads_lengths
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -68,6 +70,9 @@ class Encoder(keras.Model):
     came_with_pooler = True
     _pooler_is_owned = False
 
+    # Whether the weights were trained before: those of a folder, or after `fit`.
+    is_pretrained = False
+
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         # A relative's config may derive from this one's.
         is_own = isinstance(config, self.CONFIG) and config.model_type in self.CONFIG.MODEL_TYPES
@@ -105,6 +110,19 @@ class Encoder(keras.Model):
                 or the sequences are longer than the encoder's positions.
         """
         raise NotImplementedError
+
+    def __call__(self, inputs, *more, **options):
+        """As `call`; the outputs of tokens carry Keras's mask, which is 1 at tokens.
+
+        So a layer of Keras over them, such as `GlobalAveragePooling1D`, ignores padding.
+        """
+        outputs = super().__call__(inputs, *more, **options)
+        mask = inputs.get("input_mask", inputs.get("sequence_ids"))
+        is_token = ops.not_equal(mask, 0)
+        for name in ("sequence_output", "hidden_states"):
+            for x in keras.tree.flatten(outputs.get(name, ())):
+                set_keras_mask(x, is_token)
+        return outputs
 
     @property
     def layer_groups(self):
@@ -235,6 +253,7 @@ class Encoder(keras.Model):
         copy.came_with_pooler = self.came_with_pooler
         if self.pooler is not None:
             copy.new_pooler().set_weights(self.pooler.get_weights())
+        copy.is_pretrained = self.is_pretrained
         return copy
 
     # One token at a time, for causal encoders.
@@ -417,7 +436,7 @@ def copy_weights(source, target):
 
 
 def check_ids(inputs, config):
-    """Raises InputError for ids outside the embeddings of a config's encoder.
+    """Raises InputError for ids outside the embeddings, and for padding before tokens on a GPU.
 
     Only arrays are checked, not symbolic inputs: in a graph the lookup ends in TensorFlow's error
     on a CPU, and returns zeros on a GPU.
@@ -429,6 +448,15 @@ def check_ids(inputs, config):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise InputError.naming(
                 "{} must be from 0 to {}. Received: {}.", argument(name), count - 1, wrong
+            )
+    mask = inputs.get("input_mask")
+    mask = mask.numpy() if hasattr(mask, "numpy") else mask
+    if isinstance(mask, np.ndarray) and mask.ndim and reads_lengths():
+        is_token = mask.astype(bool)
+        if (is_token[..., 1:] & ~is_token[..., :-1]).any():
+            raise InputError.naming(
+                "{} must be 1 at the tokens of a row and then 0: on a GPU, padding comes last.",
+                argument("input_mask"),
             )
 
 

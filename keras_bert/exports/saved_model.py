@@ -20,6 +20,7 @@ from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import build_task
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.config import check_max_length
+from keras_bert.exports import ExportSettings
 from keras_bert.exports.precision import as_exported, difference, inputs_of, some_sequences
 from keras_bert.exports.server_files import (
     is_version,
@@ -27,7 +28,6 @@ from keras_bert.exports.server_files import (
     write_server_files,
     write_warmup_requests,
 )
-from keras_bert.exports.settings import ExportSettings
 from keras_bert.inference.embed import ANY_LENGTH, layers_model
 from keras_bert.inputs.framing import frame
 from keras_bert.inputs.words import cut, ends_word
@@ -117,7 +117,7 @@ def export_task(task, output, *, max_length=None, precision="float32", report=No
             NAME.tflite (see `export_litert`).
         max_length: the maximum length of a text in tokens, including special tokens; None is the
             length that the task was trained with.
-        precision: one of `keras_bert.exports.settings.PRECISIONS` (see `as_exported`).
+        precision: one of `keras_bert.exports.PRECISIONS` (see `as_exported`).
         report: a function that receives one line on the cost of a precision, and on files that were
             not written.
         **options: further arguments of the task's `signatures`.

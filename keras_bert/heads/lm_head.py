@@ -1,5 +1,8 @@
 """Language-model heads: from hidden states to logits over the tokens."""
 
+import contextlib
+import contextvars
+
 import keras
 from keras import ops
 
@@ -7,7 +10,25 @@ from keras_bert.layers import Layer
 from keras_bert.layers.dense import activation, dense, initializer, logits_dtype
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import embedded, embedding_table
+from keras_bert.layers.kernels.cross_entropy import cross_entropies, loss_is_by_blocks, projected
 from keras_bert.layers.kernels.gathering import at_positions
+from keras_bert.layers.kernels.private import stored
+
+_AS_VECTORS = contextvars.ContextVar("as_vectors", default=False)
+
+
+@contextlib.contextmanager
+def vectors_for_the_loss():
+    """Within this context, heads return what they multiply by the table: (B, P, E).
+
+    `TiedHead.cross_entropies` takes these vectors: for a GPU or TPU it computes the loss with its
+    gradient, and all logits of a batch are never written.
+    """
+    token = _AS_VECTORS.set(True)
+    try:
+        yield
+    finally:
+        _AS_VECTORS.reset(token)
 
 
 class TiedHead(Layer):
@@ -34,11 +55,34 @@ class TiedHead(Layer):
 
     def logits(self, x, positions):
         """(B * P, E) at positions (B, P) -> (B, P, V)."""
+        if _AS_VECTORS.get():
+            return ops.reshape(x, (*ops.shape(positions), x.shape[-1]))
         table = embedding_table(self.token_embedding, dtype=self.compute_dtype)  # (V, E)
-        logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
+        logits = projected(x, table, dtype=self.compute_dtype)
         if self.bias is not None:
             logits = logits + self.bias
         return ops.reshape(logits, (*ops.shape(positions), self.token_embedding.input_dim))
+
+    def loss_is_by_blocks(self, *inputs):
+        """Whether the loss of a step with these inputs is to be that of `cross_entropies`."""
+        is_quantized = self.token_embedding.quantization_mode
+        return loss_is_by_blocks(self.compute_dtype, *inputs) and not is_quantized
+
+    def cross_entropies(self, x, labels):
+        """The cross-entropies of labels, and whether they are most probable, of vectors.
+
+        Shapes: x (B, P, E), as within `vectors_for_the_loss`, and labels (B, P) -> float32 (B, P)
+        nats, and float32 (B, P) of 1 and 0. Called where `loss_is_by_blocks`.
+        """
+        # Outside of the layer's call a variable may be cast when it is read.
+        table = stored(self.token_embedding.embeddings)
+        nats, is_correct = cross_entropies(
+            ops.reshape(ops.cast(x, self.encoder_policy.compute_dtype), (-1, x.shape[-1])),
+            table,
+            None if self.bias is None else stored(self.bias),
+            ops.reshape(labels, (-1,)),
+        )
+        return ops.reshape(nats, labels.shape), ops.reshape(is_correct, labels.shape)
 
     def get_config(self):
         policy = keras.dtype_policies.serialize(self.encoder_policy)
@@ -275,11 +319,21 @@ class NextTokenLoss(Layer):
 
     def call(self, hidden, input_ids, input_mask, training=None):
         if training:
-            logits = self.lm_head(hidden, self.positions(input_ids), training=training)
-            nats = ops.sparse_categorical_crossentropy(input_ids[:, 1:], logits, from_logits=True)
+            nats = self._nats(hidden, input_ids)
             counts = ops.cast(input_mask[:, 1:], nats.dtype)
             self.add_loss(self.weight * ops.divide_no_nan(ops.sum(nats * counts), ops.sum(counts)))
         return hidden
+
+    def _nats(self, hidden, input_ids):
+        """The cross-entropy of the token after each position in training: -> (B, S - 1)."""
+        positions, labels = self.positions(input_ids), input_ids[:, 1:]
+        if self.lm_head.loss_is_by_blocks(input_ids):
+            with vectors_for_the_loss():
+                vectors = self.lm_head(hidden, positions, training=True)
+            nats, _ = self.lm_head.cross_entropies(vectors, labels)
+            return nats
+        logits = self.lm_head(hidden, positions, training=True)
+        return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
     def compute_output_shape(self, hidden_shape, input_ids_shape, input_mask_shape):
         return hidden_shape

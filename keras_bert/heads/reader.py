@@ -3,10 +3,11 @@
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError
+from keras_bert.heads import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
-from keras_bert.heads.layer_choice import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.layers import Layer
 from keras_bert.layers.kernels.program import use_cudnn
@@ -28,7 +29,7 @@ class TokenReader(Layer):
         num_layers: L, the layers of the encoder, whose hidden states are numbered from 0, the
             embeddings.
         hidden_size: D, the size of the encoder's vectors.
-        layers: a name of `keras_bert.heads.layer_choice`. None is "last", or "mix-all" where there
+        layers: a name of `keras_bert.heads`. None is "last", or "mix-all" where there
             is a `mix`.
         mix: the arguments `layer_norm_eps` and `l2` of a learned mix; None is None and 0.
         static_vectors: a layer from `input_ids` and `input_mask` to `sequence_output` (B, S, E), by
@@ -160,6 +161,22 @@ class TokenReader(Layer):
         }
 
 
+class WithoutMasks(keras.Operation):
+    """An encoder's outputs by name without Keras's masks, the same tensors.
+
+    A head reads `input_mask` where it needs it. With a mask on its outputs Keras would weight the
+    losses by it, too.
+    """
+
+    def call(self, encoded):
+        for x in keras.tree.flatten(encoded):
+            set_keras_mask(x, None)
+        return encoded
+
+    def compute_output_spec(self, encoded):
+        return keras.tree.map_structure(lambda x: keras.KerasTensor(x.shape, x.dtype), encoded)
+
+
 class ReadingModel(keras.Model):
     """A model whose head reads an encoder, of which it trains no weights that are not read.
 
@@ -240,6 +257,7 @@ class ReadingModel(keras.Model):
         """The inputs of `build_head`, from the encoder's inputs by name."""
         outputs = self.encoder_outputs
         encoded = self.encoder(inputs, outputs=outputs, causal=causal, training=training)
+        encoded = WithoutMasks()(encoded)
         return self._read(self.reader.select(encoded), inputs)
 
     def _read(self, selected, inputs):

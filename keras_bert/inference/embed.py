@@ -11,9 +11,9 @@ import tensorflow as tf
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.heads.layer_choice import CONCAT, layer_numbers
+from keras_bert.heads import CONCAT, layer_numbers
 from keras_bert.heads.reader import choose_layers
-from keras_bert.inference.settings import EmbedderSettings, EmbedSettings
+from keras_bert.inference.vector_settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.settings import TextFileSettings

@@ -18,7 +18,7 @@ from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
-from keras_bert.inference.settings import EmbedderSettings, EmbedToFileSettings
+from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.readers.sources import TextFile
 from keras_bert.text.tokenizer import note_on_unknown
 

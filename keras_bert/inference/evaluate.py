@@ -8,17 +8,14 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes, takes_of_model
+from keras_bert.inference import EvaluateRecordsSettings, EvaluateSettings, evaluate_settings
 from keras_bert.inference.predict import (
     Inference,
     as_task,
     check_finite,
     open_task,
     rounded,
-)
-from keras_bert.inference.settings import (
-    EvaluateRecordsSettings,
-    EvaluateSettings,
-    evaluate_settings,
+    with_positional,
 )
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import report_notes, report_source
@@ -26,7 +23,7 @@ from keras_bert.readers.glue import glue_metrics
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
-from keras_bert.records.stored_tables import is_saved_dataset
+from keras_bert.records.file_formats import is_saved_dataset
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluation_dataset
 from keras_bert.tasks.pretraining.metrics import exact_losses
@@ -36,7 +33,7 @@ from keras_bert.text.tokenizer import note_on_unknown
 
 
 @takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))
-def evaluate(*, report=None, **settings) -> dict[str, Any]:
+def evaluate(model=None, data=None, *, report=None, **settings) -> dict[str, Any]:
     """Returns the official metrics of the task as a dictionary (see its `official_metrics`).
 
     With `show_errors` it has `errors`, that many wrong predictions, the worst first: dictionaries
@@ -51,7 +48,7 @@ def evaluate(*, report=None, **settings) -> dict[str, Any]:
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence (for a
     classifier, of pairs of a text and its label). These are the arguments for a classifier; other
     tasks have their own on how a file is read (see
-    `keras_bert.inference.settings.evaluate_settings`).
+    `keras_bert.inference.evaluate_settings`).
 
     A pre-trained model is evaluated on a data folder: `data` is then the folder, and arguments and
     metrics are those of `keras_bert.inference.evaluate.evaluate_records`.
@@ -59,6 +56,7 @@ def evaluate(*, report=None, **settings) -> dict[str, Any]:
     Raises:
         InputError: on bad input, and if the model has none of the labels.
     """
+    settings = with_positional(settings, model=model, data=data)
     if settings.get("glue") is None and is_data_folder(settings.get("data")):
         return evaluate_records(report=report, **settings)
     task, settings = open_task(EvaluateSettings, evaluate_settings, settings)

@@ -11,9 +11,9 @@ from scipy.special import softmax
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
+from keras_bert.inference import FillMaskSettings, FollowsSettings
 from keras_bert.inference.embed import ANY_LENGTH
 from keras_bert.inference.predict import as_task, check_finite, check_task
-from keras_bert.inference.settings import FillMaskSettings, FollowsSettings
 from keras_bert.inputs.framing import frame
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer, SpanPretrainer
@@ -60,7 +60,7 @@ def fill_mask(**settings) -> list[list[Candidate]]:
             "span-boundary head. Use a model that was pre-trained with the objective span."
         )
     vocabulary, template = task.tokenizer.vocabulary, task.tokenizer.template
-    ids = _ids(settings.text, task.tokenizer)
+    ids = task.tokenizer.tokenize_masked([settings.text])[0].numpy()
     max_length = task.encoder.default_max_length(len(ids) + template.num_special(1))
     room = template.room(max_length)
     if len(ids) > room:
@@ -136,13 +136,6 @@ def language_model(model):
     if not isinstance(task, CausalLM) and task.tokenizer.vocabulary.mask_id is None:
         raise InputError(f"The tokenizer of {model} has no mask token, so {MASK} has no meaning.")
     return task
-
-
-def _ids(text, tokenizer):
-    """The ids of a text in which a literal [MASK] is the special token, int32 (T,)."""
-    parts = [row.numpy() for row in tokenizer.tokenize(text.split(MASK))]
-    mask = np.array([tokenizer.vocabulary.mask_id], np.int32)
-    return np.concatenate([parts[0], *(ids for part in parts[1:] for ids in (mask, part))])
 
 
 def most_probable(logits, vocabulary, top_k):

@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import check_regular
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import find_model_folder, load
-from keras_bert.inference.settings import NearestSettings
+from keras_bert.inference.vector_settings import NearestSettings
 from keras_bert.layers.embeddings import embedding_table
 from keras_bert.readers.labels import parsed_number
 

@@ -4,6 +4,7 @@ import dataclasses
 from itertools import islice
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -11,19 +12,23 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import reader_settings, takes_of_model
 from keras_bert.checkpoints import find_model_folder, load_task
 from keras_bert.encoders.config import check_max_length
-from keras_bert.inference.settings import PredictSettings, predict_settings
+from keras_bert.inference import PredictSettings, predict_settings
+from keras_bert.inference.prediction_tables import check_table_output, table_rows, write_table
 from keras_bert.inputs.batches import sorted_batches
 from keras_bert.readers.examples import report_notes, report_source
+from keras_bert.readers.glue import write_submission
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import note_on_unknown
 
 # Examples that are sorted by length together; their token ids are what stays in memory.
 _EXAMPLES_TOGETHER = 2048
+# The attribute of a model with its traced functions.
+_COMPUTATIONS = "_keras_bert_computations"
 
 
 @takes_of_model(PredictSettings, predict_settings(settings_class("classifier")))
-def predict(*, as_dataframe=False, report=None, **settings) -> Any:
+def predict(model=None, data=None, *, as_dataframe=False, report=None, **settings) -> Any:
     """Yields one dictionary per example, in order (see the task's `decode`).
 
     Where a file has labels, they are included as `expected`. Labels are strings, as
@@ -33,7 +38,8 @@ def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     Args:
         **settings: the fields of `PredictSettings`, and those of the model's task.
         as_dataframe: return a pandas DataFrame with a row per example, and with the index of `data`
-            where that is a DataFrame or a Series.
+            where that is a DataFrame or a Series: the columns of a table of texts, and those of the
+            prediction (see `table_rows`).
         report: a function that is called with a line on how the file was read, and at the end with
             others on what was left out, and if the vocabulary does not fit the text. Without it,
             what was left out, and a choice of columns by their content, are warnings.
@@ -41,19 +47,25 @@ def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     `model` may also be a task, and `data` a table in memory (a pandas DataFrame, a
     `datasets.Dataset`, a list of dictionaries), a `tf.data.Dataset`, or a sequence of texts. These
     are the arguments for a classifier; other tasks have their own in place of `text` and of those
-    on how a file is read (see `keras_bert.inference.settings.predict_settings`).
+    on how a file is read (see `keras_bert.inference.predict_settings`).
 
     Returns:
-        An iterator, or with `as_dataframe` a DataFrame.
+        An iterator, with `as_dataframe` a DataFrame, or with `output` the number of rows written.
 
     Raises:
         InputError: on bad input, at the latest when its line is reached.
     """
     pandas = _pandas() if as_dataframe else None
+    settings = with_positional(settings, model=model, data=data)
+    output = settings.get("output")
+    if output is not None and settings.get("glue") is None:
+        check_table_output(output, force=settings.get("force", False))
     task, settings = open_task(PredictSettings, predict_settings, settings)
     data = settings.data
     if data is None:
-        texts = [getattr(settings, name) for name in task.SETTINGS.EXAMPLE_FIELDS]
+        names = task.SETTINGS.EXAMPLE_FIELDS
+        names = ("text",) if getattr(settings, "text", None) is not None else names
+        texts = [getattr(settings, name) for name in names]
         data = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
     source = task.read(
         data,
@@ -64,14 +76,19 @@ def predict(*, as_dataframe=False, report=None, **settings) -> Any:
     )
     report_source(source, report)
     inference = Inference(task, batch_size=settings.batch_size, max_length=settings.max_length)
-    predictions = _rounded_predictions(inference, source, report)
+    if hasattr(source, "row_of") and (pandas is not None or output is not None):
+        source.keeps_rows = True
+    pairs = _rounded_predictions(inference, source, report)
+    if output is not None and getattr(settings, "glue", None) is not None:
+        return write_submission(settings.glue, (prediction for _, prediction in pairs), output)
+    if output is not None:
+        return write_table((row for _, row in table_rows(source, pairs)), output)
     if pandas is None:
-        return (prediction for _, prediction in predictions)
-    answers = list(predictions)
-    index = None
+        return (prediction for _, prediction in pairs)
+    rows, index = list(table_rows(source, pairs)), None
     if isinstance(data, pandas.DataFrame | pandas.Series):  # without the rows that are left out
-        index = data.index[[line - 1 for line, _ in answers]]
-    return pandas.DataFrame([prediction for _, prediction in answers], index=index)
+        index = data.index[[line - 1 for line, _ in rows]]
+    return pandas.DataFrame([row for _, row in rows], index=index)
 
 
 def _pandas():
@@ -83,10 +100,10 @@ def _pandas():
 
 
 def _rounded_predictions(inference, source, report):
-    """Yields (location of the example, prediction), then reports what was left out."""
+    """Yields (example, prediction), then reports what was left out."""
     for examples, predictions in inference.of_examples(source):
         for example, prediction in zip(examples, predictions, strict=True):
-            yield example.line, rounded(prediction)
+            yield example, rounded(prediction)
     report_notes(source, report)
     note = note_on_unknown(inference.unknown, inference.tokens)
     if note and report is not None:
@@ -124,6 +141,11 @@ def check_task(task, classes, *, model, lacks, advice):
         raise InputError(f"{model} has no supported tokenizer, so it cannot read text.")
 
 
+def with_positional(settings, **given):
+    """The settings of a call by name, with those that were given by position."""
+    return {name: value for name, value in given.items() if value is not None} | settings
+
+
 def open_task(base, settings_of, given):
     """Returns the task of the setting `model` and the `Settings` of a call.
 
@@ -144,6 +166,14 @@ def open_task(base, settings_of, given):
             "labelled files. Fine-tune it first."
         )
     settings = settings_of(task.SETTINGS).of(given)
+    of_one = getattr(settings, "text", None) if "one_text" in settings.names() else None
+    if (of_one is not None or getattr(settings, "one_text", False)) and not task.settings.one_text:
+        if task is given["model"]:
+            raise InputError.naming(
+                "The model scores pairs of texts. Make the task with {one_text=True} for single "
+                "ones."
+            )
+        task.update_settings(one_text=True)
     if settings.max_length is not None:
         check_max_length(settings.max_length, task.config, task.tokenizer)
     return task, settings
@@ -177,8 +207,8 @@ class Outputs:
     """Computes a model's outputs for tokenized examples, in the order of the examples.
 
     Batches have sequences of similar lengths, the shortest first. The function of a batch is traced
-    once. (`task.predict` would trace the functions of a dataset again for every chunk of a stream,
-    which costs more than a small model.)
+    once for a model, which keeps it. (`task.predict` would trace the functions of a dataset again
+    for every chunk of a stream, which costs more than a small model.)
 
     Args:
         model: a functional model with dictionaries in and out, such as a task.
@@ -190,7 +220,6 @@ class Outputs:
     def __init__(self, model, *, batch_size):
         self.model = model
         self.batch_size = batch_size
-        self._compute = None
 
     def __call__(self, sequences):
         """`TokenizedExamples` -> outputs by name, as `collected_outputs`."""
@@ -200,21 +229,41 @@ class Outputs:
         """Yields (numbers of sequences, their outputs by name) for each batch; arrays (B, …)."""
         for numbers in sorted_batches(sequences.lengths, batch_size=self.batch_size):
             taken = sequences.take(numbers)
-            if self._compute is None:
-                self._compute = self._traced(sequences, taken)
-            outputs = {name: x.numpy() for name, x in self._compute(*taken).items()}
+            compute = _computation(self.model, sequences, taken)
+            outputs = {name: np.asarray(x, np.float32) for name, x in compute(*taken).items()}
             check_finite(outputs)
             yield numbers, outputs
 
-    def _traced(self, sequences, taken):
+
+def _computation(model, sequences, taken):
+    """The traced function of the arguments of `sequences.inputs` to a model's outputs.
+
+    The model keeps those that are traced. Another one is traced when the weights are others, such
+    as those that `quantize` makes, and for other models of an average.
+    """
+    made = vars(model).get(_COMPUTATIONS, {})
+    specs = tuple(map(_any_batch, taken))
+    weights = (*map(id, model.variables), *map(id, getattr(model, "_members", ())))
+    key = sequences.framing_key, specs, weights
+    if key not in made:
+        light = sequences.without_examples()
+        if keras.backend.backend() != "tensorflow":  # which compiles batches of each shape itself
+            return lambda *taken: model.predict_on_batch(
+                {name: np.asarray(x) for name, x in light.inputs(*taken).items()}
+            )
+
         # Without AutoGraph, which writes Python files into the temporary folder.
-        @tf.function(input_signature=[_any_batch(value) for value in taken], autograph=False)
+        @tf.function(input_signature=specs, autograph=False)
         def compute(*taken):
-            inputs = sequences.inputs(*taken)
-            batch = self.model({name: inputs[name] for name in self.model.input}, training=False)
+            inputs = light.inputs(*taken)
+            batch = model({name: inputs[name] for name in model.input}, training=False)
             return {name: tf.cast(output, tf.float32) for name, output in batch.items()}
 
+        # Not as Keras sets attributes, which it would track. Of older weights nothing is kept.
+        made = {other: made[other] for other in made if other[-1] == weights}
+        object.__setattr__(model, _COMPUTATIONS, {**made, key: compute})
         return compute
+    return made[key]
 
 
 class Inference:

@@ -1,19 +1,23 @@
 """Tokenized examples in memory, and the batches that are made of them."""
 
+import copy
 import hashlib
 
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.inputs.batches import SequenceBatches
-from keras_bert.inputs.framing import frame
+from keras_bert.inputs.batches import SequenceBatches, planned_batches
+from keras_bert.inputs.framing import frame, windows
 from keras_bert.records.padding import padded_length
 
 # Texts per call of the tokenizer's graph, which share the cost of the call.
 _TEXTS_PER_CALL = 1000
 # Sequences are padded to a multiple of this many tokens, so that a compiler meets few shapes.
 PAD_TO = 8
+
+# What attributes with a part for each example are.
+_OF_EXAMPLES = (list, tuple, dict, np.ndarray, tf.Tensor, tf.RaggedTensor)
 
 
 class TokenizedExamples(SequenceBatches):
@@ -39,7 +43,8 @@ class TokenizedExamples(SequenceBatches):
 
     Ragged values are padded with 0 to the length of a batch. Attributes: `examples`, `segments`,
     `labels`, `weights`, `columns`, `example_of_sequence`, and `lengths`, int (N,), each sequence's
-    tokens including special ones. `unfit` is (number, reason) of the examples that do not fit into
+    tokens including special ones. `cut` is the number of sequences that do not fit into
+    `max_length` whole. `unfit` is (number, reason) of the examples that do not fit into
     a sequence: they have weight 0 in training, and their predictions are wrong.
     """
 
@@ -66,6 +71,7 @@ class TokenizedExamples(SequenceBatches):
         self._tokenizer = tokenizer
         self._input_names = input_names
         self._max_length = max_length
+        self._pad_to = PAD_TO
         special = tokenizer.template.num_special(len(segments))
         least = special + len(segments)
         if max_length < least:
@@ -75,7 +81,9 @@ class TokenizedExamples(SequenceBatches):
                 len(segments),
                 max_length,
             )
-        super().__init__(np.minimum(self.sequence_tokens() + special, max_length))
+        lengths = self.sequence_tokens() + special
+        self.cut = int(np.sum(lengths > max_length))
+        super().__init__(np.minimum(lengths, max_length))
         self.example_of_sequence = (
             np.arange(len(self)) if example_of_sequence is None else example_of_sequence
         )
@@ -95,6 +103,12 @@ class TokenizedExamples(SequenceBatches):
     def sequence_tokens(self):
         """int (N,): the tokens of each sequence before truncation, without special ones."""
         return sum(segment.row_lengths().numpy() for segment in self.segments)
+
+    @property
+    def framing_key(self):
+        """What `inputs` depends on besides its arguments; hashable."""
+        numbers = self._max_length, self._pad_to, len(self.segments)
+        return type(self), id(self._tokenizer), *numbers, *self._input_names, *self.columns
 
     @property
     def fingerprint(self):
@@ -141,17 +155,26 @@ class TokenizedExamples(SequenceBatches):
             tokenizer=self._tokenizer,
             names=self._input_names,
             max_length=self._max_length,
-            multiple_of=PAD_TO,
+            multiple_of=self._pad_to,
         )
         length = tf.shape(inputs["input_ids"])[1]
         for name, column in zip(self.columns, columns, strict=True):
             inputs[name] = _padded(column, length)
         return inputs
 
+    def without_examples(self):
+        """A copy for `inputs` alone, without the examples, their tokens and their labels."""
+        light = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, _OF_EXAMPLES) and name != "_input_names":
+                setattr(light, name, None)
+        light.segments, light.columns = [None] * len(self.segments), dict.fromkeys(self.columns)
+        return light
+
     def targets(self, numbers):
         """(labels,) or (labels, weights) of the sequences with these numbers."""
         lengths = tf.gather(tf.constant(self.lengths, tf.int32), numbers)
-        length = padded_length(lengths, self._max_length, PAD_TO)
+        length = padded_length(lengths, self._max_length, self._pad_to)
         targets = [
             {name: _padded(tf.gather(column, numbers), length) for name, column in table.items()}
             for table in (self.labels, self.weights)
@@ -160,6 +183,42 @@ class TokenizedExamples(SequenceBatches):
 
     def batch(self, numbers):
         return self.inputs(*self.take(numbers)), *self.targets(numbers)
+
+    def in_order(self, *, batch_size, pad_to_longest=False):
+        """The dataset of every sequence once, in order; `pad_to_longest` gives all one length."""
+        sequences = copy.copy(self)
+        if pad_to_longest and len(self):
+            sequences._pad_to = PAD_TO * -(-int(self.lengths.max()) // PAD_TO)
+        numbers = np.arange(len(self), dtype=np.int32)
+        plan = [numbers[start : start + batch_size] for start in range(0, len(self), batch_size)]
+        return planned_batches(plan, sequences.batch)
+
+    def weight_by(self, *, of_example=None, of_class=None):
+        """Multiplies the weights of the labels, which are 1 where there are none.
+
+        Args:
+            of_example: float32 (E,), the factor of each example, or None.
+            of_class: float32 (C,), the factor of each class; all labels are numbers of classes.
+        """
+        if of_example is None and of_class is None:
+            return
+        for name, labels in self.labels.items():
+            flat = labels.flat_values.numpy() if _ragged(labels) else np.asarray(labels)
+            weights = self.weights.get(name)
+            if weights is None:
+                weights = np.ones(len(flat), np.float32)
+            elif _ragged(weights):
+                weights = weights.flat_values.numpy()
+            if of_class is not None:
+                weights = weights * of_class[flat]
+            if of_example is not None:
+                sequence = (
+                    labels.value_rowids().numpy() if _ragged(labels) else np.arange(len(flat))
+                )
+                factors = of_example[self.example_of_sequence][sequence]
+                weights = weights * factors.reshape(-1, *[1] * (weights.ndim - 1))
+            weights = np.asarray(weights, np.float32)
+            self.weights[name] = labels.with_values(weights) if _ragged(labels) else weights
 
 
 class PairsInBothOrders(TokenizedExamples):
@@ -195,7 +254,7 @@ def _padded(column, length):
 
 
 def tokenized(texts, tokenizer, max_length):
-    """The first `max_length` ids of each text: ragged int32 (N, None)."""
+    """The first `max_length` ids of each text, or all for None: ragged int32 (N, None)."""
     starts = range(0, len(texts), _TEXTS_PER_CALL) or [0]
     chunks = [
         tokenizer.tokenize(texts[start : start + _TEXTS_PER_CALL])[:, :max_length]
@@ -208,11 +267,38 @@ def text_sequences(task, examples, *, max_length, labelled):
     """The sequences of a `TextTask`: one per example, or two if it reads pairs in both orders."""
     cls = PairsInBothOrders if task.both_orders else TokenizedExamples
     labels, weights = task.targets(examples) if labelled else ({}, {})
+    if task.reads_windows:
+        return _windows_of_texts(task, examples, labels, weights, max_length=max_length)
     columns = range(len(task.text_names))
     return cls.of_texts(
         examples,
         [[example.texts[column] for example in examples] for column in columns],
         labels=labels,
         weights=weights,
+        **task.framing(max_length),
+    )
+
+
+def _windows_of_texts(task, examples, labels, weights, *, max_length):
+    """The `TokenizedExamples` of texts of any length, one per window: as `in_windows` has them.
+
+    The windows of a text have its label, and together its weight.
+    """
+    ids = tokenized([example.text for example in examples], task.tokenizer, None)
+    room = task.tokenizer.template.room(max_length)
+    parts = windows(ids.row_lengths(), room, stride=max(1, room // 2))
+    text_of = parts.sequence.numpy()
+    fractions = 1 / np.bincount(text_of)[text_of]  # (R,)
+    of_windows = {}
+    for name in labels:
+        weight = weights.get(name, np.ones(len(examples)))[text_of]
+        fraction = fractions.reshape(-1, *[1] * (weight.ndim - 1))
+        of_windows[name] = (weight * fraction).astype(np.float32)
+    return TokenizedExamples(
+        examples,
+        [parts.rows(ids)],
+        labels={name: column[text_of] for name, column in labels.items()},
+        weights=of_windows,
+        example_of_sequence=text_of,
         **task.framing(max_length),
     )

@@ -38,10 +38,10 @@ class LayerNorm(Layer):
         self.built = True
 
     def call(self, x):
-        x = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        dtype = keras.backend.result_type(x.dtype, "float32")
         # A cast reads the variables: the gradient needs tensors.
-        gamma = ops.cast(self.gamma, x.dtype)
-        beta = ops.zeros_like(gamma) if self.beta is None else ops.cast(self.beta, x.dtype)
+        gamma = ops.cast(self.gamma, dtype)
+        beta = ops.zeros_like(gamma) if self.beta is None else ops.cast(self.beta, dtype)
         return ops.cast(normalise(x, gamma, beta, epsilon=self.epsilon), self.compute_dtype)
 
     def compute_output_shape(self, input_shape):

@@ -14,7 +14,8 @@ class Layout:
     the tokens alone (B batch, S sequence, D hidden size).
 
     Args:
-        input_mask: (B, S) int or bool, 1 at tokens and 0 at padding.
+        input_mask: (B, S) int or bool, 1 at tokens and 0 at padding, which comes after them: on a
+            GPU attention reads lengths.
         sequence_ids: in place of `input_mask`, (B, S) int: the number of each token's sequence in a
             packed row, from 1, and 0 at padding. The tokens of a sequence are adjacent. A sequence
             sees only itself, and its positions start at 0.
@@ -77,6 +78,12 @@ class Layout:
             if window is not None:
                 mask = ops.logical_and(mask, ops.abs(distances) <= window)
         return mask
+
+    @property
+    def lengths(self):
+        """The number of tokens of each row, int32 (B,)."""
+        is_token = self.is_token
+        return self.once("lengths", lambda: ops.sum(ops.cast(is_token, "int32"), axis=1))
 
     def once(self, key, compute):
         """`compute()`, called once per key: what the layers of a forward pass share."""

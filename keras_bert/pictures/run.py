@@ -12,7 +12,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
-from keras_bert.pictures.canvas import (
+from keras_bert.pictures import (
     COLOURS,
     GREY,
     INK,
@@ -69,7 +69,7 @@ def draw_run(run: str | PathLike[str]) -> list[Path]:
 
     Raises:
         InputError: there are no results of such a run, or see
-            `keras_bert.pictures.canvas.save_picture`.
+            `keras_bert.pictures.save_picture`.
     """
     path = Path(run) / "metrics.json"
     if not path.is_file():
@@ -260,8 +260,9 @@ def _draw_learning_curve(metrics, path):
             _count_steps(axis)
         panels[0].set_ylim(bottom=0)
         panels[0].legend(frameon=False)
-        score = dict(zip(*dev, strict=True))[kept_step]
-        panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
+        if dev[0]:  # not where all examples were trained on
+            score = dict(zip(*dev, strict=True))[kept_step]
+            panels[1].set_xlabel(f"steps; the best is step {kept_step}, {score:.3f} on dev")
         canvas.tight_layout(w_pad=3)
 
     return save_picture(draw, path, size=(9, 3.4))

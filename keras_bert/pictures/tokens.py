@@ -10,7 +10,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inference.embed import open_model
 from keras_bert.inference.surprisal import TextSurprisal, surprisal
 from keras_bert.inputs.framing import frame
-from keras_bert.pictures.canvas import COLOURS, GREY, colour_bar, hide_box, save_picture
+from keras_bert.pictures import COLOURS, GREY, colour_bar, hide_box, save_picture
 
 # More tokens than these are too small to read: of attention, and of surprisal.
 _MOST_TOKENS = 48

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import percent
 from keras_bert.inference.embed import open_embedder
-from keras_bert.pictures.canvas import (
+from keras_bert.pictures import (
     COLOURS,
     GREY,
     INK,

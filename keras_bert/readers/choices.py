@@ -26,6 +26,10 @@ class LabelledChoices(Example):
     choices: tuple[str, ...]
     label: int | None
 
+    @property
+    def unit(self):
+        return self.context
+
 
 class ChoiceSource(ExampleSource):
     """The `LabelledChoices` of a source.
@@ -50,7 +54,7 @@ class ChoiceSource(ExampleSource):
 
     def _open(self, data):
         names = {*_CONTEXTS, *_LISTS}.union(*self._schema.values())
-        names.update(*given_or_remembered(self._given, None, ()).values())
+        names.update(*given_or_remembered(self._given, {}, ()).values())
         return open_table(
             data,
             item="example",
@@ -68,8 +72,8 @@ class ChoiceSource(ExampleSource):
             self._choose_columns(given_or_remembered(self._given, self._schema, table.names))
             label = f'label in "{self._label}"' if self._label else "no labels"
             begin = f' after "{self._context[1]}"' if len(self._context) > 1 else ""
-            self.description = (
-                f'{self.name}: {table.format}, context in "{self._context[0]}", choices in '
+            self.how = (
+                f'{table.format}, context in "{self._context[0]}", choices in '
                 f"{quoted(self._choices)}{begin}, {label}"
             )
         return self._each(table, self._example)
@@ -88,9 +92,8 @@ class ChoiceSource(ExampleSource):
         }
         self._context, self._choices = parts["context"], parts["choices"]
         self._label = next(iter(parts["label"]), None)
-        missing = [
-            part for part in parts if not parts[part] and (part != "label" or self._need_labels)
-        ]
+        needed = ("context", "choices", *(["label"] if self._need_labels else ()))
+        missing = [part for part in needed if not parts[part]]
         unknown = [name for columns in parts.values() for name in columns if name not in names]
         if missing or unknown:
             raise self.error(
@@ -118,11 +121,10 @@ class ChoiceSource(ExampleSource):
         for choice in choices:
             if not is_text(choice):
                 raise self.error(line, f"a choice should be a text. Received: {choice!r}.")
-        if not all(choice.strip() for choice in choices):
+        if not all(map(str.strip, choices)):
             raise self.error(line, "a choice without a word.")
-        return LabelledChoices(
-            line, context, tuple(choices), self._number(line, label, len(choices)), source=self
-        )
+        number = self._number(line, label, len(choices))
+        return LabelledChoices(line, context, tuple(choices), number, source=self)
 
     def _choice_texts(self, line, record):
         """The choices, behind their common beginning where there is one."""
@@ -158,8 +160,12 @@ class ChoiceSource(ExampleSource):
 
 
 def _as_record(item):
+    if not isinstance(item, list | tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            "Examples must be a context and its choices, or these and the number of the correct "
+            f"one. Received: {item!r}."
+        )
     context, choices, label = (*item, None)[:3]
-    choices = choices if isinstance(choices, str) else list(choices)
     return {"context": context, "choices": choices, "label": label}
 
 

@@ -28,23 +28,15 @@ from keras_bert.readers.tables import Table
 LABEL = "label"
 # The usual names, in lower case, in groups of which an earlier one wins; two of one group are a
 # question. Of a pair each has two.
-_TEXTS = (
-    (("text",),),
-    (("sentence",), ("message",), ("content",), ("review",), ("document",)),
-)
+_TEXTS = ("text",), ("sentence", "message", "content", "review", "document")
 _PAIRS = (
-    (
-        *(("text_a", "text_b"), ("text1", "text2"), ("sentence1", "sentence2")),
-        *(("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"), ("premise", "hypothesis")),
-        *(("question1", "question2"), ("question", "sentence"), ("#1 string", "#2 string")),
-    ),
+    *(("text_a", "text_b"), ("text1", "text2"), ("sentence1", "sentence2")),
+    *(("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"), ("premise", "hypothesis")),
+    *(("question1", "question2"), ("question", "sentence"), ("#1 string", "#2 string")),
 )
-_LABELS = (
-    ("label",),
-    ("class", "category", "target", "quality", "sentiment", "labels", "sense"),
-)
-_PAIR_LABELS = (("gold_label",), ("is_duplicate", "entailment"))
-_SCORES = (("score",), ("similarity", "rating", "relatedness", "relatedness_score"))
+_LABELS = ("label",), ("class", "category", "target", "quality", "sentiment", "labels", "sense")
+_PAIR_LABELS = ("gold_label",), ("is_duplicate", "entailment")
+_SCORES = ("score",), ("similarity", "rating", "relatedness", "relatedness_score")
 # A part of an example -> the task type that has it.
 _TASKS_WITH = {
     **dict.fromkeys(("text_a", "text_b"), "pair-classifier"),
@@ -79,13 +71,12 @@ def parse_fields(text, *, parts):
                 ",".join(f"{one}=…" for one in parts),
             )
         if name not in parts:
-            task = _TASKS_WITH.get(name)
-            of = ""
-            if task:
-                task = argument("task", f'"{task}"')
-                of = Naming(", a part of the examples of another task ({})", task)
+            of_task = ""
+            if name in _TASKS_WITH:
+                task = argument("task", f'"{_TASKS_WITH[name]}"')
+                of_task = Naming(", a part of the examples of another task ({})", task)
             raise InputError.naming(
-                '{fields} names "{}"{}. It should be {}.', name, of, listed(parts)
+                '{fields} names "{}"{}. It should be {}.', name, of_task, listed(parts)
             )
         if name in fields:
             raise InputError.naming('{fields} names "{}" twice.', name)
@@ -98,12 +89,19 @@ def given_or_remembered(given, remembered, names):
 
     Several columns that are given have | between them.
     """
-    remembered = remembered or {}
-    columns = {part: [*names_] for part, names_ in remembered.items() if {*names_} <= {*names}}
-    given = {
-        part: str(column).split(BETWEEN) for part, column in given.items() if column is not None
-    }
-    return columns | {part: [name.strip() for name in given[part]] for part in given}
+    columns = {part: [*some] for part, some in remembered.items() if {*some} <= {*names}}
+    given = {part: str(column) for part, column in given.items() if column is not None}
+    split = {part: column.split(BETWEEN) for part, column in given.items()}
+    return columns | {part: [name.strip() for name in some] for part, some in split.items()}
+
+
+def usual_columns(names, groups):
+    """The names that are, in any case, in the first of some groups that has any of them."""
+    for group in groups:
+        matches = [n for usual in group for n in names if n.strip().casefold() == usual]
+        if matches:
+            return matches
+    return []
 
 
 @dataclass(kw_only=True)
@@ -134,11 +132,13 @@ class Columns:
         return self.form is score
 
     @property
+    def noun(self):
+        return "score" if self.is_score else "label"
+
+    @property
     def usual_labels(self):
-        """The usual names of the label, in groups of tuples with one name."""
         first = {score: _SCORES, several_labels: (("labels",),)}.get(self.form, ())
-        groups = (*first, *(_PAIR_LABELS if len(self.roles) > 1 else ()), *_LABELS)
-        return [[(name,) for name in group] for group in groups]
+        return (*first, *(_PAIR_LABELS if len(self.roles) > 1 else ()), *_LABELS)
 
     @property
     def given_names(self):
@@ -149,8 +149,7 @@ class Columns:
     @property
     def header_names(self):
         """The names, in lower case, by which the first line of a table is its header."""
-        groups = (*_PAIRS, *_TEXTS, *self.usual_labels)
-        usual = {name for group in groups for names in group for name in names}
+        usual = {*chain(*_PAIRS, *_TEXTS, *self.usual_labels)}
         others = self.given_names.union(*self.remembered.values())
         return usual | {name.casefold() for name in others if not name.isdigit()}
 
@@ -168,10 +167,10 @@ class Columns:
         if table.kind == JSON and not needed <= named.keys():  # the first object may lack a key
             table.names = [*dict.fromkeys(name for _, row in table.survey() for name in row)]
             named = self._by_name()
-        may_have_label = self.is_score or bool(self.of_model)
-        if not self.need_labels:  # then a pipe is not read to its end
-            may_have_label &= not table.is_stream and len(table.names) > len(self.roles)
-        lacks_label = LABEL not in named and (self.need_labels or may_have_label)
+        looks_for_label = self.need_labels
+        if self.is_score or self.of_model:  # a pipe is not read to its end for a label
+            looks_for_label |= not table.is_stream and len(table.names) > len(self.roles)
+        lacks_label = LABEL not in named and looks_for_label
         columns, profiles = named, {}
         if lacks_label or not {*self.roles} <= named.keys():
             taken = {name for names in named.values() for name in names}
@@ -215,43 +214,37 @@ class Columns:
 
     def _usual(self, groups, roles):
         """The columns with usual names for some roles; () without any."""
-        by_lower = {}
-        for name in self.table.names if self.table.has_names else ():
-            by_lower.setdefault(name.strip().casefold(), []).append(name)
-        for group in groups:
-            present = [names for names in group if {*names} <= by_lower.keys()]
-            matches = [name for names in present for lower in names for name in by_lower[lower]]
-            if len(matches) > len(roles):
-                raise self._question(matches, roles[0])
-            if matches:
-                return tuple(map(self.table.column, matches))
-        return ()
+        names = self.table.names if self.table.has_names else ()
+        if len(roles) > 1:
+            lower = {name.strip().casefold() for name in names}
+            groups = [[name for pair in groups if {*pair} <= lower for name in pair]]
+        matches = usual_columns(names, groups)
+        if len(matches) > len(roles):
+            raise self._question(matches, roles[0])
+        return tuple(map(self.table.column, matches))
 
     def _argument(self, role):
-        """How the user gives the column of a role."""
         alone = len(self.roles) == 1
         return argument(f"{role}_column") if alone else Naming("{fields}, {}=…", role)
 
     def _question(self, names, role):
         """The InputError for several columns that a role could have."""
         described = [*map(self.table.describe, names)]
+        name, given, or_all = self.table.name, self._argument(role), ""
         if role != LABEL:
+            names = " and in ".join(described)
             return InputError.naming(
-                "{} has text in {}. Give the right one as {}.",
-                self.table.name,
-                " and in ".join(described),
-                self._argument(role),
+                "{} has text in {}. Give the right one as {}.", name, names, given
             )
-        all_of_them = Naming(", or all of them as {label_columns} with {multi_label=True}")
-        if len(names) < 3 or self.form is not one_label:
-            all_of_them = ""
+        if len(names) > 2 and self.form is one_label:
+            or_all = Naming(", or all of them as {label_columns} with {multi_label=True}")
         return InputError.naming(
             "{}: the {} could be in {}. Give the right one as {}{}.",
-            self.table.name,
-            "score" if self.is_score else "label",
+            name,
+            self.noun,
             " or in ".join(described),
-            self._argument(role),
-            all_of_them,
+            given,
+            or_all,
         )
 
     # By their content.
@@ -282,22 +275,24 @@ class Columns:
         """
         columns, missing = {**named}, [role for role in self.roles if role not in named]
         texts = [name for name, profile in profiles.items() if profile.is_text]
-        texts = [name for name in texts if profiles[name].mostly_differs] or texts
+        differ = [n for n in texts if 2 * len(profiles[n].counts) > profiles[n].filled]
+        texts = differ or texts
         if lacks_label:
             columns[LABEL] = self._only_label({n: p for n, p in profiles.items() if n not in texts})
-        texts = [name for name in texts if name not in columns.get(LABEL, ())]
+        others = [name for name in profiles if name not in columns.get(LABEL, ())]
+        texts = [name for name in texts if name in others]
         if len(texts) < len(missing):
-            others = [n for n in profiles if n not in columns.get(LABEL, ())]
             left = [n for n in others if profiles[n].numbers < len(profiles[n].counts)]
             texts = left if len(left) == len(missing) else texts
         if missing and len(texts) > len(missing):
             raise self._question(texts, self.roles[0])
-        if len(texts) < len(missing) and len(self.roles) > 1:
-            raise InputError.naming(
-                "{} does not have two columns of texts. Give them as {fields}, text_a=…,text_b=….",
-                self.table.name,
-            )
         if len(texts) < len(missing):
+            if len(self.roles) > 1:
+                raise InputError.naming(
+                    "{} does not have two columns of texts. Give them as {fields}, text_a=…,"
+                    "text_b=….",
+                    self.table.name,
+                )
             raise self._nothing("a text (most values differ and hold a space)", self.roles[0])
         return columns | {role: (name,) for role, name in zip(missing, texts, strict=False)}
 
@@ -306,13 +301,15 @@ class Columns:
         names = tuple(self._possible_labels(profiles))
         if len(names) == 1 or not self.need_labels:
             return names if len(names) == 1 else ()
-        if names and self.form is several_labels and all(profiles[n].is_bits for n in names):
+        values = (value for name in names for value in profiles[name].counts)
+        if names and self.form is several_labels and None not in map(bit, values):
             return names  # a 0 or 1 for each label
         if names:
             raise self._question(names, LABEL)
-        of_model = f" and none holds the model's ({quoted(self.of_model)})" if self.of_model else ""
         expected = "score (numbers)" if self.is_score else "label (two or more values that repeat)"
-        raise self._nothing(f"a {expected}{of_model}", LABEL)
+        if self.of_model:
+            expected += f" and none holds the model's ({quoted(self.of_model)})"
+        raise self._nothing(f"a {expected}", LABEL)
 
     def _possible_labels(self, profiles):
         """The columns of numbers, those of the model's labels, or those that could be labels.
@@ -326,7 +323,8 @@ class Columns:
         labels = [n for n, p in profiles.items() if self.of_model and p.most(self.is_label)]
         if not labels and (self.need_labels or not self.of_model):
             labels = [name for name, profile in profiles.items() if profile.is_label]
-        left = [name for name, profile in profiles.items() if profile.may_be_few_labels]
+        few = {name: p for name, p in profiles.items() if p.filled < _MANY_ROWS}
+        left = [name for name, p in few.items() if not p.is_id and not p.are_dates]
         return labels or (left if self.need_labels and len(left) == 1 else [])
 
     def _nothing(self, expected, role):
@@ -352,15 +350,13 @@ class Columns:
             rows = table.survey()
             cell = next(rows)[1][name].strip()
             if not self._is_label(cell) and all(row[name].strip() != cell for _, row in rows):
-                raise table.error(
-                    table.first,
-                    Naming(
-                        '"{}" in {} could be the name of the column, or a '
-                        "label that comes only once. Set {header=True} or {header=False}.",
-                        cell,
-                        table.describe(name),
-                    ),
+                message = Naming(
+                    '"{}" in {} could be the name of the column, or a label that comes only once. '
+                    "Set {header=True} or {header=False}.",
+                    cell,
+                    table.describe(name),
                 )
+                raise table.error(table.first, message)
         labels = map(label_or_none, profiles[name].counts) if name in profiles else ()
         if table.has_names and one_label(name) in labels:
             raise InputError.naming(
@@ -396,40 +392,23 @@ class _Profile:
 
     @property
     def is_text(self):
-        return all(isinstance(v, str) for v in self.counts) and self.most(_has_words)
+        are_strings = all(isinstance(value, str) for value in self.counts)
+        return are_strings and self.most(lambda text: _HAS_WORDS.search(text.strip()))
 
     @property
-    def mostly_differs(self):
-        return 2 * len(self.counts) > self.filled
+    def are_dates(self):
+        return self.most(lambda value: _DATE.fullmatch(str(value).strip()))
 
     @property
     def is_label(self):
         """Whether there are two values or more, which repeat, and which are no dates."""
-        return 2 <= len(self.counts) < self.filled and not self.most(_is_date)
-
-    @property
-    def may_be_few_labels(self):
-        """Whether it could be labels that do not repeat, since there are few."""
-        return self.filled < _MANY_ROWS and not self.is_id and not self.most(_is_date)
-
-    @property
-    def is_bits(self):
-        return len(self.counts) < 9 and all(bit(value) is not None for value in self.counts)
-
-    @property
-    def numbers(self):
-        return sum(map(is_number, self.counts))
+        return 2 <= len(self.counts) < self.filled and not self.are_dates
 
     @property
     def is_id(self):
         """Whether its values are whole numbers, all different."""
         return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
 
-
-def _has_words(text):
-    text = text.strip()
-    return " " in text or _HAS_WORDS.search(text) is not None
-
-
-def _is_date(value):
-    return _DATE.fullmatch(str(value).strip()) is not None
+    @property
+    def numbers(self):
+        return sum(map(is_number, self.counts))

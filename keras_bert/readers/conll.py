@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, quoted
+from keras_bert.readers.tables import Table
 
 _DOCUMENT = "-DOCSTART-"
 # B-PER, I-NP, S-LOC, … or O: what tags of chunks look like, in any of their schemes.
@@ -55,17 +56,13 @@ def grouped(lines, cells_of):
         yield rows[0][0], (document, rows)
 
 
-def column_index(source, column, *, names=None, width):
+def column_index(source, column, names, *, has_names=True):
     """The index from 0 of a column that the user gave by its name or its number from 1.
 
-    Raises InputError where there is no such column among the `width`.
+    Raises InputError where there is no such column.
     """
-    if names and str(column) in names:
-        return names.index(str(column))
-    if str(column).isdigit() and 1 <= int(column) <= width:
-        return int(column) - 1
-    available = quoted(names) if names else f"1 to {width}"
-    raise InputError(f'{source.name} has no column "{column}". Its columns are {available}.')
+    table = Table(source.name, source.kind, "", (), names, has_names=has_names)
+    return names.index(table.existing(column))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +76,6 @@ class ConllColumns:
     has_predictions: bool = False  # in the last column, as in the input of conlleval
 
     def describe(self):
-        """A part of a line for the user."""
         split = "tabs" if self.tabs else "spaces"
         tag = "no tags" if self.tag is None else f"tag in column {self.tag + 1}"
         more = f" (not the predictions in column {self.width})" if self.has_predictions else ""
@@ -133,8 +129,9 @@ def choose_conll_columns(file, source, *, word, tag, labels, remembered, need_la
     if first is None:
         raise InputError(f"{source.name} has no words. CoNLL has one word per line.")
     width = len(columns)
+    numbers = [*map(str, range(1, width + 1))]
     word, tag = (
-        None if column is None else column_index(source, column, width=width)
+        None if column is None else column_index(source, column, numbers, has_names=False)
         for column in (word, tag)
     )
     if word is None and tag is None:
@@ -286,7 +283,6 @@ def _tag_column(columns, source, *, taken, labels, need_labels):
 
 
 def _kinds(counts):
-    """The kinds of chunks that the tags of a column name."""
     return {tag[2:] for tag in counts if tag != "O"}
 
 

@@ -52,10 +52,10 @@ class CoreferenceSource(ExampleSource):
     def _of_file(self, file):
         number, line = file.first
         if any(line.startswith(_BEGIN) for line in islice(file.raw_lines(keep=True), number)):
-            self.kind, self.description = "conll", f"{self.name}: CoNLL-2012"
+            self.kind, self.how = "conll", "CoNLL-2012"
             return self._of_2012(file.lines())
         if looks_like_conllu(line):
-            self.kind, self.description = "conllu", f"{self.name}: CoNLL-U with Entity in MISC"
+            self.kind, self.how = "conllu", "CoNLL-U with Entity in MISC"
             return self._of_corefud(file.lines())
         if self._need_labels:
             raise InputError(
@@ -63,7 +63,7 @@ class CoreferenceSource(ExampleSource):
                 f'JSON or CoNLL-U, and no line "{_BEGIN}" is before it. Expected CoNLL-2012, '
                 'CorefUD, or JSON Lines with "words" and "clusters".'
             )
-        self.kind, self.description = "lines", f"{self.name}: plain lines, one document per line"
+        self.kind, self.how = "lines", "plain lines, one document per line"
         return (
             SpannedWords(number, text, document=number - 1, source=self)
             for number, text in file.lines()
@@ -174,7 +174,6 @@ class CoreferenceSource(ExampleSource):
         return tuple(span._replace(label=numbers[span.label]) for span in linked)
 
     def skip(self, reason):
-        """Counts a mention that is left out."""
         self._skipped[reason] += 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed
-from keras_bert.readers.labels import check_known
+from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import COUNT, ERROR, SKIP
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.tables import open_objects
@@ -19,8 +19,7 @@ class Missing(Exception):
     """Raised for a row that lacks a part, such as "a label", in the column `place`; and `why`."""
 
     def __init__(self, part, *, place="", why=""):
-        super().__init__(part)
-        self.part, self.place, self.why = part, place, why
+        super().__init__(part, place, why)
 
 
 class ExampleSource:
@@ -28,7 +27,7 @@ class ExampleSource:
 
     Examples of files are read when they are reached, and raise their InputErrors then. Those of
     data in memory are read at opening, and may be iterated again; an item of another type raises
-    ValueError. Rows that lack a part are left out and counted.
+    ValueError.
 
     Args:
         data: a path, `-` for standard input, `tfds:NAME/CONFIG:SPLIT`, a table in memory or a
@@ -47,17 +46,19 @@ class ExampleSource:
     `at_end`, a function that is called after the last example.
 
     A subclass says how messages call an item of a sequence (ITEM), a row (ROW) and what objects
-    have (UNIT), what items are (ITEMS, a sentence) besides dictionaries (STRINGS, or lists of
-    WORDS), and how a line begins by which a file is not recognised (COMMENT). `_example` makes an
-    example of a location and a row, and `_of_file` the examples of a text file.
+    have (UNIT, or `how` a file is read), what items are (ITEMS, a sentence) besides dictionaries
+    (STRINGS, or lists of WORDS), and how a line begins by which a file is not recognised (COMMENT).
+    `_example` makes an example of a location and a row, and `_of_file` those of a text file.
     """
 
     ITEM, ROW, UNIT, ITEMS = "text", "row", "", ""
     STRINGS, WORDS, COMMENT = False, False, None
-    description = ""
+    how = ""  # a sequence has no description
     schema = None
     is_chosen_by_content = False
     at_end = None
+    # Whether examples of a file have the `row` of a table that they were made of.
+    keeps_rows = False
 
     def __init__(
         self,
@@ -90,9 +91,8 @@ class ExampleSource:
         return (self._of_file if isinstance(records, TextFile) else self._of_objects)(records)
 
     def _of_objects(self, records):
-        if self.kind != "given":
-            unit = self.UNIT or f"one {self.ITEM} per {records.location}"
-            self.description = f"{self.name}: {records.format}, {unit}"
+        unit = self.UNIT or f"one {self.ITEM} per {records.location}"
+        self.how = f"{records.format}, {unit}"
         return self._each(records, self._example)
 
     @classmethod
@@ -110,6 +110,10 @@ class ExampleSource:
         yield from self._examples
         if self.at_end is not None:
             self.at_end()
+
+    @property
+    def description(self):
+        return "" if self.kind == "given" else f"{self.name}: {self.how}"
 
     @property
     def location(self):
@@ -144,14 +148,15 @@ class ExampleSource:
                         Naming(
                             'a {} without {}. Set {missing="skip"} to leave such {}s out.',
                             self.ROW,
-                            missing.part,
+                            missing.args[0],
                             self.ROW,
                         ),
                     ) from None
-                key = missing.part, missing.place, missing.why
-                self._left_out.setdefault(key, []).append(line)
+                self._left_out.setdefault(missing.args, []).append(line)
             else:
                 self._count += 1
+                if self.keeps_rows:
+                    example.row = row
                 yield example
         if self._need_labels and self._left_out and not self._count:
             part, place, _ = max(self._left_out, key=lambda key: len(self._left_out[key]))
@@ -164,7 +169,9 @@ class ExampleSource:
 
     def _check_labels(self, labels, error):
         """Raises `error` of a message for a label that the model lacks, where that is an error."""
-        check_known(labels, self._accepted, error)
+        for label in labels if self._accepted is not None else ():
+            if label not in self._accepted:
+                raise error(unknown_label(label, self._accepted))
 
     def may_lack(self, key):
         """Whether the first row has a key, so that others lack it where they do not have it."""
@@ -196,6 +203,12 @@ class Example:
 
     line: int | str
     source: Any = field(default=None, kw_only=True, compare=False, repr=False)
+    row: Any = field(default=None, kw_only=True, compare=False, repr=False)
+
+    @property
+    def unit(self):
+        """What examples of training and held-out ones may not share, such as the text."""
+        return self.source.name, self.line
 
     def error(self, message):
         """The InputError that names the location of the example."""

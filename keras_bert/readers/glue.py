@@ -4,14 +4,18 @@ The files are those of gluebenchmark.com as they are unpacked: FOLDER/CoLA/train
 """
 
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import new_file, write_text
 from keras_bert.base.formatting import listed, quoted
 from keras_bert.base.ownership import check_output_file
+from keras_bert.readers.tables import Table
 
 _ENTAILMENT = ("entailment", "not_entailment")
 _THREE_WAY = ("entailment", "neutral", "contradiction")
@@ -47,21 +51,20 @@ class GlueTask:
     submission: str | None = None  # the file's name; None is NAME.tsv
 
     @property
-    def submission_file(self):
-        """The name of the submission file."""
+    def submission_file(self) -> str:
         return self.submission or f"{self.name}.tsv"
 
     @property
-    def column_names(self):
+    def column_names(self) -> set[str]:
         """The names, in lower case, by which the first line of a file is its header."""
         return {name.casefold() for name in (*self.texts, self.label)}
 
     @property
-    def metric(self):
+    def metric(self) -> str:
         """What selects the best epoch of a run: the metric, or the mean of the two."""
         return "_and_".join(sorted(self.metrics))
 
-    def check_form(self, texts, *, is_score):
+    def check_form(self, texts: Sequence[str], *, is_score: bool) -> None:
         """Raises InputError where the task has other texts, or labels in place of scores."""
         expected, read = (
             f"{'two texts' if count > 1 else 'one text'} and a {'score' if scores else 'label'}"
@@ -73,7 +76,7 @@ class GlueTask:
                 f"This task reads {read}."
             )
 
-    def check_label(self, label, error):
+    def check_label(self, label: Any, error: Callable[[str], Exception]) -> None:
         """Raises `error` of a message where a label of a training or dev file is another task's."""
         if self.labels and label not in self.labels:
             expected, received = f"labels {quoted(self.labels)}", f'"{label}"'
@@ -86,13 +89,13 @@ class GlueTask:
             "another task?"
         )
 
-    def file(self, path, *, labelled):
+    def file(self, path: str | PathLike[str], *, labelled: bool) -> str | PathLike[str]:
         """`path`, or where that is a folder, the dev file in it (or the test file, unlabelled)."""
         if not Path(path).is_dir():
             return path
         return self.path(path, "dev" if labelled else "test")
 
-    def path(self, folder, which):
+    def path(self, folder: str | PathLike[str], which: str) -> str:
         """The path of the "train", "dev" or "test" file under GLUE's folder, or under its own.
 
         Raises InputError where there is no such file.
@@ -109,7 +112,7 @@ class GlueTask:
         return str(path)
 
 
-def _mnli(name, part, **changes):
+def _mnli(name: str, part: str, **changes: Any) -> GlueTask:
     return GlueTask(
         name=name,
         label="gold_label",
@@ -171,7 +174,7 @@ _TASKS = (
 GLUE = {task.name: task for task in _TASKS}
 
 
-def glue_task(name):
+def glue_task(name: str) -> GlueTask:
     """The `GlueTask` of a name, in any case; InputError where GLUE has none."""
     named = {name.casefold(): task for name, task in GLUE.items()}
     named["mnli-m"] = GLUE["MNLI"]
@@ -180,7 +183,7 @@ def glue_task(name):
     return named[str(name).casefold()]
 
 
-def glue_settings(name, folder):
+def glue_settings(name: str, folder: str | PathLike[str]) -> dict[str, Any]:
     """What `keras_bert.finetune` takes for a task of GLUE, besides the model and the output.
 
         kb.finetune(**glue_settings("CoLA", "glue_data"), model="runs/a/model", output="runs/cola")
@@ -208,7 +211,7 @@ def glue_settings(name, folder):
     }
 
 
-def glue_files(name, *, with_tests=True):
+def glue_files(name: str, *, with_tests: bool = True) -> list[tuple[str, str]]:
     """(name of a task, "train", "dev" or "test") of every file that a task of GLUE needs.
 
     The model of MNLI is evaluated on MNLI-mm, too, and predicts it and AX.
@@ -222,7 +225,9 @@ def glue_files(name, *, with_tests=True):
     ]
 
 
-def check_glue_folder(folder, names, *, with_tests=True):
+def check_glue_folder(
+    folder: str | PathLike[str], names: Sequence[str], *, with_tests: bool = True
+) -> None:
     """Raises InputError that lists everything that some tasks lack in GLUE's folder, or their own.
 
     With `with_tests` the test files are needed.
@@ -253,7 +258,7 @@ def check_glue_folder(folder, names, *, with_tests=True):
         )
 
 
-def glue_columns(table, task, *, labelled):
+def glue_columns(table: Table, task: GlueTask, *, labelled: bool) -> tuple[tuple, tuple]:
     """-> (the columns of each text, of the label) of a file of GLUE's cells, as tuples.
 
     Raises InputError where it is another file, without the columns of the task.
@@ -274,7 +279,7 @@ def glue_columns(table, task, *, labelled):
     return texts, (task.label,) if task.label in table.names else ()
 
 
-def glue_metrics(name, measures):
+def glue_metrics(name: str, measures: Mapping[str, float]) -> dict[str, Any]:
     """GLUE's own metrics of a task, by GLUE's names.
 
     Args:
@@ -298,7 +303,7 @@ def glue_metrics(name, measures):
     return {"task": task.name, **metrics, "score": fmean(metrics.values())}
 
 
-def glue_submission(name, predictions):
+def glue_submission(name: str, predictions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yields the lines of the submission file: a header, then "index TAB prediction" each.
 
     Args:
@@ -325,7 +330,9 @@ def glue_submission(name, predictions):
         yield f"{index}\t{label}"
 
 
-def write_submission(name, predictions, folder):
+def write_submission(
+    name: str, predictions: Iterable[Mapping[str, Any]], folder: str | PathLike[str]
+) -> Path:
     """Writes the submission file into a folder, under the name that GLUE wants; returns its path.
 
     Args:
@@ -343,7 +350,7 @@ def write_submission(name, predictions, folder):
     return path
 
 
-def zip_submission(folder, path):
+def zip_submission(folder: str | PathLike[str], path: str | PathLike[str]) -> list[str]:
     """Writes the zip to submit, of the submission files in a folder.
 
     The same files give the same bytes. An earlier zip is replaced.
@@ -360,12 +367,12 @@ def zip_submission(folder, path):
     return missing
 
 
-def _is_submission(path):
+def _is_submission(path: Path) -> bool:
     with path.open("rb") as file:
         return file.readline(100).rstrip(b"\r\n") == _HEADER.encode()
 
 
-def glue_average(metrics, *, with_wnli):
+def glue_average(metrics: Mapping[str, float | Sequence[float]], *, with_wnli: bool) -> float:
     """GLUE's score: the mean over the tasks of the mean of each task's metrics.
 
     Args:

@@ -78,13 +78,9 @@ def _label_of_text(text):
     text = text.strip()
     if not is_text(text):
         raise ValueError("A label contains a NUL or half a surrogate pair.")
-    if text in _TRUTH:
-        return _TRUTH[text]
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
-        return text or None
-    if _WHOLE.fullmatch(text):
-        return str(int(text))
-    number = float(text)
+        return _TRUTH.get(text, text or None)
+    number = int(text) if _WHOLE.fullmatch(text) else float(text)
     is_whole = math.isfinite(number) and number == int(number)
     return str(int(number)) if is_whole else repr(number)
 
@@ -126,11 +122,8 @@ def several_labels(value, names=None, *, separator=BETWEEN_LABELS):
 
 def is_vector(parts):
     """Whether several labels are given as a list of 0 and 1."""
-    return (
-        isinstance(parts, list | tuple)
-        and len(parts) > 1
-        and all(isinstance(x, numbers.Real) and x in (0, 1) for x in parts)
-    )
+    are_several = isinstance(parts, list | tuple) and len(parts) > 1
+    return are_several and all(isinstance(x, numbers.Real) and x in (0, 1) for x in parts)
 
 
 def bit(value):
@@ -187,9 +180,8 @@ def names_of_model(labels):
 
     Models of other programs, and of earlier versions, may call it "true" or "01".
     """
-    by_label = {one_label(name): name for name in labels or ()} | {
-        name: name for name in labels or ()
-    }
+    labels = labels or ()
+    by_label = {one_label(name): name for name in labels} | dict(zip(labels, labels, strict=True))
     return lambda label: by_label.get(label, label)
 
 
@@ -198,13 +190,6 @@ def unknown_label(label, of_model):
     bare = label.strip(QUOTES)
     quotes = f' Without its quotes it would be "{bare}".' if bare in of_model else ""
     return f'unknown label "{label}". The model\'s labels are {quoted(of_model)}.{quotes}'
-
-
-def check_known(labels, of_model, error):
-    """Raises `error` of a message for the first label that is not known; None knows every label."""
-    for label in labels if of_model is not None else ():
-        if label not in of_model:
-            raise error(unknown_label(label, of_model))
 
 
 def unknown_labels_note(name, unknown):

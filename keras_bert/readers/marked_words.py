@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import score
+from keras_bert.readers.memory import rows_in_memory
 from keras_bert.readers.sources import TextFile, is_file
 from keras_bert.readers.tables import open_table
 from keras_bert.readers.texts import PAIR, TextSource
@@ -53,7 +54,7 @@ class RatedPair(NamedTuple):
 
     first: MarkedWord
     second: MarkedWord
-    rating: float | None
+    rating: float | None = None
 
 
 def marked_words(text, line=0):
@@ -111,7 +112,7 @@ def read_rated_pairs(data, *, report=None):
         The name is "cosimlex", "wic" or None; of CoSimLex, pairs 2n and 2n + 1 are of one row.
     """
     if not is_file(data):
-        return None, [_of_texts(*pair) for pair in _numbered(data)], None
+        return None, [*_given_pairs(data)], None
     description, pairs, layout, source = _read_file_of_pairs(data)
     if report is not None:
         report(description)
@@ -151,21 +152,16 @@ def _read_file_of_pairs(data):
     return source.description, pairs, None, source
 
 
-def _numbered(pairs):
-    for number, pair in enumerate(pairs, start=1):
-        if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
+def _given_pairs(data):
+    for number, pair in enumerate(rows_in_memory(data)[1], start=1):
+        is_list = isinstance(pair, tuple | list) and len(pair) in (2, 3)
+        if not is_list or not all(isinstance(text, str) for text in pair[:2]):
             raise InputError(
                 f"Pair {number} of those given must be two texts, or two texts and a rating. "
                 f"Received: {pair!r}."
             )
-        yield number, *pair
-
-
-def _of_texts(number, text_a, text_b, rating=None):
-    def error(line, message):
-        return InputError(f"Pair {line} of those given: {message}")
-
-    return RatedPair(*(_single(text, number, error) for text in (text_a, text_b)), rating)
+        error = lambda line, message: InputError(f"Pair {line} of those given: {message}")  # noqa: E731
+        yield RatedPair(*(_single(text, number, error) for text in pair[:2]), *pair[2:])
 
 
 def _rows_of_wic(data):
@@ -193,14 +189,10 @@ def _of_cosimlex(line, row, table):
                 f"context{number} has {counted(len(marked), 'marked word')}. Expected two, marked "
                 "by <strong> and </strong>.",
             )
-        yield RatedPair(*marked, _rating(row[f"sim{number}"], line, table))
-
-
-def _rating(value, line, table):
-    try:
-        return score(value)
-    except ValueError as error:
-        raise table.error(line, error) from None
+        try:
+            yield RatedPair(*marked, score(row[f"sim{number}"]))
+        except ValueError as error:
+            raise table.error(line, error) from None
 
 
 def _of_superglue(line, record, table):
@@ -242,7 +234,7 @@ def _of_wic(file, rows):
                     f"sentence {listed([text])} has {counted(len(places), 'word')}.",
                 )
             words.append(MarkedWord(line, text, *places[int(number)]))
-        pairs.append(RatedPair(*words, None))
+        pairs.append(RatedPair(*words))
     gold = Path(file.name.replace(".data.", ".gold."))
     if str(gold) == file.name or not gold.exists():
         return pairs

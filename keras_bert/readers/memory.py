@@ -5,7 +5,7 @@ from itertools import chain
 
 from keras_bert.base.errors import InputError
 from keras_bert.readers.sources import is_file
-from keras_bert.records.stored_tables import with_names
+from keras_bert.records.file_formats import with_names
 
 
 def rows_in_memory(data):

@@ -49,6 +49,13 @@ def words_of(record, line, source):
     return text, words, tuple(starts)
 
 
+def check_tag_per_word(words, tags, line, source):
+    """Raises InputError where there are more tags than words, or fewer."""
+    if len(tags) != len(words):
+        counts = f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
+        raise source.error(line, f"{counts}; every word needs one tag.")
+
+
 def joined(words):
     """Words -> the text that joins them by spaces, and where each begins in it."""
     starts, end = [], 0

@@ -16,7 +16,12 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
 from keras_bert.readers.conll import DOCUMENT, END, grouped
 from keras_bert.readers.examples import ExampleSource
-from keras_bert.readers.objects import LabelledSpan, labelled_span, words_of
+from keras_bert.readers.objects import (
+    LabelledSpan,
+    check_tag_per_word,
+    labelled_span,
+    words_of,
+)
 from keras_bert.readers.schemes import BIO, Span, tags_of
 from keras_bert.readers.sentences import TaggedWords
 
@@ -68,7 +73,7 @@ class PredicateSource(ExampleSource):
                 '"words", "predicate" and "tags".'
             )
         year, read = (2012, self._of_2012) if is_2012 else (2005, self._of_2005)
-        self.description = f"{self.name}: CoNLL-{year}, one example per predicate"
+        self.how = f"CoNLL-{year}, one example per predicate"
         return chain.from_iterable(
             read(list(zip(*(cells for _, cells in rows), strict=True)), begin, document)
             for begin, (document, rows) in grouped(file.lines(), self._cells_of)
@@ -106,6 +111,9 @@ class PredicateSource(ExampleSource):
         yield from self._of_predicates(columns[0], predicates, arguments, begin, document)
 
     def _of_2012(self, columns, begin, document):
+        if len(columns) < _SHORTEST_2012:
+            count = counted(len(columns), "column")
+            raise self.error(begin, f"{count}, where CoNLL-2012 has {_SHORTEST_2012} or more.")
         arguments = columns[11:-1]
         predicates = [word for word, frame in enumerate(columns[7]) if frame != _NONE]
         if arguments:  # words without arguments have a frame, too
@@ -127,7 +135,6 @@ class PredicateSource(ExampleSource):
             yield PredicateWords(begin, words, tags, **where)
 
     def _tags(self, cells, begin):
-        """The tags in BIO of a column of arguments."""
         spans, opened = [], None
         for word, cell in enumerate(cells):
             match = _CELL.fullmatch(cell)
@@ -175,10 +182,5 @@ class PredicateSource(ExampleSource):
             raise self.error(line, 'tags need "words", a list; a "text" alone has none.')
         if not isinstance(tags, list | tuple) or not all(isinstance(t, str) and t for t in tags):
             raise self.error(line, '"tags" should be a list of strings, none of them empty.')
-        if len(tags) != len(words):
-            raise self.error(
-                line,
-                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
-                "one tag.",
-            )
+        check_tag_per_word(words, tags, line, self)
         return tuple(tags)

@@ -76,7 +76,8 @@ def scheme_of_labels(labels):
     """The scheme of a model's labels; None where they are not tags of chunks."""
     if OUTSIDE not in labels or len(labels) < 2 or not name_chunks(labels):
         return None
-    return _scheme_with({split_tag(label)[0] for label in labels} - {OUTSIDE})
+    letters = {split_tag(label)[0] for label in labels} - {OUTSIDE}
+    return next((scheme for scheme in SCHEMES if letters <= {*_LETTERS[scheme]}), None)
 
 
 def labels_of(kinds, scheme):
@@ -178,11 +179,6 @@ def transitions(labels, scheme):
         start=np.array([may_follow(outside, tag) for tag in tags]),
         end=np.array([may_follow(tag, outside) for tag in tags]),
     )
-
-
-def _scheme_with(letters):
-    """The first of `SCHEMES` that has all of some letters; None where there is none."""
-    return next((scheme for scheme in SCHEMES if letters <= set(_LETTERS[scheme])), None)
 
 
 def _role(tag):

@@ -2,23 +2,27 @@
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.formatting import counted, listed, quoted
-from keras_bert.readers.columns import given_or_remembered
+from keras_bert.base.formatting import listed, quoted
+from keras_bert.readers.columns import given_or_remembered, usual_columns
 from keras_bert.readers.conll import (
     CONLLU_COLUMNS,
+    END,
     choose_conll_columns,
     column_index,
     conll_sentences,
     conllu_sentences,
+    grouped,
     has_conll_tags,
     looks_like_conll,
     looks_like_conllu,
 )
 from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import is_missing, list_of
-from keras_bert.readers.sources import CSV, TSV, TXT, TextFile, form_of, is_text
+from keras_bert.readers.objects import check_tag_per_word
+from keras_bert.readers.sources import CSV, STANDARD_INPUT_NAME, TSV, TXT, TextFile, is_text
 from keras_bert.readers.tables import open_objects, open_table
 
 WORD_KEYS = ("words", "tokens")
@@ -50,8 +54,11 @@ class TaggedWords(Example):
     text: str | None = None  # where the sentence was given as a string
     starts: tuple[int, ...] | None = None  # where each word begins in `text`, in characters
 
+    @property
+    def unit(self):
+        return self.text if self.words is None else self.words
+
     def line_of(self, word):
-        """The line of a word, given by its number."""
         return self.line if self.lines is None else self.lines[word]
 
     def error(self, message, *, word=None):
@@ -105,9 +112,8 @@ class TaggedSource(ExampleSource):
     def _open(self, data):
         of_items = {"item": self.ITEM, "as_record": self._as_record}
         records = open_objects(data, comment="#", is_row=self._has_word_per_row, **of_items)
-        self._form = form_of(data) if isinstance(records, TextFile) else None
         if isinstance(records, TextFile) and self._is_table(records):
-            names = {name for groups in _OF_ROWS.values() for group in groups for name in group}
+            names = {*chain(*chain(*_OF_ROWS.values()))}
             about = {"least": 1, "noun": "tagged words", "header_names": names}
             records = open_table(records, **about, **of_items)
         return records
@@ -126,12 +132,10 @@ class TaggedSource(ExampleSource):
 
     def _has_word_per_row(self, row):
         """Whether a row of a table has one word, and the number of its sentence."""
-        lower = {str(name).strip().casefold(): value for name, value in row.items()}
-        word = next((lower[name] for name in _OF_ROWS["word"][0] if name in lower), None)
-        is_numbered = self._given["sentence"] is not None
-        return isinstance(word, str) and (
-            is_numbered or bool({*_OF_ROWS["sentence"][0]} & {*lower})
-        )
+        names = {str(name): value for name, value in row.items()}
+        word = next(iter(usual_columns(names, _OF_ROWS["word"])), None)
+        is_numbered = self._given["sentence"] or usual_columns(names, _OF_ROWS["sentence"])
+        return isinstance(names.get(word), str) and bool(is_numbered)
 
     def _has_rows_of_words(self, table):
         if table.kind == "given" or not self._has_word_per_row(dict.fromkeys(table.names, "")):
@@ -139,17 +143,17 @@ class TaggedSource(ExampleSource):
         return self._has_word_per_row((table.peek() or (0, {}))[1])
 
     def _is_table(self, file):
-        if self._form == CSV or self._given["sentence"] is not None:
+        if file.form == CSV or self._given["sentence"] is not None:
             return True
         rows = (dict.fromkeys(file.first[1].split(delimiter), "") for delimiter in "\t,;")
-        return self._form in (TSV, None) and any(map(self._has_word_per_row, rows))
+        return file.form in (TSV, None) and any(map(self._has_word_per_row, rows))
 
     def _kind_of(self, file):
         (_, line), labels = file.first, self._labels
         is_table = self._need_labels or any(column is not None for column in self._given.values())
-        if looks_like_conllu(line) and (is_table or self._form != TXT):
+        if looks_like_conllu(line) and (is_table or file.form != TXT):
             return "conllu"
-        if self._form == TXT and not is_table:
+        if file.form == TXT and not is_table:
             if has_conll_tags(file.lines(keep=True), labels=labels):
                 raise InputError.naming(
                     "{} could be CoNLL or plain text: its lines have words and tags, and a .txt "
@@ -157,12 +161,11 @@ class TaggedSource(ExampleSource):
                     self.name,
                 )
             return "lines"
-        if is_table or self._form is not None or "\t" in line.strip():
+        if is_table or file.form is not None or "\t" in line.strip():
             return "conll"
         # A pipe is answered line by line.
-        is_conll = self.name != "standard input" and looks_like_conll(
-            file.lines(keep=True), labels=labels
-        )
+        is_pipe = self.name == STANDARD_INPUT_NAME
+        is_conll = not is_pipe and looks_like_conll(file.lines(keep=True), labels=labels)
         return "conll" if is_conll else "lines"
 
     # Files with one word per line.
@@ -171,16 +174,16 @@ class TaggedSource(ExampleSource):
         self.kind = self._kind_of(file)
         if self.kind == "lines":
             self.labelled = False
-            how = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
-            self.description = f"{self.name}: plain lines, one sentence per line, {how}"
+            words = "words separated by spaces" if self._pretokenized else "split by the tokenizer"
+            self.how = f"plain lines, one sentence per line, {words}"
             return (self._of_text(line, number, number - 1) for number, line in file.lines())
         if self.kind == "conllu":
             names, columns = CONLLU_COLUMNS, self._columns(CONLLU_COLUMNS)
             given = (str(columns["word"] or "FORM"), str(columns["tag"] or "UPOS"))
             given = [name.upper() if name.upper() in names else name for name in given]
-            word, tag = (column_index(self, name, names=names, width=len(names)) for name in given)
+            word, tag = (column_index(self, name, names) for name in given)
             self.schema = {"word": [names[word]], "tag": [names[tag]]}
-            self.description = f"{self.name}: CoNLL-U, word in {names[word]}, tag in {names[tag]}"
+            self.how = f"CoNLL-U, word in {names[word]}, tag in {names[tag]}"
             self._set_columns(word, tag, (names[word], names[tag]), empty={"", "_"})
             return self._each(conllu_sentences(file.lines(), self), self._of_words)
         columns = choose_conll_columns(
@@ -192,7 +195,7 @@ class TaggedSource(ExampleSource):
             remembered=self._schema,
             need_labels=self._need_labels,
         )
-        self.schema, self.description = columns.schema, f"{self.name}: {columns.describe()}"
+        self.schema, self.how = columns.schema, columns.describe()
         numbers = (f"column {n + 1}" for n in (columns.word, columns.tag) if n is not None)
         self._set_columns(columns.word, columns.tag, tuple(numbers))
         return self._each(conll_sentences(file.lines(), self, columns), self._of_words)
@@ -230,60 +233,52 @@ class TaggedSource(ExampleSource):
             raise self.error(lines[cells.index("")], message)
 
     def _of_rows(self, table):
-        """The sentences of a table with one word per row."""
         names = self._columns(table.names)
         for role, groups in _OF_ROWS.items():
             names[role] = self._column(table, role, names[role], groups)
         tags = f'tag in "{names["tag"]}"' if names["tag"] else "no tags"
-        self.description = (
-            f'{self.name}: {table.format}, one word per row in "{names["word"]}", {tags}, number '
-            f'of the sentence in "{names["sentence"]}"'
+        self.how = (
+            f'{table.format}, one word per row in "{names["word"]}", {tags}, number of the '
+            f'sentence in "{names["sentence"]}"'
         )
         self.schema = {role: [name] for role, name in names.items() if name is not None}
-        self._set_columns(
-            0, 1 if names["tag"] else None, (f'"{names["word"]}"', f'"{names["tag"]}"')
-        )
-        return self._each(self._sentences_of_rows(table, **names), self._of_words)
+        shown = tuple(f'"{names[role]}"' for role in ("word", "tag"))
+        self._set_columns(0, 1 if names["tag"] else None, shown)
+        sentences = grouped(self._cells_of_rows(table, **names), lambda line, cells, first: cells)
+        return self._each(sentences, self._of_words)
 
     def _column(self, table, role, given, groups):
         if given is not None:
             return table.existing(given)
-        for group in groups:
-            names = [name for name in table.names if name.strip().casefold() in group]
-            if len(names) > 1:
-                raise InputError(
-                    f"{table.name}: the {role} could be in {quoted(names)}. Give the right "
-                    f"one as `{role}_column`."
-                )
-            if names:
-                return names[0]
-        if role == "tag" and not self._need_labels:
-            return None
-        raise self.error(
-            1,
-            f"no column with the {role} among {quoted(table.names)}; give it as `{role}_column`.",
-        )
+        names = sorted(usual_columns(table.names, groups), key=table.names.index)
+        if len(names) > 1:
+            raise InputError(
+                f"{table.name}: the {role} could be in {quoted(names)}. Give the right one as "
+                f"`{role}_column`."
+            )
+        if not names and (role != "tag" or self._need_labels):
+            among = quoted(table.names)
+            raise self.error(
+                1, f"no column with the {role} among {among}; give it as `{role}_column`."
+            )
+        return next(iter(names), None)
 
-    def _sentences_of_rows(self, table, *, word, tag, sentence):
-        """The sentences of a table with one word per row, as `grouped` yields them."""
-        number, begun, rows = None, set(), []
+    def _cells_of_rows(self, table, *, word, tag, sentence):
+        """Yields (line, [the word, its tag]) of each row, and (line, END) between sentences."""
+        number, begun = None, set()
         for line, row in table:
             of_row = row.get(sentence)
             if not is_missing(of_row, na=table.are_cells) and of_row != number:
-                if rows:
-                    yield rows[0][0], (0, rows)
-                number, rows = of_row, []
-                if number in begun:
+                yield line, END
+                if of_row in begun:
                     raise self.error(
                         line,
-                        f"sentence {number} comes again after other sentences. Sort the rows by "
+                        f"sentence {of_row} comes again after other sentences. Sort the rows by "
                         f'"{sentence}".',
                     )
-                begun.add(number)
+                begun.add(number := of_row)
             cells = (row.get(name) for name in (word, tag))
-            rows.append((line, ["" if cell is None else str(cell).strip() for cell in cells]))
-        if rows:
-            yield rows[0][0], (0, rows)
+            yield line, ["" if cell is None else str(cell).strip() for cell in cells]
 
     # Objects with lists of words and tags.
 
@@ -314,7 +309,7 @@ class TaggedSource(ExampleSource):
         self._word, self._tag, self.labelled = word, tag, tag in keys
         words = f'words in "{word}"' if word in keys else f'text in "{TEXT_KEY}"'
         tags = f'tags in "{tag}"' if self.labelled else "no tags"
-        self.description = f"{self.name}: {records.format}, {words}, {tags}"
+        self.how = f"{records.format}, {words}, {tags}"
         self.schema = {"word": [word], "tag": [tag]} if self.labelled else None
         return self._each(records, self._of_keys)
 
@@ -334,12 +329,8 @@ class TaggedSource(ExampleSource):
         tags = self._strings(number, record, self._tag)
         if tags is None:
             tags = self._no_tags(f'"{self._tag}"')
-        elif len(tags) != len(words):
-            raise self.error(
-                number,
-                f"{counted(len(words), 'word')} and {counted(len(tags), 'tag')}; every word needs "
-                "one tag.",
-            )
+        else:
+            check_tag_per_word(words, tags, number, self)
         return TaggedWords(number, words or (), tags, document=document, source=self)
 
     def _of_text(self, text, number, document):
@@ -380,8 +371,9 @@ class TaggedSource(ExampleSource):
             parts = [sentence[key] for key in keys if key is not None]
             if isinstance(sentence.get(TEXT_KEY), str) and not parts:
                 return {TEXT_KEY: sentence[TEXT_KEY]}
-        elif len(sentence) == 2 and not any(isinstance(part, str) for part in sentence):
-            parts = list(sentence)
+        elif isinstance(sentence, list | tuple) and len(sentence) == 2:
+            if not any(isinstance(part, str) for part in sentence):
+                parts = list(sentence)
         if not parts or not all(map(_is_strings, parts)):
             raise ValueError(
                 "A sentence must be a string, a list of words, a pair of words and tags, or a "

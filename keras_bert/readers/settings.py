@@ -1,5 +1,7 @@
 """Settings of how labelled files and tables are read."""
 
+from functools import partial
+
 from keras_bert.base.settings import Settings, setting
 
 # What is done with tags that break their scheme, with labels that the model does not have, and with
@@ -7,7 +9,7 @@ from keras_bert.base.settings import Settings, setting
 REPAIR, ERROR, COUNT, SKIP = "repair", "error", "count", "skip"
 
 
-def column_setting(content):
+def column_setting(content, *, common=True):
     """The setting for the column of a table that holds something."""
     return setting(
         None,
@@ -15,6 +17,7 @@ def column_setting(content):
         unit="NAME|NUMBER",
         default_help="that of training, else by the usual names, else the only possible one",
         reads=True,
+        common=common,
     )
 
 
@@ -27,6 +30,7 @@ def fields_setting(example):
         unit="NAME=COLUMN,…",
         default_help="those of training, else by the usual names, else the only possible ones",
         reads=True,
+        common=True,
     )
 
 
@@ -36,30 +40,24 @@ def _treatment_setting(default, help):
     return setting(default, help=help, choices=(default, ERROR), reads=True)
 
 
-def invalid_tags_setting():
-    """The setting for tags that break their scheme."""
-    return _treatment_setting(
-        REPAIR, "tags that break their scheme: read the chunks as conlleval does"
-    )
-
-
-def unknown_labels_setting():
-    """The setting for labels that the model does not have."""
-    return _treatment_setting(
-        COUNT, "a label or tag that the model does not have: count it as an error of the model"
-    )
-
-
-def glue_setting():
-    """The setting for the task of GLUE to which a file belongs."""
-    return setting(
-        None,
-        help="the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev "
-        "file)",
-        unit="NAME",
-        default_help="not a file of GLUE",
-        reads=True,
-    )
+invalid_tags_setting = partial(
+    _treatment_setting, REPAIR, "tags that break their scheme: read the chunks as conlleval does"
+)
+unknown_labels_setting = partial(
+    _treatment_setting,
+    COUNT,
+    "a label or tag that the model does not have: count it as an error of the model",
+)
+glue_setting = partial(
+    setting,
+    None,
+    help="the file is of this GLUE task, whose columns are known (MNLI-mm: the mismatched dev "
+    "file)",
+    unit="NAME",
+    default_help="not a file of GLUE",
+    reads=True,
+    common=True,
+)
 
 
 class RowSettings(Settings):

@@ -12,8 +12,13 @@ from operator import methodcaller
 from pathlib import Path
 
 from keras_bert.base.errors import InputError
-from keras_bert.records.file_formats import GZIP, decompressed, gzip_errors
-from keras_bert.records.stored_tables import is_parquet, is_saved_dataset
+from keras_bert.records.file_formats import (
+    GZIP,
+    decompressed,
+    gzip_errors,
+    is_parquet,
+    is_saved_dataset,
+)
 from keras_bert.records.tfds_folders import PREFIX
 
 STANDARD_INPUT, STANDARD_INPUT_NAME = "-", "standard input"
@@ -24,8 +29,13 @@ _FORMS = {
     **{".csv": CSV, ".tsv": TSV, ".txt": TXT, ".conll": CONLL, ".conllu": CONLL},
     **{".json": JSON, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET},
 }
-_without_end = methodcaller("rstrip", "\r\n")
+_OPEN_ERRORS = {
+    FileNotFoundError: "does not exist. Give the path of a text file",
+    IsADirectoryError: "is a folder. Give the path of a text file",
+    PermissionError: "may not be read by this user",
+}
 _BLOCK = 1 << 20
+_without_end = methodcaller("rstrip", "\r\n")
 # JSON's escapes can write what UTF-8 and TensorFlow's strings cannot hold.
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 
@@ -68,20 +78,30 @@ def files_of(data):
     return paths
 
 
-class TextFile:
+class Located:
+    """What has a `name`, and places of which each is a `location`: a "line", "row" or "item"."""
+
+    def error(self, line, message):
+        """The InputError that names this source and the location in it: a number, or in words."""
+        where = f"{self.location} {line}" if isinstance(line, int) else line
+        return InputError.naming("{}, {}: {}", self.name, where, message)
+
+
+class TextFile(Located):
     """The lines of a file, a pipe or standard input (`-`), which may be compressed with gzip.
 
     A line ends at a line feed, a carriage return, or both, and nowhere else: U+2028 and the like
     are part of the text. Lines of a pipe are read once, but for those that were read with `keep`.
 
-    Attributes: `name`, what errors begin with; `location`, what a number in them counts; `is_pipe`;
-    `size` in bytes, 0 of a pipe; `first`, the `first_line` that its form was told by, or None.
+    Attributes: `name`; `form`, see `form_of`; `is_pipe`; `size` in bytes, 0 of a pipe; `first`, the
+    `first_line` that its form was told by, or None.
     """
 
     kind, location, first = None, "line", None
 
     def __init__(self, path):
         self.name = STANDARD_INPUT_NAME if str(path) == STANDARD_INPUT else str(path)
+        self.form = form_of(path)
         stream, self.is_pipe, self.size = self._open(), True, 0
         if self.name != STANDARD_INPUT_NAME:
             status = os.fstat(stream.fileno())
@@ -90,11 +110,6 @@ class TextFile:
             self._lines = self._read(stream)
         else:
             stream.close()
-
-    def error(self, line, message):
-        """The InputError that names this source and the location in it: a number, or in words."""
-        where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError.naming("{}, {}: {}", self.name, where, message)
 
     def raw_lines(self, *, keep=False):
         """Yields each line with its end; those of a pipe are read again if `keep`.
@@ -105,10 +120,10 @@ class TextFile:
         """
         if not self.is_pipe:
             return self._read(self._open())
+        lines = self._lines
         if keep:
-            lines, self._lines = tee(self._lines)
-            return lines
-        return self._lines
+            lines, self._lines = tee(lines)
+        return lines
 
     def lines(self, *, keep=False):
         """As `raw_lines`, of (line number from 1, line without its end)."""
@@ -119,10 +134,8 @@ class TextFile:
         if self.is_pipe:
             return any(character in line for line in self.raw_lines(keep=True))
         with self._open() as stream, gzip_errors(self.name):
-            plain = decompressed(stream) if stream.peek(2)[:2] == GZIP else stream
-            return any(
-                character.encode() in block for block in iter(partial(plain.read, _BLOCK), b"")
-            )
+            blocks = iter(partial(_plain(stream).read, _BLOCK), b"")
+            return any(character.encode() in block for block in blocks)
 
     def first_line(self, *, comment=None):
         """(number, line) of the first that is neither empty nor begins with `comment`, or the last.
@@ -144,23 +157,16 @@ class TextFile:
             return sys.stdin.buffer
         try:
             return Path(self.name).open("rb")
-        except FileNotFoundError:
-            reason = "does not exist. Give the path of a text file"
-        except IsADirectoryError:
-            reason = "is a folder. Give the path of a text file"
-        except PermissionError:
-            reason = "may not be read by this user"
         except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-        raise InputError(f"{self.name} {reason}.")
+            reason = _OPEN_ERRORS.get(type(error), f"cannot be read: {error.strerror}")
+            raise InputError(f"{self.name} {reason}.") from None
 
     def _read(self, stream):
         stream = stream if hasattr(stream, "peek") else BufferedReader(stream)
         with gzip_errors(self.name):
-            plain = decompressed(stream) if stream.peek(2)[:2] == GZIP else stream
-            text = TextIOWrapper(plain, "utf-8-sig", errors="surrogateescape", newline="")
+            text = TextIOWrapper(_plain(stream), "utf-8-sig", errors="surrogateescape", newline="")
             try:
-                number, more = 0, partial(text.readline, _LONGEST_LINE + 1)
+                more = partial(text.readline, _LONGEST_LINE + 1)
                 for number, line in enumerate(iter(more, ""), start=1):
                     if not line.isascii() or "\0" in line or len(line) > _LONGEST_LINE:
                         self._check_text(number, line)
@@ -178,16 +184,19 @@ class TextFile:
         wrong = _NO_TEXT.search(line)
         if wrong is None:
             return
-        is_utf16 = number == 1 and line.startswith(("\udcff\udcfe", "\udcfe\udcff"))
         if wrong[0] == "\0":
             raise self.error(number, "contains a NUL byte; this is not a text file.")
         reason = f"byte {len(line[: wrong.start()].encode()) + 1} is not UTF-8"
-        reason, encoding = (
-            ("the file is UTF-16", "UTF-16") if is_utf16 else (reason, "WINDOWS-1252")
-        )
+        encoding = "WINDOWS-1252"
+        if number == 1 and line.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+            reason, encoding = "the file is UTF-16", "UTF-16"
         name = "FILE" if self.name == STANDARD_INPUT_NAME else self.name
         raise self.error(
             number,
             f"{reason}. Expected UTF-8. Convert it with "
             f"`iconv -f {encoding} -t UTF-8 {name} > utf8.txt`.",
         )
+
+
+def _plain(stream):
+    return decompressed(stream) if stream.peek(2)[:2] == GZIP else stream

@@ -34,6 +34,10 @@ class _Spanned(Example):
     __slots__ = ()
 
     @property
+    def unit(self):
+        return self.text
+
+    @property
     def ends(self):
         """The first character after each word; None without words."""
         if self.words is None:
@@ -114,7 +118,7 @@ class SpanSource(TaggedSource):
                     )
             words = "words" if "words" in keys else "text, split by the tokenizer"
             spans = "spans" if self.labelled else "no spans"
-            self.description = f"{self.name}: {records.format}, {words}, {spans}"
+            self.how = f"{records.format}, {words}, {spans}"
         self._has_tags = False
         return self._each(records, self._spanned)
 

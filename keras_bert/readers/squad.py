@@ -5,6 +5,7 @@ The layout is that of Rajpurkar et al. 2016 and, with questions that have no ans
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
@@ -13,11 +14,12 @@ from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
 from keras_bert.readers.memory import records_of_columns
-from keras_bert.readers.sources import TextFile, is_file, is_stored_table, is_text
-from keras_bert.readers.tables import is_json_object, json_table
+from keras_bert.readers.sources import TextFile, is_text
+from keras_bert.readers.tables import is_json_object, json_table, open_source, parse_file
 
 WRONG_OFFSETS = ("move", "drop")
 # What a question consists of, by the names of SQuAD; `fields` may give others.
+_EXPECTED = " Expected SQuAD's JSON, or JSON Lines with a question and its context per line."
 _PARTS = ("id", "question", "context", "answers")
 
 
@@ -44,6 +46,10 @@ class Question(Example):
     id: str | None = None
 
     @property
+    def unit(self):
+        return self.context
+
+    @property
     def located(self):
         """The first answer that is in the context, or None."""
         return next((answer for answer in self.answers or () if answer.start is not None), None)
@@ -67,55 +73,41 @@ class QuestionSource(ExampleSource):
     ITEM = ROW = "question"
 
     def __init__(self, data, *, wrong_offsets="move", fields=None, **common):
-        self._moves, self._fields = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
+        self._moves, self._given = wrong_offsets == "move", parse_fields(fields, parts=_PARTS)
         self._key, self._keys_of_first = dict(zip(_PARTS, _PARTS, strict=True)), None
         super().__init__(data, of_files={"fields": fields}, **common)
 
     def _open(self, data):
-        if is_file(data) and not is_stored_table(data):
-            return TextFile(data)
-        return super()._open(data)
+        given = {"item": self.ITEM, "as_record": self._as_record, "is_row": lambda item: False}
+        file = open_source(data, **given)
+        if not isinstance(file, TextFile):
+            return file
+        _, line = file.first = file.first_line()
+        self._first = _object(line)
+        is_array = line.lstrip().startswith("[") and is_json_object(line)
+        is_lines = self._first is not None and "data" not in self._first
+        return json_table(file) if is_array or is_lines else file
 
     def _of_file(self, file):
-        begin, first = file.first_line()
-        record = _object(first)
-        is_array = first.lstrip().startswith("[") and is_json_object(first)
-        if is_array or (record is not None and "data" not in record):
-            self._records = json_table(file)
-            self.kind = self._records.kind
-            return self._of_objects(self._records)
-        if self._fields:
+        if self._given:
             raise InputError.naming(
                 "{} is SQuAD's JSON, whose names are known; {fields} is for other files.", self.name
             )
-        lines = [line for number, line in file.lines() if number >= begin]
-        is_all = record is not None and not any(line.strip() for line in lines[1:])
-        whole = record if is_all else self._whole(lines, begin)
-        self.kind = "squad"
+        rest = islice(file.lines(keep=True), file.first[0], None)
+        is_all = self._first is not None and not any(line.strip() for _, line in rest)
+        whole = self._first if is_all else parse_file(file, advice=_EXPECTED)
+        whole, self.kind = whole if isinstance(whole, dict) else {}, "squad"
         version = whole.get("version")
         version = f" (version {version})" if isinstance(version, str | int | float) else ""
-        self.description = f"{self.name}: SQuAD JSON{version}"
+        self.how = f"SQuAD JSON{version}"
         return self._each(self._of_squad(whole), self._example)
 
-    def _whole(self, lines, begin):
-        try:
-            whole = parse_json("\n".join(lines))
-        except NotJson as error:
-            where = "" if error.line is None else f", line {error.line + begin - 1}"
-            raise InputError(
-                f"{self.name}{where}: not JSON ({error}). Expected SQuAD's JSON, or JSON Lines "
-                "with a question and its context per line."
-            ) from None
-        return whole if isinstance(whole, dict) else {}
-
     def _of_objects(self, objects):
-        given = given_or_remembered(self._fields, self._schema, objects.names)
+        given = given_or_remembered(self._given, self._schema, objects.names)
         self._key |= {part: name for part, (name, *_) in given.items() if part in _PARTS}
         if any(part != name for part, name in self._key.items()):
             self.schema = {part: [name] for part, name in self._key.items()}
-        if self.kind != "given":
-            unit = f"a question and its context per {objects.location}"
-            self.description = f"{self.name}: {objects.format}, {unit}"
+        self.how = f"{objects.format}, a question and its context per {objects.location}"
         return self._each(self._located(objects), self._example)
 
     def _located(self, records):
@@ -131,12 +123,11 @@ class QuestionSource(ExampleSource):
     def _of_squad(self, whole):
         """As `_located`, with the context of the paragraph in each record."""
         for article, paragraphs in self._parts(whole, "data", "the file"):
-            place = f"article {article}"
-            for paragraph, about in self._parts(paragraphs, "paragraphs", place):
-                inner = f"{place}, paragraph {paragraph}"
-                context = self._text(inner, about, "context")
-                for number, record in self._parts(about, "qas", inner):
-                    yield f"{inner}, question {number}", {**record, "context": context}
+            for paragraph, about in self._parts(paragraphs, "paragraphs", f"article {article}"):
+                place = f"article {article}, paragraph {paragraph}"
+                context = self._text(place, about, "context")
+                for number, record in self._parts(about, "qas", place):
+                    yield f"{place}, question {number}", {**record, "context": context}
 
     def _parts(self, holder, key, place):
         parts = holder.get(key)
@@ -235,41 +226,29 @@ def nearest(text, start, context):
 def question_warnings(examples):
     """Lines for the user on unusual `Question`s: how many there are, and where the first one is."""
     empty = [e for e in examples if not e.question.strip() or not e.context.strip()]
-    lines = []
+    answers = [(example, answer) for example in examples for answer in example.answers or ()]
+    wrong = [(e, answer) for e, answer in answers if answer.start != answer.given_start]
+    counts = Counter(example.id for example in examples if example.id is not None)
+    again, lines = [id for id, count in counts.items() if count > 1], []
     if empty:
         lines.append(
             f"{first_location(empty)}: {counted(len(empty), 'question')} without a word, or about "
             "a context without one."
         )
-    lines += [*_wrong_offsets(examples), *_repeated(examples)]
-    return [*lines, *examples[0].source.notes()] if examples else lines
-
-
-def _wrong_offsets(examples):
-    wrong = [
-        (example, answer)
-        for example in examples
-        for answer in example.answers or ()
-        if answer.start != answer.given_start
-    ]
     if wrong:
         moved = sum(answer.start is not None for _, answer in wrong)
-        yield (
+        lines.append(
             f"{first_location([example for example, _ in wrong])}: "
             f'{counted(len(wrong), "answer")} not at the given "answer_start"; {moved:,} moved to '
             f"the nearest offset of that text, {len(wrong) - moved:,} not used in training."
         )
-
-
-def _repeated(examples):
-    counts = Counter(example.id for example in examples if example.id is not None)
-    again = [id for id, count in counts.items() if count > 1]
     if again:
         first = next(example for example in examples if example.id == again[0])
-        yield (
+        lines.append(
             f"{first_location([first])}: {counted(len(again), 'id')} of several questions "
             f"({quoted(again, most=3)})."
         )
+    return [*lines, *examples[0].source.notes()] if examples else lines
 
 
 def _object(line):

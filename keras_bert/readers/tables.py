@@ -7,9 +7,9 @@ these extensions, is recognised by its content.
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, Naming
@@ -22,12 +22,12 @@ from keras_bert.readers.sources import (
     JSON,
     TSV,
     TXT,
+    Located,
     TextFile,
-    form_of,
     is_file,
     is_stored_table,
 )
-from keras_bert.records.stored_tables import ArrowTable
+from keras_bert.records.file_formats import ArrowTable
 from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
 
 _LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
@@ -42,7 +42,7 @@ csv.field_size_limit(256 << 20)
 
 
 @dataclass
-class Table:
+class Table(Located):
     """The rows of a source, as (location, dictionary by the column's name).
 
     Columns without a name are called "Unnamed: 0" and so on, and those of a table without a header
@@ -54,15 +54,16 @@ class Table:
     format: str  # in words
     rows: Any  # a list, or a function that reads them; see `TextFile.raw_lines` on `keep`
     names: Any = ()  # of the columns; of JSON those of the first object
+    _: KW_ONLY
     has_names: bool = True  # or only numbers
     calls_columns: str = "columns"  # in messages
-    row_location: str = "row"  # likewise, where there is no file
+    location: str = "row"  # likewise
     file: TextFile | None = None
     item: str | None = None  # what messages call one of a sequence
     # The columns with labels of numbered classes. None is there a row that has no label, such as
     # one on which the annotators did not agree.
     class_labels: Any = ()
-    repeated: Any = frozenset()  # names of several columns
+    repeated: Any = ()  # names of several columns
     first: int = 1  # the line of the header, or of the first row
     is_undecided: bool = False  # the rule, and not the user, decided whether there is a header
     skipped: int = 0  # lines that were left out so far
@@ -81,17 +82,10 @@ class Table:
         return iter(self)
 
     def error(self, line, message):
-        """The InputError that names this source and the location in it: a number, or in words."""
         if self.item is not None and isinstance(line, int):
             name = self.item.capitalize()
             return InputError.naming("{} {} of those given: {}", name, line, message)
-        where = f"{self.location} {line}" if isinstance(line, int) else line
-        return InputError.naming("{}, {}: {}", self.name, where, message)
-
-    @property
-    def location(self):
-        """What messages call a row."""
-        return self.row_location if self.file is None else self.file.location
+        return super().error(line, message)
 
     @property
     def is_stream(self):
@@ -128,6 +122,15 @@ class Table:
         return f'"{name}"' if self.has_names else f"column {name}"
 
 
+def open_source(data, *, item, as_record, is_row):
+    """The `Table` of a stored table or of data in memory, and of any other file the `TextFile`."""
+    if isinstance(data, TextFile):
+        return data
+    if not is_file(data):
+        return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
+    return _stored(str(data)) if is_stored_table(data) else TextFile(data)
+
+
 def open_table(
     data,
     *,
@@ -159,29 +162,26 @@ def open_table(
         InputError: the file is missing, empty or cannot be read, at opening; a line is invalid,
             when it is reached.
     """
-    is_open = isinstance(data, TextFile)
-    if not (is_open or is_file(data)):
-        return _in_memory(data, item=item, as_record=as_record, is_row=is_row)
-    if not is_open and is_stored_table(data):
-        return _stored(str(data))
-    file = data if is_open else TextFile(data)
-    form_by_name, (number, line) = form_of(file.name), file.first_line()
-    form = form_by_name or _form_of_content(file, line, header_names, is_wide=least > 1)
+    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    if isinstance(file, Table):
+        return file
+    number, line = file.first_line()
+    form = file.form or _form_of_content(file, line, header_names, is_wide=least > 1)
     if form == JSON:
         return json_table(file)
-    is_quoted, delimiter, begin, format = form == CSV, "\t", 0, form.upper()
+    format, begin, layout = form.upper(), 0, {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
     if form == CSV:
         separator = _SEPARATOR_LINE.fullmatch(line)
-        delimiter = separator[1] if separator else _delimiter_of(file, line, header_names) or ","
-        begin = number if separator else 0
-        header = True if header is None and form_by_name == CSV else header
+        delimiter = separator[1] if separator else _delimiter_of(file, line, header_names)
+        begin, layout = number if separator else 0, {"delimiter": delimiter or ","}
+        header = True if header is None and file.form == CSV else header
     elif form == TXT:
-        delimiter, format, header = None, "plain lines", False
+        format, layout, header = "plain lines", None, False
     elif form == TSV and not has_literal_quotes and file.has('"'):
-        is_quoted = _quotes_enclose_cells(file)
-        quotes = "cells in quotes, as pandas writes them" if is_quoted else "literal quotes"
-        format = f"TSV ({quotes})"
-    rows = partial(_csv_rows if is_quoted else _split_rows, file, delimiter, begin)
+        format = "TSV (literal quotes)"
+        if _quotes_enclose_cells(file):
+            format, layout = "TSV (cells in quotes, as pandas writes them)", {"delimiter": "\t"}
+    rows = partial(_rows_of_cells, file, layout, begin)
     options = {"header": header, "header_names": header_names, "skip_invalid": skip_invalid}
     table = _table_of_cells(file, "lines" if form == TXT else form, format, rows, **options)
     if form == CONLL or len(table.names) < least:
@@ -191,7 +191,7 @@ def open_table(
         )
         if form == CONLL:
             reason = "its name says that it is CoNLL, with one word per line, for taggers"
-        elif form_by_name == TXT:
+        elif file.form == TXT:
             reason = (
                 "a .txt file has one text per line and no labels. Name a table with tabs .tsv, one "
                 "with commas .csv"
@@ -205,13 +205,12 @@ def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: Fal
 
     Its attribute `first` is the first line that is neither empty nor begins with `comment`.
     """
-    if not is_file(data) or is_stored_table(data):
-        return open_table(data, item=item, as_record=as_record, is_row=is_row)
-    file, form = TextFile(data), form_of(data)
+    file = open_source(data, item=item, as_record=as_record, is_row=is_row)
+    if isinstance(file, Table):
+        return file
     file.first = file.first_line(comment=comment)
-    if form == JSON or (form is None and is_json_object(file.first[1])):
-        return json_table(file)
-    return file
+    is_json = is_json_object(file.first[1]) if file.form is None else file.form == JSON
+    return json_table(file) if is_json else file
 
 
 # JSON.
@@ -219,12 +218,11 @@ def open_objects(data, *, item, as_record, comment=None, is_row=lambda item: Fal
 
 def json_table(file):
     """The `Table` of a `TextFile` of JSON Lines, or of a JSON array."""
-
     first = next(json_objects(file, keep=True), None)
     if first is None:
         raise InputError(f"{file.name} is an empty JSON array. Expected objects in it.")
     format = "a JSON array" if file.location == "item" else "JSON Lines"
-    about = {"calls_columns": "keys", "file": file}
+    about = {"calls_columns": "keys", "location": file.location, "file": file}
     return Table(file.name, JSON, format, partial(json_objects, file), [*first[1]], **about)
 
 
@@ -243,34 +241,36 @@ def is_json_object(line):
 
 def json_objects(file, *, keep=False):
     """Yields (line number, dictionary) of JSON Lines, or (number, dictionary) of a JSON array."""
-    lines = file.lines(keep=keep)
-    for number, line in lines:
-        if not line.strip():
-            continue
-        if _BEGINS_ARRAY(line):
-            yield from _json_array(file, number, chain([(number, line)], lines))
-            return
-        try:
-            record = parse_json(line)
-        except NotJson as error:
-            message = f"not JSON ({error}); JSON Lines have one object per line."
-            raise file.error(number, message) from None
+    if _BEGINS_ARRAY(file.first_line()[1]):
+        file.location, advice = "item", "Expected an array of objects."
+        records = enumerate(parse_file(file, keep=keep), start=1)
+    else:
+        records, advice = _json_lines(file, keep=keep), "Write it as {…} on one line."
+    for number, record in records:
         if not isinstance(record, dict):
-            raise file.error(number, "not a JSON object; write it as {…} on one line.")
+            raise file.error(number, f"not a JSON object. {advice}")
         yield number, record
 
 
-def _json_array(file, begin, lines):
-    file.location = "item"
+def _json_lines(file, *, keep):
+    for number, line in file.lines(keep=keep):
+        if line.strip():
+            try:
+                yield number, parse_json(line)
+            except NotJson as error:
+                message = f"not JSON ({error}); JSON Lines have one object per line."
+                raise file.error(number, message) from None
+
+
+def parse_file(file, *, keep=False, advice=""):
+    """The JSON of a whole file; InputError of anything else, with an `advice` at its end."""
+    begin, _ = file.first_line()
     try:
-        items = parse_json("\n".join(line for _, line in lines))
+        lines = islice(file.lines(keep=keep), begin - 1, None)
+        return parse_json("\n".join(line for _, line in lines))
     except NotJson as error:
         where = f", line {error.line + begin - 1}" if error.line is not None else ""
-        raise InputError(f"{file.name}{where}: not JSON ({error}).") from None
-    for number, record in enumerate(items, start=1):
-        if not isinstance(record, dict):
-            raise file.error(number, "not a JSON object. Expected an array of objects.")
-        yield number, record
+        raise InputError(f"{file.name}{where}: not JSON ({error}).{advice}") from None
 
 
 # Cells.
@@ -304,18 +304,16 @@ def _delimiter_of(file, line, names, *, is_wide=True):
     return max(widths, key=widths.get, default=None)
 
 
-def _split_rows(file, delimiter, begin, keep):
-    """As `_csv_rows`, of lines without quotes; without a delimiter all lines, of one cell each."""
-    for number, line in file.lines(keep=keep):
-        if line or delimiter is None:
-            yield number, [line] if delimiter is None else line.split(delimiter)
+def _rows_of_cells(file, layout, begin, keep):
+    """Yields (the line where it begins, cells) of every row; a cell may have several lines.
 
-
-def _csv_rows(file, delimiter, begin, keep):
-    """Yields (the line where it begins, cells) of every row; a cell may have several lines."""
-    lines = islice(file.raw_lines(keep=keep), begin, None)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    Without a `layout`, of the csv module, a line is a row of one cell.
+    """
+    if layout is None:
+        yield from ((number, [line]) for number, line in file.lines(keep=keep))
+        return
     number = begin + 1
+    reader = csv.reader(islice(file.raw_lines(keep=keep), begin, None), strict=True, **layout)
     try:
         for cells in reader:
             if cells:
@@ -353,13 +351,13 @@ def _quotes_enclose_cells(file):
 
 
 def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_invalid):
-    first_line, first = next(rows(keep=True))
-    names, has_header = [cell.strip() for cell in first], header
+    first_line, first = next(rows(keep=True), (1, []))
+    names, has_header, repeated = [cell.strip() for cell in first], header, ()
     if header is None:
         has_header = not {name.casefold() for name in names}.isdisjoint(header_names)
-    columns, repeated = (
-        unique_names(names) if has_header else ([*map(str, range(1, len(names) + 1))], ())
-    )
+    columns = [*map(str, range(1, len(names) + 1))]
+    if has_header:
+        columns, repeated = unique_names(names)
 
     def read(*, keep=False):
         width = len(first)
@@ -383,8 +381,9 @@ def _table_of_cells(file, kind, format, rows, *, header, header_names, skip_inva
                     f"of {kind.upper()} needs the same number of columns.",
                 )
 
-    table = Table(file.name, kind, format, read, columns, has_header, file=file)
-    table.repeated, table.first, table.is_undecided = repeated, first_line, header is None
+    about = {"repeated": repeated, "first": first_line, "is_undecided": header is None}
+    about |= {"has_names": has_header, "location": file.location, "file": file}
+    table = Table(file.name, kind, format, read, columns, **about)
     return table
 
 
@@ -397,10 +396,9 @@ def _stored(name):
     first = next(stored.rows(), None)
     if first is None:
         raise InputError(f"{name} has no {stored.location}s.")
-    read = lambda *, keep=False: enumerate(stored.rows(), start=1)  # noqa: E731
-    about = {"calls_columns": stored.calls_columns, "row_location": stored.location}
-    about["class_labels"] = stored.class_labels
-    return Table(name, stored.kind, stored.format, read, [*first], **about)
+    about = {n: getattr(stored, n) for n in ("calls_columns", "location", "class_labels")}
+    rows = lambda *, keep=False: enumerate(stored.rows(), start=1)  # noqa: E731
+    return Table(name, stored.kind, stored.format, rows, [*first], **about)
 
 
 def _in_memory(data, *, item, as_record, is_row):

@@ -4,9 +4,9 @@ A source becomes a table of named columns, of which the columns of the texts and
 chosen. Rows without a text or a label are left out and counted.
 """
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import partial
 
 from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.formatting import counted, listed
@@ -15,7 +15,6 @@ from keras_bert.readers.examples import Example, ExampleSource, Missing, first_l
 from keras_bert.readers.glue import glue_columns, glue_task
 from keras_bert.readers.labels import (
     BETWEEN_LABELS,
-    QUOTES,
     bit,
     is_missing,
     is_vector,
@@ -32,6 +31,8 @@ TEXT = ("text",)
 PAIR = ("text_a", "text_b")
 # What SNLI and MNLI write where the annotators did not agree on a label.
 _GOLD, _NO_GOLD = "gold_label", "-"
+_IN_QUOTES = re.compile(r"""(['"]).+\1""", re.DOTALL)
+_LIKE_BITS = "looks like a 0 or 1 for each label, and not like a list of labels."
 _NEEDS_NAMES = Naming(
     "Give their names as {labels}, in this order, or a column for each label as {label_columns}."
 )
@@ -51,8 +52,16 @@ class LabelledText(Example):
 
     @property
     def texts(self):
-        """The one or two texts."""
         return (self.text,) if self.text_b is None else (self.text, self.text_b)
+
+    @property
+    def unit(self):
+        return self.texts
+
+    @property
+    def labels(self):
+        """The label alone, or the several labels."""
+        return self.label if isinstance(self.label, tuple) else (self.label,)
 
 
 class TextSource(ExampleSource):
@@ -96,13 +105,14 @@ class TextSource(ExampleSource):
         **common,
     ):
         schema = dict(schema or {})
+        label_columns, label_names = _names_of(label_columns), _names_of(label_names)
         names = {"label_columns": label_columns, "labels": label_names}
         _check_several(form, names, label_separator)
-        self._label_names = _listed_names(label_names) or schema.pop("label_names", None)
+        self._label_names = label_names or schema.pop("label_names", None)
         (separator,) = schema.pop("label_separator", [None])
         self._separator, self._header = label_separator or separator, header
         given = {"text_column": text_column, "label_column": label_column}
-        given["label_columns"] = _listed_names(label_columns)
+        given["label_columns"] = label_columns
         self.columns = Columns(
             roles=texts,
             form=form,
@@ -113,9 +123,9 @@ class TextSource(ExampleSource):
             na=not keep_na,
         )
         self._task = glue_task(glue) if glue is not None and is_file(data) else None
-        self._name_of = names_of_model(labels)
-        self._label_of = {}  # of cells with one label
+        self._name_of, self._label_of = names_of_model(labels), {}  # of cells with one label
         self._na_labels, self._vectors, self._unclear, self._has_bars = Counter(), 0, None, False
+        self._rows = None
         of_files = {**given, "header": header, "fields": fields, "glue": glue}
         common |= {"labels": labels, "need_labels": need_labels}
         super().__init__(data, of_files=of_files, **common)
@@ -140,12 +150,12 @@ class TextSource(ExampleSource):
 
     def _examples_of(self, table):
         columns, self._na = self.columns, table.are_cells and self.columns.na
-        self._keeps_empty = self.kind in ("given", "lines")
-        self._may_be_no_text = not (table.are_cells or self._keeps_empty)
-        if self._keeps_empty:
-            names = columns.roles if self.kind == "given" else ("1",)
-            columns.texts = tuple((name,) for name in names)
-            columns.label = (LABEL,) if self.kind == "given" else ()
+        self._are_items = self.kind in ("given", "lines")
+        self._may_be_no_text = not (table.are_cells or self._are_items)
+        if self.kind == "given":
+            columns.texts, columns.label = tuple((name,) for name in columns.roles), (LABEL,)
+        elif self.kind == "lines":
+            columns.texts = (("1",),)
         elif self._task is not None and table.are_cells:
             chosen = glue_columns(table, self._task, labelled=self._need_labels)
             columns.texts, columns.label = chosen
@@ -153,17 +163,23 @@ class TextSource(ExampleSource):
             columns.choose(table)
         if not (table.are_cells and self._need_labels):
             self._task = None  # whose labels are not checked
-        if not self._keeps_empty:
-            self.schema = dict(zip(columns.roles, map(list, columns.texts), strict=True))
-            more = {LABEL: [*columns.label], "label_names": self._label_names}
-            more["label_separator"] = [self._separator] if self._separator else []
-            self.schema |= {part: names for part, names in more.items() if names}
-        self._checks_label = self._task is not None or self._accepted is not None
+        if not self._are_items:
+            schema = dict(zip(columns.roles, map(list, columns.texts), strict=True))
+            schema |= {LABEL: [*columns.label], "label_names": self._label_names}
+            schema["label_separator"] = [self._separator] if self._separator else []
+            self.schema = {part: names for part, names in schema.items() if names}
         self.is_chosen_by_content = bool(columns.by_content)
         self._is_gold = _GOLD in [name.casefold() for name in columns.label]
-        if self.kind != "given":
-            self.description = self._describe()
+        self.how = self._how()
         return self._read()
+
+    def row_of(self, example):
+        """The columns of an example by name; None where the source is no table, or not kept."""
+        if self.kind == "table":  # in memory
+            if self._rows is None:
+                self._rows = dict(self._records)
+            return self._rows[example.line]
+        return None if self._are_items else example.row
 
     @property
     def unlabelled(self):
@@ -185,12 +201,7 @@ class TextSource(ExampleSource):
     def _read(self):
         yield from self._each(self._records, self._example)
         if self._need_labels and self._count and self._vectors == self._count:
-            raise InputError.naming(
-                "{}: each list looks like a 0 or 1 for each label, and not like a list of labels. "
-                "{}",
-                self.name,
-                _NEEDS_NAMES,
-            )
+            raise InputError.naming("{}: each list {} {}", self.name, _LIKE_BITS, _NEEDS_NAMES)
         if self._unclear and not self._has_bars:
             line, value = self._unclear
             raise self.error(
@@ -204,21 +215,18 @@ class TextSource(ExampleSource):
             )
 
     def _example(self, line, record):
-        texts = self.columns.texts
-        text = self._text_of(line, record, texts[0])
-        text_b = self._text_of(line, record, texts[1]) if len(texts) > 1 else None
+        columns = self.columns.texts
+        text = self._text_of(line, record, columns[0])
+        text_b = self._text_of(line, record, columns[1]) if len(columns) > 1 else None
         label = self._label(line, record) if self.columns.label else None
         if label is None and self._need_labels:
             raise self._without_label(record)
-        if self._checks_label:
-            self._check_label(label, partial(self.error, line))
-        return LabelledText(line, text, label, text_b, source=self)
-
-    def _check_label(self, label, error):
-        """Raises `error` of a message for a label that GLUE's task, or the model, does not have."""
+        example = LabelledText(line, text, label, text_b, source=self)
         if self._task is not None:
-            self._task.check_label(label, error)
-        self._check_labels(label if isinstance(label, tuple) else (label,), error)
+            self._task.check_label(label, example.error)
+        if self._accepted is not None:
+            self._check_labels(example.labels, example.error)
+        return example
 
     def _without_label(self, record):
         """The Missing of a row without a label."""
@@ -238,7 +246,7 @@ class TextSource(ExampleSource):
             parts = [part for part in parts if not is_missing(part, na=self._na)]
             text = " ".join(self._as_text(line, part, names) for part in parts)
         # Items of a sequence, and plain lines, are texts, whatever is in them.
-        is_kept = self._keeps_empty and record[names[0]] is not None
+        is_kept = self._are_items and record[names[0]] is not None
         if not is_kept and is_missing(text, na=self._na):
             raise Missing("a text", place=self._described(names))
         if self._may_be_no_text and not is_text(text):
@@ -258,25 +266,24 @@ class TextSource(ExampleSource):
             return self._label_of_columns(line, record)
         (name,), form = self.columns.label, self.columns.form
         value = record.get(name)
-        if isinstance(value, str) and value in self._label_of:
+        is_cell = isinstance(value, str)
+        if is_cell and value in self._label_of:
             return self._label_of[value]
         if self.kind == "given" and self._need_labels and name not in record:
             noun = "a pair of a text" if self.columns.texts == (TEXT,) else "two texts"
             raise self.error(line, f"no label. Give {noun} and the label.")
         if is_missing(value, na=self._na):
-            if isinstance(value, str) and value.strip():
+            if is_cell and value.strip():
                 self._na_labels[value] += 1
             is_none = form is not several_labels or (self.kind == "given" and value is None)
             return None if is_none else ()
         try:
-            if form is several_labels:
-                return self._several(line, value)
-            label = form(value)
+            label = self._several(line, value) if form is several_labels else form(value)
         except ValueError as error:
             raise self.error(line, error) from None
-        if form is not score:
+        if form is one_label:
             label = None if self._is_gold and label == _NO_GOLD else self._name_of(label)
-        if isinstance(value, str) and label is not None:
+        if is_cell and label is not None and form is not several_labels:
             self._label_of[value] = label
         return label
 
@@ -292,11 +299,7 @@ class TextSource(ExampleSource):
             self._vectors += names is None
             if len(parts) != len(names or {*parts}):
                 advice = Naming("{labels} has {} names.", len(names)) if names else _NEEDS_NAMES
-                raise InputError.naming(
-                    "{!r} looks like a 0 or 1 for each label, and not like a list of labels. {}",
-                    value,
-                    advice,
-                )
+                raise InputError.naming("{!r} {} {}", value, _LIKE_BITS, advice)
         elif isinstance(parts, str) and self._separator is None:
             self._has_bars |= BETWEEN_LABELS in parts
             # Commas or semicolons, and labels on both sides of each.
@@ -318,29 +321,26 @@ class TextSource(ExampleSource):
     def _described(self, names):
         return " and ".join(map(self._records.describe, names))
 
-    def _describe(self):
+    def _how(self):
         columns, table = self.columns, self._records
         if self.kind == "lines":
-            return f"{self.name}: plain lines, one text per line"
+            return "plain lines, one text per line"
 
-        def shown(name):
-            by_content = " (by its content)" if name in columns.by_content else ""
-            return table.describe(name) + by_content
+        def shown(names, between):
+            by_content = [" (by its content)" * (name in columns.by_content) for name in names]
+            return between.join(map(str.__add__, map(table.describe, names), by_content))
 
         header = f" with{'' if table.has_names else 'out'} a header line" if table.are_cells else ""
-        texts = " and ".join(" + ".join(map(shown, names)) for names in columns.texts)
         text = "texts in" if len(columns.texts) > 1 else "text in"
-        noun, label = (
-            "score" if columns.is_score else "label",
-            " and ".join(map(shown, columns.label)),
-        )
-        labels = (
-            f"{noun}{'s' if len(columns.label) > 1 else ''} in {label}" if label else f"no {noun}s"
-        )
-        return f"{self.name}: {table.format}{header}, {text} {texts}, {labels}"
+        texts = " and ".join(shown(names, " + ") for names in columns.texts)
+        label, noun = f"no {columns.noun}s", columns.noun
+        if columns.label:
+            noun += "s" if len(columns.label) > 1 else ""
+            label = f"{noun} in {shown(columns.label, ' and ')}"
+        return f"{table.format}{header}, {text} {texts}, {label}"
 
 
-def _listed_names(names):
+def _names_of(names):
     """Names with commas between them, or a list of them, as a list; None for None."""
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",")]
@@ -354,7 +354,7 @@ def _check_several(form, lists, separator):
             raise InputError.naming(
                 "{} is for several labels per text ({multi_label=True}).", argument(setting)
             )
-        if value is not None and setting in lists and len(_listed_names(value)) < 2:
+        if value is not None and setting in lists and len(value) < 2:
             raise InputError.naming(
                 "{} has one name. Give the names of two or more labels.", argument(setting)
             )
@@ -391,9 +391,13 @@ def _given_columns(texts, fields, columns):
 
 def text_warnings(examples):
     """Lines for the user on unusual `LabelledText`s: how many there are, and the first line."""
-    empty = [example for example in examples if not all(text.strip() for text in example.texts)]
-    in_quotes = [example for example in examples if _is_quoted(example.label)]
-    lines = []
+    labels = Counter(label for example in examples for label in example.labels)
+    empty, in_quotes, lines = [], [], []
+    for example in examples:
+        if not all(map(str.strip, example.texts)):
+            empty.append(example)
+        if isinstance(example.label, str) and _IN_QUOTES.fullmatch(example.label):
+            in_quotes.append(example)
     if empty:
         lines.append(f"{first_location(empty)}: {counted(len(empty), 'text')} without a word.")
     if in_quotes:
@@ -402,49 +406,31 @@ def text_warnings(examples):
             f"{first_location(in_quotes)}: {counted(len(in_quotes), 'label')} in quotes. Quotes "
             f"are ordinary characters here: {label} and {label[1:-1]} are different labels."
         )
-    lines += _labels_alike(examples)
-    lines += _contradictions(examples)
+    alike = defaultdict(list)
+    for label in labels:
+        if isinstance(label, str):
+            alike["".join(label.split()).casefold()].append(label)
+    for group in filter(lambda group: len(group) > 1, alike.values()):
+        counts = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
+        lines.append(
+            f"{examples[0].source.name}: the labels {counts} differ only in case or spaces, and "
+            "are different labels here."
+        )
+    lines += contradictions(examples)
     return [*lines, *examples[0].source.notes()] if examples else lines
 
 
-def _labels_alike(examples):
-    """A line for labels that a person would read as one, and a model reads as several."""
-    labels = Counter()
-    for example in examples:
-        labels.update(example.label if isinstance(example.label, tuple) else [example.label])
-    alike = {}
-    for label in labels:
-        if isinstance(label, str):
-            alike.setdefault("".join(label.split()).casefold(), []).append(label)
-    for group in alike.values():
-        if len(group) > 1:
-            counts = listed(f'"{label}" ({labels[label]:,})' for label in sorted(group))
-            yield (
-                f"{examples[0].source.name}: the labels {counts} differ only in case or spaces, "
-                "and are different labels here."
-            )
-
-
-def _contradictions(examples):
+def contradictions(examples):
     """A line for texts that are repeated with another label."""
     first_with, others = {}, []
     for example in examples:
         first = first_with.setdefault(example.texts, example)
-        if example.label is not None and _as_set(first.label) != _as_set(example.label):
-            others.append((first, example))
+        if example.label is not None and {*first.labels} != {*example.labels}:
+            others.append(example)
     if others:
-        first, example = others[0]
+        example = others[0]
         yield (
-            f"{first_location([example for _, example in others])}: "
-            f"{counted(len(others), 'example')} with the text of an earlier one (line "
-            f"{first.line}) and another "
+            f"{first_location(others)}: {counted(len(others), 'example')} with the text of an "
+            f"earlier one (line {first_with[example.texts].line}) and another "
             f"{'score' if isinstance(example.label, float) else 'label'}."
         )
-
-
-def _as_set(label):
-    return frozenset(label) if isinstance(label, tuple) else label
-
-
-def _is_quoted(label):
-    return isinstance(label, str) and len(label) > 2 and label[0] == label[-1] in QUOTES

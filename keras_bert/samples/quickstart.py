@@ -29,7 +29,15 @@ from keras_bert.base.files import (
 )
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.base.ownership import held_names, lock_folder
-from keras_bert.base.settings import PathText, Report, Settings, required, setting, takes
+from keras_bert.base.settings import (
+    PathText,
+    Report,
+    Settings,
+    checkpoint_setting,
+    optimisation_setting,
+    required,
+    takes,
+)
 from keras_bert.base.signals import interruption_message
 from keras_bert.samples.texts import PACKAGES, write_docstrings, write_manual
 
@@ -123,8 +131,10 @@ class QuickstartSettings(Settings):
     output: PathText = required(
         kw_only=False, help="a new or empty folder for all results", unit="FOLDER", is_path=True
     )
-    seed: int = setting(0, help="same seed, same input, same result", at_least=0, at_most=2**32 - 1)
-    force: bool = setting(
+    seed: int = optimisation_setting(
+        0, help="same seed, same input, same result", at_least=0, at_most=2**32 - 1, common=True
+    )
+    force: bool = checkpoint_setting(
         False, help="start over: delete what this command left in the output before"
     )
 

@@ -9,8 +9,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes_of_model
 from keras_bert.readers.sources import TextFile
 from keras_bert.readers.tables import json_objects
+from keras_bert.serving import AskSettings, ask_settings, given_names
 from keras_bert.serving.errors import needs_extra
-from keras_bert.serving.settings import AskSettings, ask_settings, given_names
 
 # Seconds; sockets and gRPC do not take much larger numbers.
 _LONGEST = 1_000_000

@@ -1,4 +1,4 @@
-"""The development server: its models, its REST endpoint, and new versions."""
+"""The development server: its models, its REST endpoint, and new versions and models."""
 
 import asyncio
 import contextlib
@@ -78,9 +78,18 @@ class DevelopmentServer:
             return "Stopped. All running requests were answered."
         return f"Stopped. {counted(unanswered, 'request')} could not be answered."
 
+    def _new_models(self):
+        """{name: `ServedModel`} of the models that have appeared in the folders, none loaded."""
+        folders = {}
+        with contextlib.suppress(InputError):  # such as of two with one name: the others are served
+            folders = model_folders(self._settings.models)
+        new = folders.items() - {(name, folders.get(name)) for name in self._models}
+        return {name: ServedModel(name, folder) for name, folder in new}
+
     async def _poll_versions(self):
         while True:
             await asyncio.sleep(self._settings.poll)
+            self._models |= await run_in_threadpool(self._new_models)
             for model in self._models.values():
                 line = await run_in_threadpool(model.refresh)
                 if line is not None:

@@ -9,8 +9,8 @@ from typing import Any, Self
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import interruption_message
+from keras_bert.serving import ServeSettings
 from keras_bert.serving.errors import needs_extra
-from keras_bert.serving.settings import ServeSettings
 
 
 def lay_kernels_out_once(folders):

@@ -1,33 +1,54 @@
 """How a task reads labelled data, and is compiled, trained and evaluated with Keras."""
 
-import time
+import inspect
 from collections import Counter
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 
-from keras_bert.base.errors import InputError, argument
+from keras_bert.base.errors import InputError
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
-from keras_bert.tasks.global_mean import global_means, means_over
+from keras_bert.tasks.fit_progress import with_progress
+from keras_bert.tasks.losses import global_means, means_over
+from keras_bert.tasks.raw_data import (
+    check_in_memory,
+    is_raw,
+    split_point,
+    weights_of_classes,
+    weights_of_rows,
+)
+from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
+
+_BATCH_SIZE = 32  # Keras's own default
+_SIGNATURES = {
+    name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
+}
 
 
 class DatasetInfo(NamedTuple):
     """The attribute `keras_bert_info` of the datasets that `FittingModel.dataset` returns."""
 
     sequences: Any  # `TokenizedExamples`
+    batch_size: int
     steps: float  # per epoch
 
     @property
     def tokens_per_step(self) -> float:
         return int(self.sequences.lengths.sum()) / max(1, self.steps)
+
+    def in_order(self, *, pad_to_longest: bool = False) -> Any:
+        """The dataset of the same examples in their own order, each once."""
+        batches = self.sequences.in_order(batch_size=self.batch_size, pad_to_longest=pad_to_longest)
+        batches.keras_bert_info = self
+        return batches
 
 
 def dataset_info(dataset: Any) -> DatasetInfo | None:
@@ -50,9 +71,38 @@ class FittingModel(ReadingModel):
         """Returns each output's metrics by the output's name; sample weights apply to them."""
         return {}
 
+    @property
+    def training_defaults(self) -> TrainingDefaults:
+        """The `TrainingDefaults` of fine-tuning this task's encoder."""
+        return training_defaults(
+            hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
+        )
+
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
         return global_means(self.default_losses(), of_epochs=self.reads_files())
+
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        *arguments: Any,
+        auto_scale_loss: bool = True,
+        **options: Any,
+    ) -> None:
+        """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
+
+        Its gradients would vanish, so the optimizer becomes a
+        `keras.optimizers.LossScaleOptimizer`.
+        """
+        if auto_scale_loss and self._computes_in_float16():
+            optimizer = keras.optimizers.get(optimizer)
+            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+                optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
+
+    def _computes_in_float16(self):
+        policy = self.encoder.layer_policy
+        return keras.dtype_policies.get(policy).compute_dtype == "float16"
 
     def compile_defaults(
         self,
@@ -73,7 +123,9 @@ class FittingModel(ReadingModel):
                 of `keras_bert.pretrain`: `Adagrad` with linear decay.
             steps: total optimizer steps, for that optimizer's decay: `len(dataset)` times the
                 epochs of `fit`. None keeps the learning rate constant.
-            learning_rate: its peak; None is 5e-5, or 1e-3 if the encoder is frozen. Of static
+            learning_rate: its peak; None is that of `keras_bert.finetune` (see
+                `keras_bert.tasks.training_defaults`), by the encoder's size and whether its weights
+                are trained (`encoder.is_pretrained`), or 1e-3 if the encoder is frozen. Of static
                 vectors it is 0.1.
         """
         if optimizer is None:
@@ -100,53 +152,207 @@ class FittingModel(ReadingModel):
     @property
     def metrics(self) -> list:
         """As Keras's, with the gradient norm if the optimizer measures it."""
-        norm = getattr(getattr(self, "optimizer", None), "gradient_norm", None)
+        optimizer = getattr(self, "optimizer", None)
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
+        norm = getattr(optimizer, "gradient_norm", None)
         return [*super().metrics, *([] if norm is None else [norm])]
 
     def fit(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, with more in the progress bar for an `x` that `dataset` made.
+        """As Keras's, also on texts, tables and files.
 
-        The bar shows tokens/s and, if `dataset` made `validation_data` too, the task's METRIC after
-        each epoch as `val_METRIC`, which callbacks may monitor.
+        `x` may be texts, a table with the labels or without them, or a file, which `dataset` makes
+        batches of, in a new order in each epoch. `y` are the labels of each row, if `x` has none;
+        keys of `class_weight` are labels. `validation_data` is a dataset, texts and labels (x, y),
+        a table or a file; `validation_split` takes the last part of the examples.
+
+        The history has the task's `official_metrics` of the validation data as `val_…`, which
+        callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
+        tokens/s then.
         """
+        given = _by_name("fit", self, x, y, *more, **options)
+        given = self._batches_to_fit(given)
+        x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
-            self._check_batches("fit", batches, "make batches of them with `task.dataset`")
+            self._check_batches(batches)
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
-        if hasattr(x, "element_spec") and not more:
+        if hasattr(x, "element_spec"):
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
             options = with_progress(self, options, train=info, dev=dev)
-            return super().fit(x, y, *more, **options)
+            history = super().fit(x, **options)
+        self.encoder.is_pretrained = True
+        return history
 
-    def evaluate(self, x: Any = None, *more: Any, **options: Any) -> Any:
-        """As Keras's, on batches; `keras_bert.evaluate` takes examples and files."""
-        self._check_batches("evaluate", x, "use `kb.evaluate(model=task, data=…)`")
+    def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
+        """As Keras's, also on texts, tables and files (see `fit`).
+
+        `keras_bert.evaluate` returns the official metrics of the task instead.
+        """
+        given = _by_name("evaluate", self, x, y, *more, **options)
+        x, y = given.pop("x"), given.pop("y", None)
+        if is_raw(x, self.input):
+            weights = given.pop("sample_weight", None)
+            x = self._in_order(x, y, weights, batch_size=given.pop("batch_size", None))
+        else:
+            given |= {} if y is None else {"y": y}
+            x = x if dataset_info(x) is None else dataset_info(x).in_order()
+        self._check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
-            return super().evaluate(x, *more, **options)
+            return super().evaluate(x, **given)
 
     def predict(self, x: Any, *more: Any, **options: Any) -> Any:
-        """As Keras's, on batches; `keras_bert.predict` takes examples and files."""
-        self._check_batches("predict", x, "use `kb.predict(model=task, data=…)`")
-        return super().predict(x, *more, **options)
+        """As Keras's, also on texts, tables and files: arrays by the output's name.
 
-    def _check_batches(self, method, x, instead):
-        """Raises an error for a path, for texts (which Keras would print) and for invalid ids."""
-        first = x
-        if isinstance(first, list | tuple) and len(first):
-            first = first[0]
-            if isinstance(first, list | tuple | dict):
-                first = next(iter(first.values() if isinstance(first, dict) else first), None)
-        if isinstance(first, str | bytes | PathLike):
-            raise InputError.naming(
-                "{} takes batches, not texts or a path; {}.", argument(method), instead
-            )
+        Their rows are those of the data, in its order; of a task that splits a long example into
+        several sequences, one per sequence. An example without a text is an error. Sequences are
+        padded to the longest one where an output has an axis of tokens.
+
+        `keras_bert.predict` returns labels, tags or answers instead.
+        """
+        given = _by_name("predict", self, x, *more, **options)
+        x = given.pop("x")
+        info = dataset_info(x)
+        if is_raw(x, self.input):
+            batch_size = given.pop("batch_size", None) or _BATCH_SIZE
+            info = DatasetInfo(self._unlabelled(x), batch_size, steps=0)
+        if info is not None:
+            has_tokens = any(None in output.shape[1:] for output in self.output.values())
+            x = info.in_order(pad_to_longest=has_tokens)
+        self._check_batches(x)
+        return super().predict(x, **given)
+
+    def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
+        """As Keras's, also on texts and tables, which become one batch."""
+        if is_raw(x, self.input or ()):
+            sequences = self._unlabelled(x)
+            numbers = np.arange(len(sequences), dtype=np.int32)
+            inputs = sequences.inputs(*sequences.take(numbers))
+            x = {name: np.asarray(inputs[name]) for name in self.input}
+        return super().__call__(x, *more, **options)
+
+    def _check_batches(self, x):
+        """Raises an error for ids that the encoder does not have."""
         inputs = x[0] if isinstance(x, tuple) and x else x
         if isinstance(inputs, dict):
             check_ids(inputs, self.config)
+
+    def _batches_to_fit(self, given):
+        """The arguments of `fit` by name, with batches in the place of texts, tables and files."""
+        dev = given.get("validation_data")
+        dev_size = given.get("validation_batch_size") or given.get("batch_size")
+        if is_raw(given["x"], self.input):
+            given = self._raw_to_fit(given, dev_size=dev_size)
+        elif dataset_info(given["x"]) is not None and given.get("class_weight") is not None:
+            raise InputError.naming(
+                "{class_weight} cannot be given with a dataset. Pass it to `task.dataset`, or pass "
+                "`fit` the texts and labels."
+            )
+        is_pair = isinstance(dev, tuple) and len(dev) in (2, 3) and not isinstance(dev[0], str)
+        if is_pair and is_raw(dev[0], self.input):
+            dev = self._in_order(*dev, batch_size=dev_size)
+        elif is_raw(dev, self.input):
+            dev = self._in_order(dev, batch_size=dev_size)
+        elif dataset_info(dev) is not None:
+            dev = dataset_info(dev).in_order()
+        else:
+            return given
+        given.pop("validation_batch_size", None)
+        return {**given, "validation_data": dev}
+
+    def _raw_to_fit(self, given, *, dev_size):
+        x, y = given.pop("x"), given.pop("y", None)
+        batch_size = given.pop("batch_size", None) or _BATCH_SIZE
+        split = given.pop("validation_split", 0.0)
+        examples, weights = self._examples(x, y, given.pop("sample_weight", None))
+        if split and given.get("validation_data") is None:
+            first = split_point(len(examples), split)
+            dev = examples[first:], None if weights is None else weights[first:]
+            examples, weights = examples[:first], None if weights is None else weights[:first]
+            given["validation_data"] = self._info(*dev, batch_size=dev_size).in_order()
+            given.pop("validation_batch_size", None)
+        class_weight = given.pop("class_weight", None)
+        sequences = self._sequences(examples, weights, class_weight=class_weight)
+        steps = -(-len(sequences) // batch_size)
+        epochs, first_epoch = given.get("epochs", 1), given.get("initial_epoch", 0)
+        per_epoch = given.get("steps_per_epoch") or steps
+        if given.pop("shuffle", True):
+            # As for Keras's own layers, `keras.utils.set_random_seed` decides.
+            seed = int(keras.random.randint((), 0, 2**31 - 1))
+            last = first_epoch + -(-per_epoch * (epochs - first_epoch) // steps)
+            batches = sequences.training_batches(
+                steps=steps, seed=seed, epochs=last, first_step=first_epoch * steps
+            )
+        else:
+            batches = sequences.in_order(batch_size=batch_size)
+            batches = batches.repeat(-(-per_epoch * epochs // steps))
+        batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=per_epoch)
+        return {**given, "x": batches, "steps_per_epoch": per_epoch}
+
+    def _info(self, examples, weights, *, batch_size):
+        """The `DatasetInfo` of labelled examples and their weights."""
+        sequences, batch_size = self._sequences(examples, weights), batch_size or _BATCH_SIZE
+        return DatasetInfo(sequences, batch_size, steps=-(-len(sequences) // batch_size))
+
+    def _in_order(self, x, y=None, sample_weight=None, *, batch_size=None):
+        """The labelled batches of texts, a table or a file, in order."""
+        return self._info(*self._examples(x, y, sample_weight), batch_size=batch_size).in_order()
+
+    def _unlabelled(self, data):
+        """`TokenizedExamples` of all rows of texts, a table or a file."""
+        columns = {"missing": ERROR} if "missing" in self.SETTINGS.names() else {}
+        return self._sequences(self._examples(data, labelled=False, **columns)[0], labelled=False)
+
+    def _examples(self, x, y=None, sample_weight=None, *, labelled=True, **columns):
+        """-> (the list of examples, float32 (E,) their weights or None)."""
+        if not self.reads_files():
+            raise InputError(
+                f"{type(self).__name__} cannot read labelled files. Pass `fit` batches of "
+                f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
+            )
+        if self.tokenizer is None:
+            raise InputError.naming(
+                "{} has no tokenizer, so it takes batches of token ids. Make it with {tokenizer}.",
+                type(self).__name__,
+            )
+        check_in_memory(x, y=y, sample_weight=sample_weight)
+        weights = None if sample_weight is None else weights_of_rows(x, sample_weight)
+        if y is not None:
+            x, of_labels = self.with_labels(x, y)
+            columns = {**of_labels, **columns}
+        if "unknown_labels" in self.SETTINGS.names() and labelled:
+            columns = {"unknown_labels": ERROR, **columns}
+        source = self.read(
+            x,
+            inferred_arguments=self.inferred_arguments,
+            schema=self.columns,
+            labelled=labelled,
+            **columns,
+        )
+        report_source(source, None)
+        examples = list(source)
+        report_notes(source, None)
+        if not examples:
+            raise InputError(f"{source.name} has no examples.")
+        if weights is not None:  # those of rows that were left out are left out, too
+            weights = weights[[example.line - 1 for example in examples]]
+        return examples, weights
+
+    def _sequences(
+        self, examples, weights=None, *, class_weight=None, labelled=True, max_length=None
+    ):
+        """The `features` of examples, with weights of the examples and of the labels."""
+        sequences = self.features(examples, max_length=max_length, labelled=labelled)
+        if class_weight is not None:
+            self.check_class_weight()
+            class_weight = weights_of_classes(class_weight, self.labels)
+        if weights is not None:
+            self.check_sample_weight()
+        sequences.weight_by(of_example=weights, of_class=class_weight)
+        return sequences
 
     # Labelled data.
 
@@ -184,7 +390,7 @@ class FittingModel(ReadingModel):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         """One line for the user about the training and dev examples."""
         return f"{len(train):,} training examples and {len(dev):,} dev examples."
 
@@ -219,119 +425,83 @@ class FittingModel(ReadingModel):
             raise first.error(unknown_label(self.labels_of(first)[0], self.labels))
         return unknown
 
+    @classmethod
+    def with_labels(cls, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """Texts or a table with the labels of its rows, and arguments of `read` to find them by.
+
+        Raises InputError if the labels of this task are not one value per row.
+        """
+        raise InputError.naming(
+            "{y} is for tasks with one label, score or list of tags per row. Pass {} a table or a "
+            "file that has the labels.",
+            cls.__name__,
+        )
+
+    def check_class_weight(self) -> None:
+        """Raises InputError unless the labels of training are numbers of `labels`."""
+        raise InputError.naming(
+            "{class_weight} is for tasks with one label per text or word. Leave it out of {}.",
+            type(self).__name__,
+        )
+
+    def check_sample_weight(self) -> None:
+        """Raises InputError if the loss takes no weights of examples."""
+
     def dataset(
         self,
         data: Any,
+        y: Any = None,
         *,
-        batch_size: int = 32,
+        batch_size: int = _BATCH_SIZE,
         max_length: int | None = None,
         seed: int = 0,
-        epochs: int = 1,
+        epochs: int | None = 1,
+        shuffle: bool = True,
+        sample_weight: Any = None,
+        class_weight: dict[Any, float] | None = None,
         **columns: Any,
     ) -> Any:
-        """The shuffled training batches of labelled data, for `fit`.
+        """The batches of labelled data, for `fit`, `evaluate` and `predict`.
+
+        They are shuffled for training, with texts of similar length in a batch. `evaluate`,
+        `predict` and `validation_data` read the examples of a shuffled dataset in order, too.
 
         Args:
-            data: a labelled file, or a sequence in place of one.
+            data: a labelled file, a table in memory, or a sequence in place of one.
+            y: the labels of each row, if `data` are texts or a table without labels.
             batch_size: examples per batch; some batches have one less, to be of even size.
             max_length: tokens per sequence; None is the task's own.
             seed: the order of the examples depends on it and on the epoch alone.
-            epochs: number of passes over the data.
+            epochs: number of passes over the data; None is as many as `keras_bert.finetune` makes
+                by default.
+            shuffle: False gives the examples in the order of the data.
+            sample_weight: the weight of each row in the loss.
+            class_weight: the weight of each label in the loss, by the label.
             **columns: see `read`. A label that the task does not have is an error, unless
                 `unknown_labels` is "count": then it has a weight of 0.
 
         Raises InputError: the data cannot be read, or the task cannot read files.
         """
-        if not self.reads_files():
-            raise InputError(
-                f"{type(self).__name__} cannot read labelled files. Pass `fit` batches of "
-                f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
-            )
         if max_length is not None:
             check_max_length(max_length, self.config, self.tokenizer)
-        if "unknown_labels" in self.SETTINGS.names():
-            columns = {"unknown_labels": ERROR, **columns}
-        inferred = self.inferred_arguments
-        source = self.read(data, inferred_arguments=inferred, schema=self.columns, **columns)
-        report_source(source, None)
-        examples = list(source)
-        report_notes(source, None)
-        sequences = self.features(examples, max_length=max_length, labelled=True)
-        batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
-        batches.keras_bert_info = DatasetInfo(sequences, steps=len(batches) / epochs)
+        examples, weights = self._examples(data, y, sample_weight, **columns)
+        sequences = self._sequences(
+            examples, weights, class_weight=class_weight, max_length=max_length
+        )
+        if epochs is None:
+            defaults = self.training_defaults
+            epochs = defaults.epochs(examples=len(examples), batch_size=batch_size)
+        if shuffle:
+            batches = sequences.shuffled(batch_size=batch_size, seed=seed, epochs=epochs)
+        else:
+            batches = sequences.in_order(batch_size=batch_size).repeat(epochs)
+        steps = -(-len(sequences) // batch_size)
+        batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=steps)
         return batches
 
 
-class FitProgress(keras.callbacks.Callback):
-    """Adds tokens/s to the logs of every step, and the task's own metric to those of an epoch.
-
-    The task's metric (`Task.METRIC`) is added as `val_METRIC` where Keras does not compute it: it
-    takes the task's `decode` and `official_metrics`, and another pass over the dev examples.
-
-    Args:
-        task: the `Task`.
-        tokens_per_step: tokens in a batch on average; None adds no tokens/s.
-        dev_examples: the `TokenizedExamples` that are evaluated on, or None.
-    """
-
-    def __init__(self, task, *, tokens_per_step, dev_examples):
-        super().__init__()
-        self.task = task
-        self.tokens_per_step = tokens_per_step
-        self._rate = None
-        self.dev_examples = dev_examples
-        self._inference = None
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._began = None
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.tokens_per_step is None or logs is None:
-            return
-        if self._began is None:  # the first step compiles, and is left out
-            self._began = batch, time.perf_counter()
-            return
-        first, when = self._began
-        steps_per_second = (batch - first) / (time.perf_counter() - when)
-        logs["tokens/s"] = self._rate = round(steps_per_second * self.tokens_per_step)
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self._rate is not None:
-            logs["tokens/s"] = self._rate
-        metric = self.task.METRIC
-        if self.dev_examples is None or metric is None or f"val_{metric}" in logs:
-            return
-        from keras_bert.inference.predict import Inference  # needs TensorFlow, which `fit` does not
-
-        if self._inference is None:
-            self._inference = Inference(self.task, batch_size=32)
-        predictions = self._inference.of_sequences(self.dev_examples)
-        metrics = self.task.official_metrics(predictions, self.dev_examples.examples)
-        if metric in metrics:
-            logs[f"val_{metric}"] = metrics[metric]
-
-
-def with_progress(task, options, *, train, dev):
-    """The options of `fit` with a `FitProgress` among the callbacks, where a bar is shown.
-
-    `train` and `dev` are the `DatasetInfo` of the batches, or None for others.
-
-    A `CallbackList` stays as it is. Keras must not shuffle what `dataset` has shuffled: it would
-    not, but warn about it.
-    """
-    callbacks = options.get("callbacks")
-    if train is not None:
-        options = {"shuffle": False, **options}
-    if options.get("verbose", "auto") == 0 or isinstance(callbacks, keras.callbacks.CallbackList):
-        return options
-    if train is None and dev is None:
-        return options
-    progress = FitProgress(
-        task,
-        tokens_per_step=train and train.tokens_per_step,
-        dev_examples=dev and dev.sequences,
-    )
-    callbacks = [] if callbacks is None else callbacks
-    callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
-    # First, so that early stopping and best weights by the task's own metric find it.
-    return {**options, "callbacks": [progress, *callbacks]}
+def _by_name(method, model, *given, **options):
+    """The arguments of a method of Keras, "fit", "evaluate" or "predict", as given, by name."""
+    arguments = _SIGNATURES[method].bind(model, *given, **options).arguments
+    more = arguments.pop("kwargs", {})
+    return {name: value for name, value in arguments.items() if name != "self"} | more

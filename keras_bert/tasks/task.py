@@ -17,13 +17,12 @@ from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import Settings, about
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
+from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
-from keras_bert.heads.layer_choice import LAST
-from keras_bert.heads.reader import TokenReader, symbolic_inputs
-from keras_bert.tasks import imported
-from keras_bert.tasks.ensemble import check_can_average, mean_outputs
+from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
+from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
 from keras_bert.tasks.fitting import FittingModel
-from keras_bert.tasks.settings import TaskSettings, argument_fields, made_with, show_arguments
+from keras_bert.tasks.losses import check_can_average, mean_outputs
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
@@ -58,7 +57,7 @@ class Task(FittingModel):
         tokenizer: the `Tokenizer` of the encoder's vocabulary, or None: the task takes token ids
             only.
         labels: of a task with MIN_LABELS the names of its labels in their order, each once.
-        layers: the layers that the head reads, a name of `keras_bert.heads.layer_choice`; None is
+        layers: the layers that the head reads, a name of `keras_bert.heads`; None is
             "last", or "mix-all" where there is a `layer_mix`.
         layer_mix: of a learned mix the arguments `layer_norm_eps` and `l2` of its `ScalarMix`; None
             is None and 0.
@@ -170,7 +169,7 @@ class Task(FittingModel):
             self.labels = self.checked_labels(labels, given)
         elif labels is not None:
             raise ValueError(f"`{type(self).__name__}` takes no labels. Received: {labels!r}.")
-        self.tuned = tuple(setting for setting in self.TUNED if getattr(given, setting) is None)
+        self.tuned = self.tuned_settings(given)
         self.settings = dataclasses.replace(given, **self.defaults_for(given))
         self.make_head()
         self._connect(tokenizer, name or _name_of(type(self)))
@@ -210,8 +209,7 @@ class Task(FittingModel):
 
     def _connect(self, tokenizer, name):
         encoder = self.encoder
-        if tokenizer is not None:
-            encoder.set_vocabulary(tokenizer.vocabulary)
+        self._set_tokenizer(tokenizer)
         if "first_output" in self.ENCODER_OUTPUTS and encoder.config.is_causal:
             raise InputError.naming(
                 "{} reads [CLS], which in a causal encoder sees no other token and is the same "
@@ -221,11 +219,16 @@ class Task(FittingModel):
         features = self.feature_inputs()
         inputs = {**features, **symbolic_inputs(self.HEAD_INPUTS)}
         sequences = {name: self.to_sequences(x) for name, x in features.items()}
-        encoded = encoder(sequences, outputs=self.encoder_outputs)
+        encoded = WithoutMasks()(encoder(sequences, outputs=self.encoder_outputs))
         encoded = self.with_next_token_loss(encoded, sequences)
         outputs = self.head(self.reader.select(encoded), inputs)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.tokenizer = tokenizer
+
+    def _set_tokenizer(self, tokenizer):
+        if tokenizer is not None:
+            self.encoder.set_vocabulary(tokenizer.vocabulary)
+            tokenizer.input_names = self.encoder.input_names
 
     def __repr__(self):
         if getattr(self, "encoder", None) is None:  # not constructed yet
@@ -352,6 +355,17 @@ class Task(FittingModel):
         """
         raise NotImplementedError
 
+    def tuned_settings(self, given):
+        """The names of the settings that `tune_threshold` sets, of the `given` settings."""
+        return tuple(name for name in self.TUNED if getattr(given, name) is None)
+
+    def calibration_error(self, outputs, sequences):
+        """The expected calibration error `before` and `after` `tune_threshold`, a dictionary.
+
+        None where it does not calibrate. Arguments are as in `decode`.
+        """
+        return None
+
     def tune_threshold(self, outputs, sequences):
         """Sets the settings that are `tuned`, such as a threshold; arguments as in `decode`.
 
@@ -412,14 +426,38 @@ class Task(FittingModel):
         """Writes a model folder, or a Keras file if the name ends in .keras or .h5.
 
         Every command reads a model folder (config.json, model.safetensors and the tokenizer's
-        files, such as vocab.txt). A Keras file has no tokenizer.
+        files, such as vocab.txt). A .keras file has the tokenizer, too, and an .h5 file has not.
+
+        Args:
+            filepath: the path to write.
+            overwrite: replace the file, or a model folder that this library wrote.
+            **options: those of Keras for a file.
         """
         if str(filepath).endswith((".keras", ".h5")):
             super().save(filepath, overwrite=overwrite, **options)
             return
         from keras_bert.checkpoints import save_folder
 
-        save_folder(self, self.tokenizer, filepath, **options)
+        folder = Path(filepath)
+        if not overwrite and folder.is_dir() and any(folder.iterdir()):
+            raise InputError.naming(
+                "{} is there already. Give another folder, or {overwrite=True} to replace it.",
+                folder,
+            )
+        save_folder(self, self.tokenizer, filepath, overwrite=overwrite, **options)
+
+    def save_assets(self, dir_path):
+        """Keras's hook: writes the tokenizer into a .keras file."""
+        if self.tokenizer is not None:
+            self.tokenizer.save(dir_path)
+
+    def load_assets(self, dir_path):
+        """Keras's hook: reads the tokenizer of a .keras file."""
+        if any(Path(dir_path).iterdir()):
+            from keras_bert.text.tokenizer import Tokenizer  # needs TensorFlow
+
+            self.tokenizer = Tokenizer.from_folder(dir_path)
+            self._set_tokenizer(self.tokenizer)
 
     def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
         """Writes a SavedModel that takes strings to the next version folder under `filepath`."""
@@ -449,17 +487,21 @@ class Task(FittingModel):
             config["static_vectors"] = keras.saving.serialize_keras_object(reader.static_vectors)
         names = argument_fields(self.SETTINGS)
         settings = {name: getattr(self.settings, name) for name in names}
-        return {**config, **self.inferred_arguments, **settings}
+        columns = {"columns": self.columns} if self.columns else {}
+        return {**config, **self.inferred_arguments, **settings, **columns}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
+        columns = config.pop("columns", None)
         for name in ("encoder", "static_vectors"):
             if name in config:
                 config[name] = keras.saving.deserialize_keras_object(
                     config[name], custom_objects=custom_objects
                 )
-        return cls(**config)
+        task = cls(**config)
+        task.columns = columns
+        return task
 
 
 def _name_of(cls):

@@ -7,15 +7,17 @@ from keras_bert.base import lazy_names
 
 _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
-    "WordPieceVocabulary": "keras_bert.text.vocabulary",
-    "BpeVocabulary": "keras_bert.text.vocabulary",
-    "GptVocabulary": "keras_bert.text.gpt_vocabularies",
-    "ByteLevelVocabulary": "keras_bert.text.gpt_vocabularies",
+    "WordPieceVocabulary": "keras_bert.text.vocabularies.wordpiece",
+    "BpeVocabulary": "keras_bert.text.vocabularies.bpe",
+    "GptVocabulary": "keras_bert.text.vocabularies.gpt",
+    "ByteLevelVocabulary": "keras_bert.text.vocabularies.byte_level",
+    "UnigramVocabulary": "keras_bert.text.vocabularies.unigram",
     "load_vocabulary": "keras_bert.text.vocabulary_files",
     "learn_wordpiece": "keras_bert.text.learners",
     "learn_words": "keras_bert.text.learners",
     "learn_bpe": "keras_bert.text.learners",
     "learn_byte_level_bpe": "keras_bert.text.learners",
+    "learn_unigram": "keras_bert.text.unigram_learner",
     "Tokenizer": "keras_bert.text.tokenizer",
     "Tokens": "keras_bert.text.tokenizer",
 }

@@ -7,21 +7,25 @@ than gives the same ids here, so the steps of a tokenizer are read as the JSON t
 import dataclasses
 
 from keras_bert.base.errors import InputError
-from keras_bert.text.gpt_vocabularies import (
-    GPT_END_OF_WORD,
-    ByteLevelVocabulary,
-    GptVocabulary,
-    class_of_bpe,
-)
+from keras_bert.text import sentencepiece_files
+from keras_bert.text.sentencepiece_files import CAMEMBERT, FAIRSEQ_TOKENS, XLM_ROBERTA
+from keras_bert.text.steps import added_token_objects, held, normalizer_steps
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.byte_level import (
+    BYTES_OF_UTF8,
+    LETTERS,
+    SPACE,
+    ByteLevelVocabulary,
+)
+from keras_bert.text.vocabularies.gpt import GPT_END_OF_WORD, GptVocabulary
+from keras_bert.text.vocabularies.unigram import UnigramVocabulary, unigram_ids
+from keras_bert.text.vocabularies.wordpiece import CONTINUATION_PREFIX, WordPieceVocabulary
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONFIG_FILE,
-    CONTINUATION_PREFIX,
     TOKENIZER_FILE,
-    BpeVocabulary,
     SpecialTokens,
-    WordPieceVocabulary,
     tokens_by_id,
 )
 
@@ -32,9 +36,7 @@ _GPT2, _ROBERTA, _GPT = "GPT2Tokenizer", "RobertaTokenizer", "OpenAIGPTTokenizer
 _END_OF_TEXT = "<|endoftext|>"
 _CLASS_TOKENS = {
     _GPT2: SpecialTokens(unk=_END_OF_TEXT, bos=_END_OF_TEXT, eos=_END_OF_TEXT),
-    _ROBERTA: SpecialTokens(
-        pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>", bos="<s>", eos="</s>"
-    ),
+    _ROBERTA: FAIRSEQ_TOKENS,
     _GPT: SpecialTokens(unk="<unk>"),
 }
 
@@ -83,11 +85,9 @@ class TokenizerFolder:
             held = {role: token for role, token in usual.to_dict().items() if token in ids}
             usual = SpecialTokens(**held)
         special = self.special_tokens(usual)
-        options = {}
-        if kind is ByteLevelVocabulary:
-            options["prefix_space"] = prefix_space(self._tokenizer)
-            if self._class_name in _CLASS_TOKENS:
-                options["prefix_space"] = self._config.get("add_prefix_space") is True
+        options = kind.options_of(self._tokenizer, source=self._file)
+        if kind is ByteLevelVocabulary and self._class_name in _CLASS_TOKENS:
+            options["prefix_space"] = self._config.get("add_prefix_space") is True
         tokens = tokens_by_id(ids, source=sources[0], special_tokens=special)
         kind.check_symbols(ids, special, name=sources[0])
         try:
@@ -101,7 +101,7 @@ class TokenizerFolder:
             return None
         merges = [
             tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair)
-            for pair in _held(self._model, "merges", list, source=self._file)
+            for pair in held(self._model, "merges", list, source=self._file)
             if isinstance(pair, str | list)
         ]
         for number, pair in enumerate(merges, 1):
@@ -110,6 +110,41 @@ class TokenizerFolder:
                     f"{self._file}: merge {number} must be two tokens. Received: {pair!r}."
                 )
         return self._ids(), merges
+
+    def has_unigram(self):
+        """Whether `tokenizer.json` has a unigram model."""
+        return self._model.get("type") == "Unigram"
+
+    def unigram(self, files):
+        """A unigram vocabulary, and the class of transformers that it is for, or None.
+
+        Args:
+            files: the contents of the folder's SentencePiece files by name; a `tokenizer.json` with
+                a unigram model comes before them.
+        """
+        name, usual = self._class_name, BERT_TOKENS
+        if self.has_unigram():
+            if FAIRSEQ_TOKENS.mask in unigram_ids(self._tokenizer, source=self._file):
+                usual = FAIRSEQ_TOKENS
+        else:
+            [(file, data), *_] = files.items()
+            source = f"{self._folder}/{file}"
+            name = sentencepiece_files.class_of_file(name, source)
+        special = self.special_tokens(sentencepiece_files.CLASS_TOKENS.get(name, usual))
+        if self.has_unigram():
+            vocabulary = UnigramVocabulary.from_tokenizer(
+                self._tokenizer, source=self._file, special_tokens=special
+            )
+        else:
+            vocabulary = sentencepiece_files.vocabulary_of_model(
+                data,
+                source=source,
+                name=name,
+                special_tokens=special,
+                lowercase=self._config.get("do_lower_case") is True,
+            )
+        self.check_added(special, vocabulary.added_tokens)
+        return vocabulary, name
 
     def wordpiece(self, special_tokens):
         """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
@@ -173,10 +208,10 @@ class TokenizerFolder:
             )
         return None if recorded is None else bool(recorded)
 
-    def check_added(self, special_tokens):
-        """Rejects tokens that the folder adds to its vocabulary."""
-        tokens = self._every_added().union(self.added)
-        if others := sorted(tokens.difference(special_tokens.tokens)):
+    def check_added(self, special_tokens, added_tokens=()):
+        """Rejects tokens that the folder adds to its vocabulary, but for these."""
+        supported = {*special_tokens.tokens, *(token.content for token in added_tokens)}
+        if others := sorted(self._every_added().union(self.added) - supported):
             shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
             raise InputError(
                 f"{self._folder} adds {shown} to its special tokens, to be cut out of a text "
@@ -198,7 +233,7 @@ class TokenizerFolder:
                     f"{self._folder}: {token!r} has {ids[0]} in {vocabulary.FILES[0]} and {ids[1]} "
                     "in tokenizer.json. Delete the file that is not this model's."
                 )
-        if vocabulary.algorithm != "wordpiece":
+        if isinstance(vocabulary, BpeVocabulary):
             _, merges = self.bpe_model()
             if list(vocabulary.merges) != merges:
                 raise InputError(
@@ -212,11 +247,12 @@ class TokenizerFolder:
         `name` is the class of transformers that it is for; RoBERTa's has a template of its own.
         """
         special = vocabulary.special_tokens
-        if name == _ROBERTA and special.cls is not None and special.sep is not None:
+        fairseq = (_ROBERTA, XLM_ROBERTA, CAMEMBERT)
+        if name in fairseq and special.cls is not None and special.sep is not None:
             return _roberta_template(special.cls, special.sep)
-        steps = [_held(self._tokenizer, "post_processor", dict, source=self._file)]
+        steps = [held(self._tokenizer, "post_processor", dict, source=self._file)]
         if steps[0].get("type") == "Sequence":
-            steps = _held(steps[0], "processors", list, source=self._file)
+            steps = held(steps[0], "processors", list, source=self._file)
         # A step of type ByteLevel only moves offsets.
         steps = [step for step in steps if step and step.get("type") != "ByteLevel"]
         if self._has_bert_class() or self._tokenizer.get("post_processor") is None:
@@ -254,27 +290,22 @@ class TokenizerFolder:
 
     @property
     def _model(self):
-        return _held(self._tokenizer, "model", dict, source=self._file)
+        return held(self._tokenizer, "model", dict, source=self._file)
 
     @property
     def _splitter(self):
-        return _held(self._tokenizer, "pre_tokenizer", dict, source=self._file)
+        return held(self._tokenizer, "pre_tokenizer", dict, source=self._file)
 
     def _normalizers(self):
-        """The normalization steps of `tokenizer.json`, a list of objects."""
-        normalizer = _held(self._tokenizer, "normalizer", dict, source=self._file)
-        parts = [normalizer] if normalizer else []
-        if "normalizers" in normalizer:
-            parts = _held(normalizer, "normalizers", list, source=self._file)
-        if not all(isinstance(part, dict) for part in parts):
-            raise InputError(f"{self._file}: normalizers should be a list of objects.")
-        return parts
+        return normalizer_steps(self._tokenizer, source=self._file)
 
     def _check_bpe_steps(self, kind):
         """Rejects byte-pair encoding of words, or with options, that are not those of its class."""
         if not self._tokenizer or kind is BpeVocabulary:
             return
         model, splitter, normalizers = self._model, self._splitter, self._normalizers()
+        if kind is ByteLevelVocabulary:
+            normalizers = []  # which are steps of the vocabulary
         steps = [part.get("type") for part in (*normalizers, splitter)]
         if kind is ByteLevelVocabulary:
             expected, end = ["ByteLevel"], None
@@ -318,9 +349,9 @@ class TokenizerFolder:
         if isinstance(extra, dict):
             config = {**config, "extra_special_tokens": list(extra.values())}
         listed = [
-            *_held(config, "added_tokens_decoder", dict, source=source).values(),
-            *_held(config, "additional_special_tokens", list, source=source),
-            *_held(config, "extra_special_tokens", list, source=source),
+            *held(config, "added_tokens_decoder", dict, source=source).values(),
+            *held(config, "additional_special_tokens", list, source=source),
+            *held(config, "extra_special_tokens", list, source=source),
             *self._added_tokens(),
         ]
         # Each is an object with its `content`, or a string.
@@ -329,34 +360,35 @@ class TokenizerFolder:
 
     def _ids(self):
         """Token -> id; [CLS] and its like may be among the added tokens alone."""
-        return {**_held(self._model, "vocab", dict, source=self._file), **self.added_ids()}
+        return {**held(self._model, "vocab", dict, source=self._file), **self.added_ids()}
 
     def _added_tokens(self):
-        """The `added_tokens` of `tokenizer.json`: objects, each with its `content`."""
-        tokens = _held(self._tokenizer, "added_tokens", list, source=self._file)
-        for token in tokens:
-            if not (isinstance(token, dict) and isinstance(token.get("content"), str)):
-                raise InputError(
-                    f"{self._file}: added_tokens should be objects, each with its content."
-                )
-        return tokens
+        return added_token_objects(self._tokenizer, source=self._file)
 
 
-def prefix_space(tokenizer):
-    """Whether a byte-level `tokenizer.json` asks for a space before a text."""
-    splitter = tokenizer.get("pre_tokenizer")
-    return isinstance(splitter, dict) and splitter.get("add_prefix_space") is True
+def class_of_bpe(ids, *, source):
+    """The class of the vocabulary of byte-pair encoding with these tokens.
 
+    Args:
+        ids: the content of a `vocab.json`, unchecked.
+        source: names it in errors.
 
-def _held(json_object, key, kind, *, source):
-    """The object or list under a key; empty if the key is missing."""
-    value = json_object.get(key)
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        expected = {dict: "an object", list: "a list"}[kind]
-        raise InputError(f"{source}: {key} should be {expected}.")
-    return value
+    Raises `InputError` where its kind is unknown.
+    """
+    tokens = ids.keys() if isinstance(ids, dict) else ()
+    if END_OF_WORD in tokens:
+        return BpeVocabulary
+    if all(LETTERS[byte] in tokens for byte in BYTES_OF_UTF8):
+        return ByteLevelVocabulary
+    if any(token.endswith(GPT_END_OF_WORD) for token in tokens):
+        return GptVocabulary
+    if any(SPACE in token for token in tokens):
+        return ByteLevelVocabulary
+    raise InputError(
+        f"{source} holds an unsupported kind of byte-pair encoding: expected the bytes of GPT-2, "
+        f"words that end with {GPT_END_OF_WORD!r} as OpenAI GPT's, or with {END_OF_WORD!r} "
+        "(U+2017) as those learned here."
+    )
 
 
 def _roberta_template(cls, sep):

@@ -15,20 +15,13 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.text.gpt_vocabularies import LETTERS, ByteLevelVocabulary
-from keras_bert.text.vocabulary import (
-    CONTINUATION_PREFIX,
-    END_OF_WORD,
-    MAX_TOKEN_BYTES,
-    MAX_WORD_LENGTH,
-    SPECIAL_TOKENS,
-    UNK,
-    BpeVocabulary,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.byte_level import LETTERS, ByteLevelVocabulary
+from keras_bert.text.vocabularies.wordpiece import CONTINUATION_PREFIX, WordPieceVocabulary
+from keras_bert.text.vocabulary import MAX_TOKEN_BYTES, MAX_WORD_LENGTH, SPECIAL_TOKENS, UNK
 
 
-def _checked_counts(counts):
+def checked_counts(counts):
     """Mapping of word -> count -> sorted list of (word, count), so that order cannot matter.
 
     Words of more than 200 characters, which the tokenizer makes [UNK], are left out.
@@ -47,7 +40,7 @@ def _checked_counts(counts):
     return sorted(checked)
 
 
-def _limit_alphabet(counts, limit):
+def limit_alphabet(counts, limit):
     """Keeps the most frequent characters, and the words of these characters alone.
 
     Args:
@@ -70,8 +63,8 @@ def _limit_alphabet(counts, limit):
     return alphabet, left, sum(c for _, c in counts) - sum(c for _, c in left)
 
 
-def _room_for_merges(size, *, unused, symbols, alphabet):
-    """How many tokens merges may make; InputError where `size` leaves no room for the alphabet."""
+def room_for_tokens(size, *, unused, symbols, alphabet):
+    """How many more tokens may be learned; InputError where the alphabet alone is too large."""
     needed = len(SPECIAL_TOKENS) + unused + len(symbols)
     if needed > size:
         characters = counted(len(alphabet), "different character")
@@ -85,7 +78,7 @@ def _room_for_merges(size, *, unused, symbols, alphabet):
     return size - needed
 
 
-def _by_use(tokens, use):
+def by_use(tokens, use):
     """By falling count of use in the text, equal counts by code points."""
     return sorted(tokens, key=lambda token: (-use[token], token))
 
@@ -292,11 +285,11 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
 
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
-    counts = _checked_counts(counts)
-    alphabet, counts, lost = _limit_alphabet(counts, alphabet_limit)
+    counts = checked_counts(counts)
+    alphabet, counts, lost = limit_alphabet(counts, alphabet_limit)
     inner = sorted({character for word, _ in counts if len(word) > 1 for character in word})
     symbols = [*alphabet, *(CONTINUATION_PREFIX + character for character in inner)]
-    room = _room_for_merges(size, unused=unused, symbols=symbols, alphabet=alphabet)
+    room = room_for_tokens(size, unused=unused, symbols=symbols, alphabet=alphabet)
     start = {character: i for i, character in enumerate(alphabet)}
     within = {character: i for i, character in enumerate(inner, len(alphabet))}
     learned = learn_merges(
@@ -311,10 +304,10 @@ def learn_wordpiece(counts, *, size, min_frequency=1, alphabet_limit=1000, unuse
     made = learned.symbols[len(symbols) :]
     if len(made) > room:
         use = _count_use(counts, learned.symbols)
-        made = _by_use(made, use)[:room]
+        made = by_use(made, use)[:room]
     tokens = [*symbols, *made]
     use = _count_use(counts, tokens)
-    tokens = _with_special_tokens(_by_use(tokens, use), unused)
+    tokens = _with_special_tokens(by_use(tokens, use), unused)
     use[UNK] = lost
     return WordPieceVocabulary(tokens, counts=[use[token] for token in tokens])
 
@@ -332,9 +325,9 @@ def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0)
 
     Raises `InputError` where the counts are empty or no word is as frequent.
     """
-    counts = _checked_counts(counts)
+    counts = checked_counts(counts)
     total = sum(count for _, count in counts)
-    _, spelled, _ = _limit_alphabet(counts, alphabet_limit)
+    _, spelled, _ = limit_alphabet(counts, alphabet_limit)
     use = Counter(
         {
             word: count
@@ -342,7 +335,7 @@ def learn_words(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0)
             if count >= min_frequency and len(word.encode()) <= MAX_TOKEN_BYTES
         }
     )
-    words = _by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
+    words = by_use(use, use)[: max(0, size - len(SPECIAL_TOKENS) - unused)]
     if not words:
         raise InputError.naming(
             "No word occurs {:,} times in the input, or {size} leaves no room for words. Use a "
@@ -400,13 +393,13 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
 
     Raises `InputError` where the counts are empty or `size` leaves no room for the alphabet.
     """
-    counts = _checked_counts(counts)
-    alphabet, spelled, _ = _limit_alphabet(counts, alphabet_limit)
+    counts = checked_counts(counts)
+    alphabet, spelled, _ = limit_alphabet(counts, alphabet_limit)
     # Where the text has the mark itself, it is an unknown character.
     alphabet = [character for character in alphabet if character != END_OF_WORD]
     spelled = [(word, count) for word, count in spelled if END_OF_WORD not in word]
     symbols = [*alphabet, END_OF_WORD]
-    room = _room_for_merges(size, unused=unused, symbols=symbols, alphabet=alphabet)
+    room = room_for_tokens(size, unused=unused, symbols=symbols, alphabet=alphabet)
     index = {character: i for i, character in enumerate(alphabet)}
     end = len(alphabet)
     learned = learn_merges(
@@ -430,7 +423,7 @@ def learn_bpe(counts, *, size, min_frequency=1, alphabet_limit=1000, unused=0):
         if word not in learned_from:
             for token in vocabulary.encode_word(word):
                 use[token] += count
-    tokens = _with_special_tokens(_by_use(names, use), unused)
+    tokens = _with_special_tokens(by_use(names, use), unused)
     return BpeVocabulary(tokens, merges, counts=[use[token] for token in tokens])
 
 
@@ -447,7 +440,7 @@ def learn_byte_level_bpe(counts, *, size, min_frequency=1, unused=0):
 
     Raises `InputError` where the counts are empty or `size` is less than the bytes take.
     """
-    counts = _checked_counts(counts)
+    counts = checked_counts(counts)
     room = size - len(SPECIAL_TOKENS) - unused - len(LETTERS)
     if room < 0:
         raise InputError(
@@ -466,6 +459,6 @@ def learn_byte_level_bpe(counts, *, size, min_frequency=1, unused=0):
     )
     names = learned.symbols
     use = Counter(dict(zip(names, learned.counts.tolist(), strict=True)))
-    tokens = _with_special_tokens(_by_use(names, use), unused)
+    tokens = _with_special_tokens(by_use(names, use), unused)
     merges = [(names[left], names[right]) for left, right in learned.merges]
     return ByteLevelVocabulary(tokens, merges, counts=[use[token] for token in tokens])

@@ -57,7 +57,7 @@ def normalize(texts, *, lowercase):
     return fold(texts) if lowercase else texts
 
 
-def _ranges(text):
+def ranges(text):
     """A class of RE2 from code points and ranges of them, in hexadecimal."""
     ranges = [[rf"\x{{{point}}}" for point in ends.split("-")] for ends in text.split()]
     return f"[{''.join('-'.join(ends) for ends in ranges)}]"
@@ -65,7 +65,7 @@ def _ranges(text):
 
 # Where the `BertNormalizer` of Hugging Face's tokenizers, whose tables are of Unicode 8, differs:
 # accents, format characters and punctuation that are ordinary characters to it,
-_NEW_CHARACTERS = _ranges(
+_NEW_CHARACTERS = ranges(
     "61d 7fd 890-891 898-89f 8ca-8e2 9fd-9fe a76 afa-aff b55 c04 c3c c77 c84 d00 d3b-d3c d81 "
     "eba ece 180f 1885-1886 1abf-1ace 1b4e-1b4f 1b7d-1b7f 1df6-1dfb 2e43-2e4f 2e52-2e5d a82c "
     "a8c5 a8ff a9bd 105c9 105e4 10d24-10d27 10d6e 10eab-10ead 10efd-10eff 10f46-10f50 "
@@ -82,7 +82,7 @@ _NEW_CHARACTERS = _ranges(
     "1e008-1e018 1e01b-1e021 1e023-1e024 1e026-1e02a 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef "
     "1e4ec-1e4ef 1e5ff 1e944-1e94a 1e95e-1e95f 2b820-2b91f"
 )
-_NEW_PUNCTUATION = _ranges("166d 111c9")  # punctuation marks to it alone,
+_NEW_PUNCTUATION = ranges("166d 111c9")  # punctuation marks to it alone,
 _NEW_DROPPED = r"[\p{Co}\x{1734}]"  # and what it alone drops.
 
 

@@ -1,20 +1,24 @@
 """The tokenizer: strings to ids and offsets, in the graph, for jobs, training and serving alike."""
 
 import functools
+import pkgutil
 import re
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.formatting import counted, html_table, percent
-from keras_bert.text.bpe import ByteLevelEncoding, BytePairEncoding, GptEncoding, with_prefix_space
-from keras_bert.text.normalization import characters, clean, fast_wordpiece, normalize
-from keras_bert.text.ragged import row_ids, select
+from keras_bert.text.encodings.encoding import to_source
+from keras_bert.text.encodings.steps import SPACE_CLASS
+from keras_bert.text.ragged import row_ids
 from keras_bert.text.template import BERT_TEMPLATE, Template
-from keras_bert.text.vocabulary import MAX_WORD_LENGTH, SpecialTokens, Vocabulary
+from keras_bert.text.vocabulary import MASK, SpecialTokens, Vocabulary
 from keras_bert.text.vocabulary_files import open_folder, open_vocabulary, write_folder
+
+_ANY_LENGTH = 1 << 30
 
 
 class Tokens(NamedTuple):
@@ -34,129 +38,6 @@ class Tokens(NamedTuple):
     byte_starts: tf.RaggedTensor  # int32
     byte_ends: tf.RaggedTensor  # int32
     word_starts: tf.RaggedTensor  # bool
-
-
-def to_source(texts, starts, ends, *, normalize):
-    """Maps byte offsets in the normalized texts back to the original ones.
-
-    TensorFlow Text keeps no map through lower-casing and dropped accents. But lengths are those of
-    each character normalized alone, so the unique characters of the batch are enough.
-
-    Args:
-        texts: string (B,), not normalized.
-        starts, ends: ragged int64 (B, None), bytes of the normalized texts.
-        normalize: the function of texts that normalized them.
-
-    Returns starts, ends, byte_starts, byte_ends: ragged int32 (B, None) in `texts`. An end is
-    extended over the combining marks that follow, which normalization drops.
-    """
-    points, byte_starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-    row_splits, points = points.row_splits, points.values  # (B + 1,), (C,)
-    byte_starts = tf.cast(byte_starts.values, tf.int32)
-
-    unique, which = tf.unique(points)
-    characters = tf.strings.unicode_encode(unique[:, None], "UTF-8")
-    normalized = normalize(characters)
-    size = tf.gather(tf.strings.length(normalized), which)  # (C,) normalized bytes
-    width = tf.gather(tf.strings.length(characters), which)  # (C,) bytes in the source
-    vanishing_mark = (tf.strings.length(normalized) == 0) & (
-        tf.strings.length(clean(characters)) > 0
-    )
-    mark = tf.gather(vanishing_mark, which)
-
-    # A mark belongs to the character before it, but never to one of another text.
-    count = tf.size(points)
-    row_firsts = tf.boolean_mask(row_splits[:-1], row_splits[1:] > row_splits[:-1])
-    is_first = tf.scatter_nd(row_firsts[:, None], tf.ones_like(row_firsts, tf.int32), [count]) > 0
-    bases = tf.where(~mark | is_first)[:, 0]  # (G,)
-    group = tf.cumsum(tf.cast(~mark | is_first, tf.int32)) - 1  # (C,)
-    group_ends = tf.concat([tf.cast(bases, tf.int32), [count]], axis=0)[1:]
-
-    source = tf.repeat(tf.range(count), size)  # (N,) normalized byte -> source character
-    before = tf.cumsum(size, exclusive=True)
-    row_bytes = tf.gather(tf.concat([before, [tf.reduce_sum(size)]], axis=0), row_splits[:-1])
-    base = tf.cast(tf.gather(row_bytes, row_ids(starts)), tf.int64)  # (T,)
-    row_start = tf.cast(tf.gather(row_splits[:-1], row_ids(starts)), tf.int32)
-    # An empty token (an end-of-word mark or white space alone) is where the one before it ends.
-    empty, at_start = starts.values == ends.values, ends.values == 0
-    last = tf.gather(source, base + tf.maximum(ends.values - 1, 0))
-    end = tf.where(at_start, row_start, tf.gather(group_ends, tf.gather(group, last)))
-    # (An empty token may be after the last byte.)
-    first = tf.gather(source, base + tf.where(empty, tf.zeros_like(base), starts.values))
-    first = tf.where(empty, end, first)
-
-    byte_end = tf.where(at_start, 0, tf.gather(byte_starts + width, tf.maximum(end - 1, 0)))
-    offsets = (
-        first - row_start,
-        end - row_start,
-        tf.where(empty, byte_end, tf.gather(byte_starts, tf.minimum(first, count - 1))),
-        byte_end,
-    )
-    return tuple(starts.with_values(column) for column in offsets)
-
-
-_MAX_BYTES = 4 * MAX_WORD_LENGTH  # UTF-8 takes at most four a character
-_LONG_RUN = rf"(?s).*\S{{{MAX_WORD_LENGTH + 1}}}.*"
-
-
-class WordPiece(tf.Module):
-    """Greedy longest-match-first tokens of normalized texts, by a `WordPieceVocabulary`."""
-
-    def __init__(self, vocabulary, *, lowercase):
-        super().__init__()
-        self._lowercase = lowercase
-        self._unk_id = vocabulary.unk_id
-        self._tokens = fast_wordpiece(vocabulary.tokens, max_bytes=_MAX_BYTES)
-        with tf.init_scope():
-            self._continuations = tf.constant(vocabulary.continuations)
-
-    def normalize(self, texts):
-        """The texts in which words are looked for. string (B,) -> string (B,)"""
-        return normalize(texts, lowercase=self._lowercase)
-
-    def tokenize(self, texts):
-        """Normalized texts, string (B,) -> ids, ragged int32 (B, None)."""
-        return self._tokenize(texts)[0]
-
-    def tokenize_with_offsets(self, texts):
-        """Normalized texts (B,) -> ids (int32), starts, ends (int64, bytes of `texts`), and where
-        words begin (bool): ragged (B, None)."""
-        ids, starts, ends = self._tokenize(texts)
-        begins = ids.with_values(~tf.gather(self._continuations, ids.values))
-        return ids, starts, ends, begins
-
-    def _tokenize(self, texts):
-        ids, starts, ends = self._tokens.tokenize_with_offsets(texts)
-        # A search for such a run without white space takes a tenth of the time that checking each
-        # word takes, and is enough for nearly every batch.
-        suspicious = tf.reduce_any(tf.strings.regex_full_match(texts, _LONG_RUN))
-        return tf.cond(
-            suspicious,
-            lambda: self._without_long_words(texts, ids, starts, ends),
-            lambda: (ids, starts, ends),
-        )
-
-    def _without_long_words(self, texts, ids, starts, ends):
-        """Makes one [UNK] of every word of more than MAX_WORD_LENGTH characters."""
-        continues = tf.gather(self._continuations, ids.values)  # (T,)
-        word_of = tf.cumsum(tf.cast(~continues, tf.int32)) - 1  # (T,)
-        words = tf.reduce_sum(tf.cast(~continues, tf.int32))  # W
-        word_starts = tf.math.unsorted_segment_min(starts.values, word_of, words)  # (W,)
-        word_ends = tf.math.unsorted_segment_max(ends.values, word_of, words)
-        # Counted by the positions of all characters: to cut long words out of a long text would
-        # copy the text for each of them.
-        all_characters = characters(texts)
-        rows = tf.boolean_mask(row_ids(ids), ~continues)
-        base = tf.gather(all_characters.text_positions, rows)
-        first = tf.searchsorted(all_characters.positions, base + word_starts)
-        last = tf.searchsorted(all_characters.positions, base + word_ends)
-        bad = tf.gather(last - first > MAX_WORD_LENGTH, word_of)  # (T,)
-        new_ids = tf.where(bad, self._unk_id, ids.values)
-        new_ends = tf.where(bad, tf.gather(word_ends, word_of), ends.values)
-        keep = ~(bad & continues)
-        return tuple(
-            select(ids.with_values(column), keep) for column in (new_ids, starts.values, new_ends)
-        )
 
 
 def note_on_unknown(unknown, tokens, *, which=""):
@@ -213,14 +94,6 @@ class TokenizedTexts(Tokens):
         return [[self._vocabulary.token_name(id) for id in ids] for ids in shown]
 
 
-_ALGORITHMS = {
-    "wordpiece": WordPiece,
-    "bpe": BytePairEncoding,
-    "gpt-bpe": GptEncoding,
-    "byte-level-bpe": ByteLevelEncoding,
-}
-
-
 class Tokenizer(tf.Module):
     """Exactly the ids of the original BERT tokenizer (google-research/bert, `tokenization.py`).
 
@@ -236,7 +109,11 @@ class Tokenizer(tf.Module):
         lowercase: True for uncased models: lower case, accents dropped. Always True for OpenAI
             GPT's vocabularies, and False for byte-level ones.
         template: the `Template` by which texts become sequences; BERT's by default.
+
+    Attributes: those, and `input_names`, the inputs of the encoder that it was loaded with.
     """
+
+    input_names = ("input_ids", "input_mask", "segment_ids")
 
     def __init__(
         self, vocabulary: Vocabulary, *, lowercase: bool, template: Template = BERT_TEMPLATE
@@ -250,7 +127,8 @@ class Tokenizer(tf.Module):
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.template = template
-        self._tokens = _ALGORITHMS[vocabulary.algorithm](vocabulary, lowercase=lowercase)
+        encoding = pkgutil.resolve_name(vocabulary.ENCODING)
+        self._tokens = encoding(vocabulary, lowercase=lowercase)
 
     @classmethod
     def from_vocab(
@@ -299,7 +177,31 @@ class Tokenizer(tf.Module):
 
     def __reduce__(self):  # a graph cannot be pickled; its arguments can
         make = functools.partial(type(self), lowercase=self.lowercase, template=self.template)
-        return make, (self.vocabulary,)
+        return make, (self.vocabulary,), {"input_names": tuple(self.input_names)}
+
+    def __call__(
+        self,
+        texts: Sequence[str | bytes] | tf.Tensor,
+        text_pairs: Sequence[str | bytes] | tf.Tensor | None = None,
+        *,
+        max_length: int | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Texts (B,), or pairs of them -> the encoder's inputs by name, int32 arrays (B, S).
+
+        They have special tokens by the template, and padding to the longest sequence.
+
+        Args:
+            texts: a batch of texts.
+            text_pairs: as many second texts, or None.
+            max_length: tokens per sequence, to which longer texts are cut; None cuts nothing.
+        """
+        from keras_bert.inputs.framing import frame
+
+        segments = [self.tokenize(part) for part in (texts, text_pairs) if part is not None]
+        inputs = frame(
+            segments, tokenizer=self, names=self.input_names, max_length=max_length or _ANY_LENGTH
+        )
+        return {name: x.numpy() for name, x in inputs.items()}
 
     def tokenize(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Texts (B,), a list of str or bytes or a string tensor -> ids, ragged int32 (B, None).
@@ -308,16 +210,36 @@ class Tokenizer(tf.Module):
         """
         return self._tokens.tokenize(self._tokens.normalize(_as_tensor(texts)))
 
+    def tokenize_masked(self, texts: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
+        """Texts (B,) in which a literal [MASK] is the mask token -> ids, ragged int32 (B, None).
+
+        White space before it belongs to the mask token of a model that was trained so (`lstrip`).
+        """
+        mask = self.special_tokens.mask
+        takes_space = any(
+            token.lstrip for token in self.vocabulary.added_tokens if token.content == mask
+        )
+        parts = tf.strings.split(_as_tensor(texts), MASK)  # ragged (B, parts)
+        place = tf.ragged.range(parts.row_lengths()).values
+        follows = place > 0  # a mask is before it
+        texts = parts.values
+        if takes_space:
+            is_before = place + 1 < tf.gather(parts.row_lengths(), row_ids(parts))
+            texts = tf.where(
+                is_before, tf.strings.regex_replace(texts, f"[{SPACE_CLASS}]+$", ""), texts
+            )
+        tokens = self.tokenize(texts)
+        masks = tf.repeat(self.vocabulary.mask_id, tf.size(follows))[:, None]
+        masks = tf.ragged.boolean_mask(masks, follows[:, None])
+        return parts.with_values(tf.concat([masks, tokens], axis=1)).merge_dims(1, 2)
+
     def tokenize_words(self, words: Sequence[str | bytes] | tf.Tensor) -> tf.RaggedTensor:
         """Words of sentences (W,), each on its own -> ids, ragged int32 (W, None).
 
         A byte-level vocabulary reads a space before each word, as transformers does with
         `is_split_into_words`.
         """
-        words = _as_tensor(words)
-        if self.vocabulary.algorithm == "byte-level-bpe":
-            words = with_prefix_space(self._tokens.normalize(words))
-        return self.tokenize(words)
+        return self._tokens.tokenize_words(_as_tensor(words))
 
     def tokenize_with_offsets(self, texts: Sequence[str | bytes] | tf.Tensor) -> Tokens:
         """Texts (B,) -> `Tokens`: ids and the offsets of each token in the input string.

@@ -1,10 +1,9 @@
-"""Vocabularies, WordPiece and byte-pair encoding: tokens, their ids, and where words begin."""
+"""Vocabularies of any algorithm: tokens, their ids, special tokens, and where words begin."""
 
 import abc
 import dataclasses
 import functools
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +14,8 @@ from typing import Self
 import numpy as np
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import NotJson, delete, new_file, parse_json, write_text
+from keras_bert.base.files import NotJson, delete, new_file, parse_json
+from keras_bert.text.steps import AddedToken
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # In characters, as in google-research/bert: a longer word is [UNK], whatever tokens there are.
@@ -26,8 +26,12 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 VOCAB_TXT, VOCAB_JSON, MERGES_FILE = "vocab.txt", "vocab.json", "merges.txt"
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
-# All files that a vocabulary of either algorithm may have in a folder.
-TOKENIZER_FILES = frozenset({VOCAB_TXT, VOCAB_JSON, MERGES_FILE, CONFIG_FILE, TOKENIZER_FILE})
+# Of SentencePiece: ALBERT's and others' name, XLM-R's and CamemBERT's, DeBERTa's.
+SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "spm.model")
+# All files that a vocabulary of any algorithm may have in a folder.
+TOKENIZER_FILES = frozenset(
+    {VOCAB_TXT, VOCAB_JSON, MERGES_FILE, CONFIG_FILE, TOKENIZER_FILE, *SENTENCEPIECE_FILES}
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,9 +82,9 @@ BERT_TOKENS = SpecialTokens(pad=PAD, unk=UNK, cls=CLS, sep=SEP, mask=MASK)
 class Vocabulary(abc.ABC):
     """Tokens in the order of their ids.
 
-    The subclasses are `WordPieceVocabulary` and those of byte-pair encoding: `BpeVocabulary`,
-    `GptVocabulary` (OpenAI GPT's) and `ByteLevelVocabulary` (GPT-2's and RoBERTa's).
-    `keras_bert.load_vocabulary` reads any of them.
+    The subclasses are the algorithms, each in one file of `keras_bert.text.vocabularies`.
+    `keras_bert.load_vocabulary` reads any of them. What they do to texts is in the file of the same
+    name of `keras_bert.text.encodings`, which alone needs TensorFlow.
 
     Args:
         tokens: strings, the special ones among them, each once.
@@ -91,7 +95,14 @@ class Vocabulary(abc.ABC):
     Raises `keras_bert.base.errors.InputError` for tokens that are not a valid vocabulary.
     """
 
-    algorithm: str  # "wordpiece", "bpe", "gpt-bpe" or "byte-level-bpe"
+    algorithm: str  # its name, such as "wordpiece"
+    DESCRIPTION: str  # the algorithm in a sentence, such as "byte-pair encoding"
+    ENCODING: str  # its `Encoding`, as "module:class"
+    IS_FOLDER = True  # whether it is written as a folder, and not as one file
+    RECORDS_CASE = False  # whether a folder that does not record the case is incomplete
+    normalizers: tuple[str, ...] = ()  # before the algorithm's own (`keras_bert.text.steps`)
+    added_tokens: tuple[AddedToken, ...] = ()  # that a text is cut at
+    OWN_SPACES = False  # whether the text of a sequence is that of its tokens and nothing else
     FILES: tuple[str, ...]  # the names of the files that `files` gives, the last written last
     lowercase: bool | None = None  # whether its texts are lowercased; None: either
     UNKNOWN: str | None = UNK  # the token for unknown text; None: any name, or no such token
@@ -101,7 +112,7 @@ class Vocabulary(abc.ABC):
     def __init__(self, tokens, counts=None, special_tokens=BERT_TOKENS):
         self.tokens = tuple(tokens)
         self.special_tokens = special_tokens
-        self._ids = _index_tokens(
+        self._ids = index_tokens(
             self.tokens,
             name="the vocabulary",
             unit="place",
@@ -133,6 +144,27 @@ class Vocabulary(abc.ABC):
         """The files that the vocabulary is written as: name -> text."""
 
     @abc.abstractmethod
+    def to_tokenizers(self, *, lowercase):
+        """A `tokenizers.Tokenizer` with the same ids, without special tokens and template."""
+
+    def config_options(self, *, lowercase):
+        """What a `tokenizer_config.json` says of it: JSON values by key."""
+        return {
+            "do_lower_case": lowercase,
+            "strip_accents": None,  # exactly where it lowercases
+            "tokenize_chinese_chars": True,
+        }
+
+    @classmethod
+    def options_of(cls, tokenizer, *, source):
+        """Further arguments of the constructor from the object of a `tokenizer.json`."""
+        return {}
+
+    def to_ids(self):
+        """Token -> id: a dictionary in the order of the ids."""
+        return dict(self._ids)
+
+    @abc.abstractmethod
     def token_text(self, id):
         """The text of the token with this id, without the mark of its position in a word."""
 
@@ -162,8 +194,14 @@ class Vocabulary(abc.ABC):
         """The strings that make the vocabulary what it is, in their order."""
         return self.tokens
 
-    def _options(self):
-        """The further arguments of the constructor by name."""
+    def _steps_identity(self):
+        """Those of its steps; the special tokens are part of every vocabulary."""
+        special = self.special_tokens.tokens
+        added = [token for token in self.added_tokens if token.content not in special]
+        return [*self.normalizers, *map(repr, added)]
+
+    def _options(self, more=0):
+        """The further arguments of the constructor by name, for `more` further special tokens."""
         return {}
 
     def __reduce__(self):  # into a Beam worker without the derived tables
@@ -178,7 +216,7 @@ class Vocabulary(abc.ABC):
         special = dataclasses.replace(self.special_tokens, **roles)
         new = [token for token in special.tokens if token not in self]
         counts = None if self.counts is None else np.append(self.counts, [0] * len(new))
-        options = {"counts": counts, "special_tokens": special, **self._options()}
+        options = {"counts": counts, "special_tokens": special, **self._options(more=len(new))}
         return type(self)([*self.tokens, *new], **options)
 
     def __len__(self) -> int:
@@ -237,7 +275,8 @@ class Vocabulary(abc.ABC):
     @cached_property
     def special_ids(self) -> np.ndarray:
         """Ids without a text, int32, rising: the special tokens and [unusedN]."""
-        special = frozenset(self.special_tokens.tokens)
+        special = {token.content for token in self.added_tokens if token.special}
+        special.update(self.special_tokens.tokens)
         return np.array(
             [i for i, p in enumerate(self.tokens) if p in special or _UNUSED.fullmatch(p)],
             dtype=np.int32,
@@ -281,246 +320,12 @@ class Vocabulary(abc.ABC):
         return hashlib.sha256("\n".join(parts).encode("utf-8")).hexdigest()
 
 
-CONTINUATION_PREFIX = "##"
-
-
-class WordPieceVocabulary(Vocabulary):
-    """A vocabulary of WordPiece, as BERT's: a token that begins with "##" continues a word.
-
-    Args:
-        tokens, counts, special_tokens: as for `Vocabulary`.
-    """
-
-    algorithm = "wordpiece"
-    FILES = (VOCAB_TXT,)
-
-    @classmethod
-    def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
-        """From the text of a `vocab.txt`: one token per line, the line number (from 0) is the id.
-
-        White space around a token is dropped, as in google-research/bert, unless the token would be
-        empty or that of another line. `source` names the text in errors.
-        """
-        lines = text.removesuffix("\n").split("\n")
-        if "" in lines:
-            raise InputError(
-                f"{source}, line {lines.index('') + 1} is empty. Every line is one token."
-            )
-        as_they_are = set(lines)
-        stripped = ((line, line.strip()) for line in lines)
-        lines = [line if token in as_they_are else token or line for line, token in stripped]
-        # So that errors name source and line.
-        _index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
-        return cls(lines, special_tokens=special_tokens)
-
-    def files(self):
-        return {VOCAB_TXT: "".join(f"{token}\n" for token in self.tokens)}
-
-    def save(self, path):
-        write_text(path, self.files()[VOCAB_TXT])
-
-    @cached_property
-    def continuations(self):
-        """(V,) bool: True where the token continues a word ("##ing")."""
-        prefix = CONTINUATION_PREFIX
-        return np.array([p.startswith(prefix) and p != prefix for p in self.tokens], dtype=np.bool_)
-
-    @property
-    def starts_word(self):
-        return ~self.continuations
-
-    def token_text(self, id):
-        token = self.token(id)
-        return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
-
-    @cached_property
-    def joinable(self):
-        return [
-            self.token_text(id) if continues else f" {token}"
-            for id, (token, continues) in enumerate(
-                zip(self.tokens, self.continuations, strict=True)
-            )
-        ]
-
-    def join(self, ids):
-        words = []
-        for id in ids:
-            if self.continuations[id] and words:
-                words[-1] += self.token_text(id)
-            else:
-                words.append(self.tokens[id])
-        return " ".join(words)
-
-
-# Ends every word, as a symbol of its own. A punctuation mark (double low line): the tokenizer makes
-# a word of its own of every punctuation mark, so within a word it cannot come from the text; where
-# the text has it, it is an unknown character.
-END_OF_WORD = "\u2017"
-
-
-class BpeVocabulary(Vocabulary):
-    """A vocabulary of byte-pair encoding (Sennrich et al. 2016): tokens and merges.
-
-    Args:
-        tokens: strings in the order of their ids, the special ones among them, each once: single
-            characters, END_OF_WORD, and what the merges make.
-        merges: pairs of tokens in the order of learning. Their concatenation is a token.
-        counts, special_tokens: as for `Vocabulary`.
-    """
-
-    algorithm = "bpe"
-    FILES = (VOCAB_JSON, MERGES_FILE)
-    VERSION = "#version: 0.1"  # of subword-nmt's format: the mark is a symbol of its own
-    END_OF_WORD = END_OF_WORD  # with which tokens end that end a word
-
-    def __init__(self, tokens, merges, counts=None, special_tokens=BERT_TOKENS):
-        super().__init__(tokens, counts=counts, special_tokens=special_tokens)
-        self.merges = tuple((left, right) for left, right in merges)
-        self.check_symbols(self._ids, special_tokens, name="The vocabulary")
-        _check_merges(self.merges, self._ids, special_tokens)
-        self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
-
-    @classmethod
-    def from_texts(cls, vocab, merges, *, sources, special_tokens=BERT_TOKENS, **options):
-        """From the texts of a `vocab.json` (token -> id) and a `merges.txt` (one pair per line).
-
-        `sources` name the two in errors; `options` are further arguments of the class.
-        """
-        vocab_source, merges_source = sources
-        ids = parse_ids(vocab, source=vocab_source)
-        tokens = tokens_by_id(ids, source=vocab_source, special_tokens=special_tokens)
-        cls.check_symbols(ids, special_tokens, name=vocab_source)
-        pairs = parse_merges(merges, source=merges_source)
-        try:
-            return cls(tokens, pairs, special_tokens=special_tokens, **options)
-        except InputError as error:
-            raise InputError(f"{merges_source} does not fit {VOCAB_JSON}. {error}") from None
-
-    @classmethod
-    def check_symbols(cls, tokens, special_tokens, *, name):
-        """Raises `InputError` where the tokens, named `name`, lack what words are made of."""
-        if END_OF_WORD not in tokens:
-            raise InputError(
-                f"{name} has no end-of-word mark {END_OF_WORD!r} (U+2017). A BPE vocabulary of "
-                "another kind cannot be used here."
-            )
-
-    def files(self):
-        vocab = json.dumps(self._ids, ensure_ascii=False, indent=0)
-        merges = "".join(f"{left} {right}\n" for left, right in self.merges)
-        return {VOCAB_JSON: f"{vocab}\n", MERGES_FILE: f"{self.VERSION}\n{merges}"}
-
-    def save(self, path):
-        write_into(path, self.files(), last=MERGES_FILE)
-
-    def _options(self):
-        return {"merges": self.merges}
-
-    def token_text(self, id):
-        return self.token(id).removesuffix(self.END_OF_WORD)
-
-    def token_name(self, id):
-        """As subword-nmt writes tokens: "low" ends a word, and "low@@" does not."""
-        token = self.token(id)
-        if token == self.END_OF_WORD:
-            return "(end of word)"
-        ends = token.endswith(self.END_OF_WORD) or id in self.special_ids
-        return token.removesuffix(self.END_OF_WORD) if ends else f"{token}@@"
-
-    @cached_property
-    def ends_word(self):
-        marked = np.array(
-            [token.endswith(self.END_OF_WORD) for token in self.tokens], dtype=np.bool_
-        )
-        return marked | self.stands_alone
-
-    @cached_property
-    def joinable(self):
-        return [
-            self.token_text(id) + (" " if ends else "") for id, ends in enumerate(self.ends_word)
-        ]
-
-    def join(self, ids):
-        parts = []
-        for id in ids:
-            token = self.tokens[id]
-            if token.endswith(self.END_OF_WORD):
-                parts.append(token.removesuffix(self.END_OF_WORD) + " ")
-            elif self.ends_word[id]:  # a special token is a word, and so ends one cut off before it
-                parts.append(("" if not parts or parts[-1].endswith(" ") else " ") + token + " ")
-            else:
-                parts.append(token)
-        return "".join(parts).removesuffix(" ")
-
-    def _identity(self):
-        return [*self.tokens, *map(" ".join, self.merges)]
-
-    def symbols(self, word):
-        """What the encoding of a word begins with, a list of str.
-
-        The word's characters (unknown ones as [UNK]) and END_OF_WORD. A word over 200 characters is
-        [UNK] and END_OF_WORD.
-        """
-        if len(word) > MAX_WORD_LENGTH:
-            return [UNK, END_OF_WORD]
-        return [*(c if c in self._ids and c != END_OF_WORD else UNK for c in word), END_OF_WORD]
-
-    def encode_word(self, word):
-        """The tokens of a word, a list of str: the definition of encoding by merges.
-
-        Of its `symbols`, the pair of neighbours whose merge was learned first, the leftmost of
-        several, becomes one symbol, until no merge applies.
-
-        Args:
-            word: a str as the tokenizer splits words, without END_OF_WORD.
-        """
-        symbols = self.symbols(word)
-        never = len(self._ranks)
-        while len(symbols) > 1:
-            pairs = zip(symbols, symbols[1:], strict=False)
-            ranks = [self._ranks.get(pair, never) for pair in pairs]
-            best = min(ranks)
-            if best == never:
-                break
-            i = ranks.index(best)
-            symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
-        return symbols
-
-
-def _check_merges(merges, ids, special_tokens):
-    seen = set()
-    for number, (left, right) in enumerate(merges, 1):
-        for token in (left, right, left + right):
-            if token not in ids or token in special_tokens.tokens:
-                raise InputError(
-                    f"Merge {number}, {left!r} and {right!r}, needs the token {token!r}, which the "
-                    "vocabulary does not have."
-                )
-        if (left, right) in seen:
-            raise InputError(f"Merge {number}, {left!r} and {right!r}, is there twice.")
-        seen.add((left, right))
-
-
 def parse_ids(text, *, source):
     """The content of a `vocab.json`; `tokens_by_id` checks it."""
     try:
         return parse_json(text)
     except NotJson as error:
         raise InputError(f"{source} is not JSON: {error}.") from None
-
-
-def parse_merges(text, *, source):
-    """The pairs of a `merges.txt`."""
-    merges = []
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        if (number == 1 and line.startswith("#version")) or (number == len(lines) and not line):
-            continue
-        pair = line.split(" ")
-        if len(pair) != 2 or not all(pair):
-            raise InputError(f"{source}, line {number} must be two tokens and one space: {line!r}.")
-        merges.append(tuple(pair))
-    return merges
 
 
 def tokens_by_id(ids, *, source, special_tokens):
@@ -532,7 +337,7 @@ def tokens_by_id(ids, *, source, special_tokens):
     if not all(type(id) is int for id in numbers) or sorted(numbers) != [*range(len(numbers))]:
         raise InputError(f"{source} must give every token an id, from 0 on and none twice.")
     tokens = sorted(ids, key=ids.get)
-    _index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens, one_line=False)
+    index_tokens(tokens, name=source, unit="id", special_tokens=special_tokens, one_line=False)
     return tokens
 
 
@@ -545,12 +350,12 @@ def write_into(folder, texts, *, last):
     with new_file(folder / last) as temporary:
         for name, text in texts.items():
             temporary.with_name(name).write_text(text, encoding="utf-8", newline="")
-        # Those of a vocabulary of another algorithm; first the one that could be read alone.
-        for name in sorted(TOKENIZER_FILES - texts.keys(), key=TOKENIZER_FILE.__ne__):
+        # First the one that could be read alone, then those of a vocabulary of another algorithm.
+        for name in (TOKENIZER_FILE, *sorted(TOKENIZER_FILES - texts.keys())):
             delete(folder / name)
 
 
-def _index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
+def index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
     """Token -> id; `InputError` with the position of what is not valid in a vocabulary.
 
     Args:

@@ -22,21 +22,21 @@ from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_json
 from keras_bert.text import hugging_face
-from keras_bert.text.gpt_vocabularies import class_of_bpe
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
 from keras_bert.text.tokenizer_json import tokenizer_config, tokenizer_json
+from keras_bert.text.vocabularies.bpe import BpeVocabulary, parse_merges
+from keras_bert.text.vocabularies.unigram import UnigramVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONFIG_FILE,
     MERGES_FILE,
+    SENTENCEPIECE_FILES,
     TOKENIZER_FILE,
     VOCAB_JSON,
     VOCAB_TXT,
-    BpeVocabulary,
     Vocabulary,
-    WordPieceVocabulary,
     parse_ids,
-    parse_merges,
     write_into,
 )
 
@@ -127,7 +127,7 @@ def open_folder(folder, *, lowercase=None):
             f"The vocabulary in {folder} is {case[recorded]} according to its {CONFIG_FILE}, and "
             f"not {case[lowercase]}. Leave the case out, or give another vocabulary."
         )
-    if recorded is None and lowercase is None and vocabulary.algorithm == "bpe":
+    if recorded is None and lowercase is None and vocabulary.RECORDS_CASE:
         raise InputError(
             f"{folder} does not record whether its vocabulary is cased: it has no {CONFIG_FILE}. "
             "Give the folder in which the vocabulary was learned, or learn it again."
@@ -160,12 +160,18 @@ def parse_vocabulary(contents, *, folder, special_tokens=BERT_TOKENS):
     """
     if VOCAB_TXT in contents:
         return _parse_wordpiece(contents[VOCAB_TXT], f"{folder}/{VOCAB_TXT}", special_tokens)
+    if contents.keys() == {TOKENIZER_FILE}:
+        source = f"{folder}/{TOKENIZER_FILE}"
+        text = _decode(contents[TOKENIZER_FILE], source, expected="a JSON object")
+        return UnigramVocabulary.from_tokenizer(
+            parse_json(text), source=source, special_tokens=special_tokens
+        )
     (vocab, merges), sources = _bpe_texts(contents, folder)
-    kind = class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
+    kind = hugging_face.class_of_bpe(parse_ids(vocab, source=sources[0]), source=sources[0])
     options = {}
-    if kind.algorithm == "byte-level-bpe" and TOKENIZER_FILE in contents:
+    if TOKENIZER_FILE in contents:
         tokenizer = parse_json(contents[TOKENIZER_FILE].decode("utf-8"))
-        options["prefix_space"] = hugging_face.prefix_space(tokenizer)
+        options = kind.options_of(tokenizer, source=f"{folder}/{TOKENIZER_FILE}")
     return kind.from_texts(vocab, merges, sources=sources, special_tokens=special_tokens, **options)
 
 
@@ -186,7 +192,8 @@ def _bpe_texts(contents, folder):
 def has_vocabulary(folder):
     """Whether a folder has the files of a vocabulary."""
     folder = Path(folder)
-    return any((folder / name).exists() for name in (VOCAB_TXT, MERGES_FILE, TOKENIZER_FILE))
+    names = (VOCAB_TXT, MERGES_FILE, TOKENIZER_FILE, *SENTENCEPIECE_FILES)
+    return any((folder / name).exists() for name in names)
 
 
 def write_vocabulary(path, vocabulary, *, lowercase):
@@ -196,7 +203,7 @@ def write_vocabulary(path, vocabulary, *, lowercase):
     """
     texts = output_texts(path, vocabulary, lowercase=lowercase)
     texts = {os.path.basename(path_of_file): text for path_of_file, text in texts.items()}
-    if vocabulary.algorithm == "wordpiece":
+    if not vocabulary.IS_FOLDER:
         files.write_texts(Path(path).parent, texts)
     else:
         with files.new_folder(path) as folder:
@@ -212,7 +219,7 @@ def output_texts(path, vocabulary, *, lowercase):
     takes none of them.
     """
     path = str(path)
-    is_folder = vocabulary.algorithm != "wordpiece"
+    is_folder = vocabulary.IS_FOLDER
     texts = {}
     if vocabulary.counts is not None:
         texts[counts_path(path, is_folder=is_folder)] = counts_text(vocabulary)
@@ -233,14 +240,11 @@ def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
 
 def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
     """The files that `write_folder` writes: name -> text."""
-    texts = vocabulary.files()
-    is_bert = (vocabulary.algorithm, vocabulary.special_tokens, template) == (
-        "wordpiece",
-        BERT_TOKENS,
-        BERT_TEMPLATE,
+    texts = {} if TOKENIZER_FILE in vocabulary.FILES else vocabulary.files()
+    is_bert = isinstance(vocabulary, WordPieceVocabulary) and (
+        (vocabulary.special_tokens, template) == (BERT_TOKENS, BERT_TEMPLATE)
     )
-    if not is_bert:  # which needs no tokenizer.json with its vocab.txt
-        texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
+    texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
     config = tokenizer_config(vocabulary, lowercase=lowercase, template=template, is_bert=is_bert)
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
@@ -258,6 +262,10 @@ def _read_folder(folder):
     )
     names = set(VOCABULARY_FILES) - {TOKENIZER_FILE}
     contents = {name: _read_bytes(folder / name) for name in names if (folder / name).exists()}
+    models = [folder / name for name in SENTENCEPIECE_FILES if (folder / name).exists()]
+    if not contents and (theirs.has_unigram() or models):
+        vocabulary, name = theirs.unigram({path.name: _read_bytes(path) for path in models})
+        return vocabulary, vocabulary.lowercase, theirs.template(vocabulary, name=name)
     if VOCAB_TXT not in contents:
         model = theirs.bpe_model()
         if contents or model is not None:
@@ -295,7 +303,7 @@ def _read_bpe(folder, contents, theirs, model):
     if vocabulary.lowercase is None:
         case = theirs.case(vocabulary.special_tokens)
     else:
-        theirs.check_added(vocabulary.special_tokens)
+        theirs.check_added(vocabulary.special_tokens, vocabulary.added_tokens)
         case = vocabulary.lowercase
     theirs.check_tokens(vocabulary)
     return vocabulary, case, theirs.template(vocabulary, name=name)

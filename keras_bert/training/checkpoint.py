@@ -276,7 +276,7 @@ def best_metric_value(metrics):
 
 def quality_of_run(metrics):
     """The `quality` of the model that a run kept, from its metrics.json."""
-    return quality(_kept_record(metrics)["eval"], metrics["best_metric"])
+    return quality(_kept_record(metrics).get("eval", {}), metrics["best_metric"])
 
 
 def _kept_record(metrics):
@@ -285,8 +285,8 @@ def _kept_record(metrics):
 
 
 def value_of(record, metric):
-    """The held-out `metric` of a record; None where it was NaN."""
-    return _number(record["eval"], metric)
+    """The held-out `metric` of a record; None where it was NaN, or there was no evaluation."""
+    return _number(record.get("eval", {}), metric)
 
 
 def _number(metrics, name):

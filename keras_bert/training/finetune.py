@@ -3,22 +3,23 @@
 import contextlib
 import dataclasses
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
-from keras_bert.base.formatting import counted
+from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
-from keras_bert.tasks.global_mean import means_over
-from keras_bert.training.callbacks import check_callbacks, is_out_of_patience
+from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
+from keras_bert.training.findings import example_findings, loss_finding, result_findings
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -34,8 +35,9 @@ from keras_bert.training.finetuning_settings import (
     sweep_settings,
 )
 from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.folds import run_folds
 from keras_bert.training.frozen import compute_once, freeze
-from keras_bert.training.loop import train
+from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
@@ -69,16 +71,23 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         The contents of metrics.json: `kept` (the model that is kept, with its `step` and `epoch`),
         `best_metric` (the metric that selects it), `dev` (its official metrics), what was inferred
         from the training examples (such as `labels`), `train_examples`, `steps`, `parameters`,
-        `trainable_parameters`, `seconds` and `history` (see
-        `keras_bert.training.logs.History`). With a learned mix of layers also
-        `scalar_mix`: its `layer_weights`, the lowest layer first, and `gamma`. With several seeds
-        these are of the run that is best on the dev data, with the `mean` and `std` of the official
-        metrics over all runs, and `runs` (see `keras_bert.training.series.run_series`). With
-        several `train_fraction`s or a `baseline` there is `training_sizes` instead of `mean` and
-        `std`: for "model" and "baseline" a list with, for each size, the number of
-        `train_examples`, the `metrics` of the seeds that select a model, and their `mean` and
-        `std`; and the model that is kept is not of the baseline. With `ensemble` there is
-        `ensemble`: the official metrics of the average, whose SavedModel is in OUTPUT/ensemble.
+        `trainable_parameters`, `seconds` and `history` (see `keras_bert.training.logs.History`).
+        With a learned mix of layers also `scalar_mix`: its `layer_weights`, the lowest layer first,
+        and `gamma`. `warnings` are sentences on what is off: labels that are never predicted, dev
+        texts that are also in the training data, repeated texts with different labels, and a
+        training loss that did not fall. Where settings such as a threshold were tuned on the dev
+        data, they are in `tuned`.
+
+        With several seeds these are of the run that is best on the dev data, with the `mean` and
+        `std` of the official metrics over all runs, and `runs` (see
+        `keras_bert.training.series.run_series`). With `folds` they are of the model that is trained
+        on all examples; `dev` has the metrics of all folds together, `mean` and `std` are over the
+        folds, and `runs` has the results of each. With several `train_fraction`s or a `baseline`
+        there is `training_sizes` instead of `mean` and `std`: for "model" and "baseline" a list
+        with, for each size, the number of `train_examples`, the `metrics` of the seeds that select
+        a model, and their `mean` and `std`; and the model that is kept is not of the baseline. With
+        `ensemble` there is `ensemble`: the official metrics of the average, whose SavedModel is in
+        OUTPUT/ensemble.
 
     Raises:
         InputError: an argument or a file is invalid, the dev examples do not match the training
@@ -90,6 +99,8 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
     with _scope_of(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
         first, settings = settings, data.recipe.resolved(settings)
+        if settings.folds is not None:
+            return run_folds(settings, data, task, partial(finetune_on, report=report), report)
         runs = settings.runs()
         if len(runs) == 1:
             return finetune_on(data, settings, report, task=task)
@@ -237,11 +248,13 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
 
     Args:
         data: the `FinetuningData` that `read_data` gives.
-        settings: those of the run, resolved by the recipe of the data.
+        settings: those of the run, resolved by the recipe of the data but for `training_defaults`.
         report: called with each line about the run.
         task: the task of these settings, if it is built already.
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
+    count = sample_size(settings.train_fraction, data.train.examples)
+    settings = data.recipe.with_training_defaults(settings, count, report)
     train_examples, plan = data.train, finetuning_plan(settings, data.train)
     with run_of(settings, command="finetune", inputs=data.inputs) as run:
         if run.finished:
@@ -249,7 +262,6 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             return run.read_metrics()
         is_chief = Devices().is_chief
         task = task or data.recipe.build(settings, report)
-        count = sample_size(settings.train_fraction, data.train.examples)
         if count < len(data.train.examples):
             of_all = counted(len(data.train.examples), "training example")
             report(f"Training on {count:,} of the {of_all}.")
@@ -257,8 +269,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             train_examples = task.features(drawn, labelled=True)
             plan = finetuning_plan(settings, train_examples)
         of_smallest_batch = len(train_examples) // plan.evaluate_every
-        Devices().check_batch_size(min(of_smallest_batch, len(data.dev)))
-        model, splits = task, [train_examples, data.dev]
+        dev = [] if data.dev is None else [data.dev]
+        Devices().check_batch_size(min([of_smallest_batch, *map(len, dev)]))
+        model, splits = task, [train_examples, *dev]
         if settings.freeze_encoder:
             features, model = freeze(task)
             drawn = (count, settings.seed) if train_examples is not data.train else None
@@ -297,17 +310,20 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         elif last_step < plan.steps:
             report(f"Stopped early by a callback, after step {last_step}.")
         selected = _restore_selected(task, records, best, settings, plan, report)
-        outputs = source.outputs_at(selected["step"])
+        outputs = source.outputs_at(selected["step"]) if dev else None
         if not is_chief:
             return run.finish()
-        if settings.dtype != "float32":
+        if settings.dtype != "float32" and dev:
             task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
-        task.tune_threshold(outputs, data.dev)
+        if dev:
+            task.tune_threshold(outputs, data.dev)
+        else:
+            task.update_settings(**data.over_folds.tuned)
         save_folder(task, task.tokenizer, run.model, overwrite=True)
         metrics = {
             "kept": selected,
             "best_metric": task.METRIC,
-            "dev": _official_metrics(task, outputs, data.dev),
+            "dev": _official_metrics(task, outputs, data.dev) if dev else data.over_folds.metrics,
             **task.inferred_arguments,
             "train_examples": count,
             "steps": last_step,
@@ -316,6 +332,24 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             "seconds": records[-1]["seconds"],
             "history": records,
         }
+        metrics["warnings"] = [
+            *example_findings(train_examples.examples, data.dev and data.dev.examples),
+            *result_findings(
+                metrics["dev"], has_class_weights=hasattr(task.settings, "class_weights")
+            ),
+            *loss_finding(records, plan.evaluate_every),
+        ]
+        for line in metrics["warnings"]:
+            report(f"Warning: {line}")
+        if task.tuned:
+            metrics["tuned"] = {name: getattr(task.settings, name) for name in task.tuned}
+        if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
+            metrics["calibration_error"] = errors
+            before, after = map(percent, errors.values())
+            report(
+                f"Calibrated with the temperature {task.temperature:.3g}: the expected "
+                f"calibration error on the dev data is {after}; before, it was {before}."
+            )
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

@@ -15,12 +15,11 @@ from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.readers.examples import report_source
+from keras_bert.readers.examples import not_reported, report_source
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
-from keras_bert.tasks.ensemble import check_can_average
-from keras_bert.tasks.global_mean import means_over, replica_count
+from keras_bert.tasks.losses import check_can_average, means_over, replica_count
 from keras_bert.text.tokenizer import note_on_unknown
 from keras_bert.training.checkpoint import quality
 from keras_bert.training.devices import Devices
@@ -30,6 +29,7 @@ from keras_bert.training.finetuning_task import (
     line_on_new_head,
     options_not_given,
 )
+from keras_bert.training.folds import HELD_BACK, OverFolds, divided, line_on_held_back
 from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.starting_point import StartingPoint
@@ -41,14 +41,23 @@ class FinetuningData:
 
     Attributes:
         recipe: the `TaskRecipe`.
-        train, dev: `TokenizedExamples`.
+        train, dev: `TokenizedExamples`; `dev` is None where all examples are trained on.
         inputs: fingerprints of everything that a run depends on except its settings.
+        over_folds: without `dev`, the `OverFolds` of the runs before.
     """
 
     recipe: TaskRecipe
     train: TokenizedExamples
-    dev: TokenizedExamples
+    dev: TokenizedExamples | None
     inputs: dict
+    over_folds: OverFolds | None = None
+
+    def with_examples(self, task, train, dev=None, *, over_folds=None):
+        """The same with other examples, lists that `task` tokenizes."""
+        train = task.features(train, labelled=True)
+        dev = None if dev is None else task.features(dev, labelled=True)
+        inputs = {**self.inputs, "train": train.fingerprint, "dev": dev and dev.fingerprint}
+        return dataclasses.replace(self, train=train, dev=dev, inputs=inputs, over_folds=over_folds)
 
 
 def read_data(settings, given, report, *, examples=None, is_random=False):
@@ -103,8 +112,11 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         inferred_arguments=inferred_arguments,
         columns=train[0].source.schema,
         max_length=settings.max_length or longest,
+        hidden_size=encoder.config.hidden_size,
     )
-    task = recipe.build(settings, report, drawn=drawn)
+    count = sample_size(settings.fractions[0], train)
+    first = recipe.with_training_defaults(settings, count, not_reported)
+    task = recipe.build(first, report, drawn=drawn)
     if settings.ensemble:
         check_can_average(task.default_losses())
         task.check_export()
@@ -148,8 +160,15 @@ def _read(of_task, settings, report, remembered):
 
     train, schema = read(settings.train, remembered)
     inferred_arguments = of_task.infer_arguments(train)
-    dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
-    report(of_task.summary(train, dev, inferred_arguments))
+    if settings.folds is not None:
+        report(f"Cross-validation: {settings.folds} folds of {counted(len(train), 'example')}.")
+        train, dev = divided(train, 0, settings.folds)
+    elif settings.dev is None:
+        train, dev = divided(train, 0, HELD_BACK)
+        report(line_on_held_back(train, dev))
+    else:
+        dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
+    report(of_task.describe_examples(train, dev, inferred_arguments))
     return train, dev, inferred_arguments
 
 
@@ -181,6 +200,8 @@ def _report_on_tokens(task, train, dev, report):
     for examples, which in ((train, "training"), (dev, "dev")):
         if note := note_on_unknown(*examples.unknown, which=which):
             report(note)
+        if note := _note_on_length(task, examples, which):
+            report(f"Note: {note}")
         count, reason = examples.unfit
         if count and which == "training" and count == len(examples.examples):
             raise InputError.naming("No training example can be used: {}.", reason)
@@ -194,6 +215,27 @@ def _report_on_tokens(task, train, dev, report):
             "Note: the dev examples are the training examples; metrics on them do not show how "
             "the model does on new text."
         )
+
+
+def _note_on_length(task, examples, which):
+    """A sentence on the examples that are longer than the model reads, or None."""
+    count, longest = len(examples.examples), f"{task.settings.max_length} tokens"
+    of_all = f"of the {counted(count, f'{which} example')}"
+    if len(examples) > count and getattr(task, "reads_windows", False):
+        several = np.count_nonzero(np.bincount(examples.example_of_sequence) > 1)
+        return (
+            f"{several:,} {of_all} are longer than {longest} and are read in windows, "
+            f"{len(examples):,} in all."
+        )
+    if not examples.cut:
+        return None
+    windows = ""
+    if "long_texts" in task.SETTINGS.names() and len(task.text_names) == 1:
+        windows = ', or `long_texts="windows"` (--long-texts windows) to read all of them'
+    return (
+        f"{examples.cut:,} {of_all} are longer than {longest}, and cut. Set a larger `max_length` "
+        f"(--max-length){windows}."
+    )
 
 
 def sample_size(fraction, examples):
@@ -213,7 +255,7 @@ class LabelledExamples(BatchSource):
     Args:
         model: what is trained, compiled: the task, or the head alone that `freeze` gives.
         task: the `Task` of the examples.
-        train, dev: the `SequenceBatches` that the model takes.
+        train, dev: the `SequenceBatches` that the model takes; without `dev` nothing is evaluated.
         dev_examples: the `TokenizedExamples` of `dev`.
         plan: the `Plan` of the run.
         settings: the `FinetuneSettings`.
@@ -224,9 +266,9 @@ class LabelledExamples(BatchSource):
         model,
         task,
         train: SequenceBatches,
-        dev: SequenceBatches,
+        dev: SequenceBatches | None = None,
         *,
-        dev_examples: TokenizedExamples,
+        dev_examples: TokenizedExamples | None,
         plan,
         settings,
     ):
@@ -254,6 +296,8 @@ class LabelledExamples(BatchSource):
 
         Keras's leave out labels that the task does not have, which are errors: then, too.
         """
+        if self._dev is None:
+            return {}
         metrics, outputs = self._evaluate()
         if self.task.METRIC not in metrics or self._has_unknown_labels:
             # Epochs are compared by the predictions that a folder of each would make.

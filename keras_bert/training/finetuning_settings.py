@@ -14,20 +14,21 @@ from keras_bert.base.settings import (
     PathText,
     Report,
     about,
+    advanced_setting,
+    data_setting,
     merged,
+    model_setting,
+    optimisation_setting,
     required,
     setting,
     without,
 )
-from keras_bert.heads.layer_choice import LAST, LAYERS, MIXES, check_layers
+from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.classification import PoolingSettings
-from keras_bert.tasks.settings import (
-    HEAD_LEARNING_RATE,
-    LEARNING_RATE,
-)
+from keras_bert.tasks.training_defaults import EPOCHS, HEAD_LEARNING_RATE, LEAST_STEPS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -35,6 +36,7 @@ BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
+_RATE_OF_LAYERS = 5e-5  # of a sweep of layers
 
 
 class LabelledRunSettings(RunSettings):
@@ -45,30 +47,33 @@ class LabelledRunSettings(RunSettings):
         "epochs and runs."
     }
 
-    task: str = setting("classifier", help="the task", unit="TASK")
-    model: PathText | None = setting(
+    task: str = model_setting("classifier", help="the task", unit="TASK", common=True)
+    model: PathText | None = model_setting(
         None,
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,
+        common=True,
     )
-    architecture: str | None = setting(
+    architecture: str | None = model_setting(
         None,
         help=f"start from random weights instead: {ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="as the model",
         instead_of="model",
+        common=True,
     )
-    vocab: PathText | None = setting(
+    vocab: PathText | None = data_setting(
         None,
         help="the vocabulary of an architecture: a vocab.txt, or a folder with a vocabulary "
         "(byte-pair encoding: vocab.json and merges.txt)",
         unit="PATH",
         default_help="the model's",
         is_path=True,
+        common=True,
     )
-    cased: bool = setting(
+    cased: bool = data_setting(
         False, help="the vocabulary of an architecture is cased: keep capitals and accents"
     )
     train: object = required(
@@ -77,23 +82,36 @@ class LabelledRunSettings(RunSettings):
         is_path=True,
         several=True,
     )
-    dev: object = required(
+    dev: object = data_setting(
+        None,
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
+        default_help="a tenth of the training examples, which is held back",
         is_path=True,
         several=True,
+        common=True,
     )
-    epochs: int = setting(3, help="passes over the training data", at_least=1)
-    learning_rate: float | None = setting(
+    epochs: int | None = optimisation_setting(
+        None,
+        help="passes over the training data",
+        unit="EPOCHS",
+        default_help=f"{EPOCHS}, or as many as make {LEAST_STEPS} steps",
+        at_least=1,
+        common=True,
+    )
+    learning_rate: float | None = optimisation_setting(
         None,
         help="learning rate at the end of the warm-up",
         unit="RATE",
-        default_help="5e-5, which suits base sizes; 1e-3 for the head of a frozen encoder",
+        default_help="by the size of the model, from 1e-3 (tiny) over 5e-5 (base) to 3e-5 (large), "
+        "and more for random weights; 1e-3 for the head of a frozen encoder",
         above=0,
+        common=True,
     )
-    freeze_encoder: bool = setting(
+    freeze_encoder: bool = optimisation_setting(
         False,
         help="train the head alone: the encoder's outputs are computed once for all epochs",
+        common=True,
     )
     layers: str = setting(
         LAST,
@@ -101,56 +119,63 @@ class LabelledRunSettings(RunSettings):
         f"embedding layer), or a learned mix: {', '.join(MIXES)}",
         unit="LAYERS",
         stored=True,
+        common=True,
     )
-    scalar_mix_l2: float = setting(
+    scalar_mix_l2: float = advanced_setting(
         0.0,
         help="L2 regularization of a learned mix toward equal weights",
         unit="STRENGTH",
         at_least=0,
+        common=True,
     )
-    scalar_mix_layer_norm: bool = setting(
+    scalar_mix_layer_norm: bool = advanced_setting(
         False, help="normalize every layer before a learned mix", stored=True
     )
-    static_vectors: PathText | None = setting(
+    static_vectors: PathText | None = advanced_setting(
         None,
         help="a model folder of static vectors, or a file of word vectors, of the model's own "
         "vocabulary: the head reads them concatenated with the encoder's output",
         unit="FOLDER",
         default_help="none",
         is_path=True,
+        common=True,
     )
-    freeze_static_vectors: bool = setting(False, help="keep the `static_vectors` as they are")
-    train_layers: int | None = setting(
+    freeze_static_vectors: bool = advanced_setting(
+        False, help="keep the `static_vectors` as they are"
+    )
+    train_layers: int | None = optimisation_setting(
         None,
         help="train only the last layers, this many, and the head; freeze the rest",
         unit="LAYERS",
         default_help="the whole model",
         at_least=1,
     )
-    gradual_unfreezing: bool = setting(
+    gradual_unfreezing: bool = optimisation_setting(
         False,
         help="train the head alone in the first epoch, and unfreeze one more layer in each "
         "following epoch, from the last down (ULMFiT)",
+        common=True,
     )
-    patience: int | None = setting(
+    patience: int | None = optimisation_setting(
         None,
         help="early stopping: epochs in a row without a better metric on the dev data",
         unit="EPOCHS",
         default_help="train all epochs",
         at_least=1,
     )
-    keep: str = setting(
+    keep: str = optimisation_setting(
         "best",
         help="keep the model of the epoch with the best metric on the dev data, or of the last "
         "epoch",
         choices=KEEP,
     )
-    num_seeds: int = setting(
+    num_seeds: int = optimisation_setting(
         1,
         help="repeat each run with this many consecutive seeds, in OUTPUT/runs/: reports mean and "
         "standard deviation, and keeps the model that is best on the dev data",
         unit="N",
         at_least=1,
+        common=True,
     )
 
     def __post_init__(self, *arguments):
@@ -182,7 +207,7 @@ class LabelledRunSettings(RunSettings):
                     "them out.",
                     argument(name),
                 )
-        if self.gradual_unfreezing and self.epochs < 2:
+        if self.gradual_unfreezing and self.epochs == 1:
             raise InputError.naming(
                 "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
                 "of 2 or more. Received: {}.",
@@ -221,22 +246,34 @@ def _check_seeds(settings):
 class FinetuneSettings(LabelledRunSettings):
     """Settings of `keras_bert.finetune`, without those of the task."""
 
-    train_fraction: float | Sequence[float] = setting(
+    train_fraction: float | Sequence[float] = optimisation_setting(
         1.0,
         help="train on a random part of the training examples: fractions up to 1, or counts above "
         "1; with several, a run for each, for the score against the number of examples",
         unit="FRACTION",
         above=0,
         several=True,
+        common=True,
     )
-    baseline: str | None = setting(
+    baseline: str | None = optimisation_setting(
         None,
         help="make each run from this model, too: a folder, or random, which has the sizes of the "
         "model and random weights",
         unit="FOLDER|random",
         default_help="none",
+        common=True,
     )
-    ensemble: bool = setting(
+    folds: int | None = optimisation_setting(
+        None,
+        help="cross-validation in place of dev: divide the training examples into this many folds, "
+        "train a model without each and evaluate it there, and keep a model that is trained on all "
+        "examples for the mean best epoch",
+        unit="K",
+        default_help="none",
+        at_least=2,
+        common=True,
+    )
+    ensemble: bool = optimisation_setting(
         False,
         help="average the probabilities of all seeds' models: evaluates the ensemble on the dev "
         "data, and exports it as one SavedModel, in OUTPUT/ensemble/",
@@ -248,6 +285,12 @@ class FinetuneSettings(LabelledRunSettings):
             raise InputError.naming(
                 "{ensemble} averages the models of several seeds. Give {num_seeds} of 2 or more, "
                 "and neither several {train_fraction} nor {baseline}."
+            )
+        others = self.dev, self.baseline, self.num_seeds, self.fractions
+        if self.folds is not None and others != (None, None, 1, [1.0]):
+            raise InputError.naming(
+                "{folds} trains on all of {train} but a fold, and evaluates on that. Leave {dev}, "
+                "{num_seeds}, {baseline} and {train_fraction} out."
             )
         for fraction in self.fractions:
             if fraction > 1 and fraction != int(fraction):
@@ -293,20 +336,21 @@ class SweepSettings(LabelledRunSettings):
     compared, the others' are those of `finetune`.
     """
 
-    learning_rate: float | Sequence[float] = setting(
-        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0
+    learning_rate: float | Sequence[float] = optimisation_setting(
+        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0, common=True
     )
-    batch_size: int | Sequence[int] = setting(
-        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1
+    batch_size: int | Sequence[int] = optimisation_setting(
+        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1, common=True
     )
-    epochs: int | Sequence[int] = setting(
-        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1
+    epochs: int | Sequence[int] = optimisation_setting(
+        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1, common=True
     )
-    layers: Sequence[str] = setting(
+    layers: Sequence[str] = model_setting(
         (LAST,),
         help="the layers to try, as those of finetune; with several, the default is one rate "
         "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
         unit="LAYERS",
+        common=True,
     )
 
     @classmethod
@@ -314,9 +358,9 @@ class SweepSettings(LabelledRunSettings):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
         layers = given.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else LEARNING_RATE
-            one = {name: FinetuneSettings.defaults()[name] for name in ("batch_size", "epochs")}
-            given = {"learning_rate": rate, **one, **given}
+            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else _RATE_OF_LAYERS
+            size = FinetuneSettings.defaults()["batch_size"]
+            given = {"learning_rate": rate, "batch_size": size, "epochs": EPOCHS, **given}
         return super().of(given)
 
     @property
@@ -396,25 +440,30 @@ class GlueSettings(_SweepOfGlueSettings):
         unit="FOLDER",
         is_path=True,
     )
-    tasks: Sequence[str] = setting(
+    tasks: Sequence[str] = data_setting(
         tuple(name for name, task in GLUE.items() if task.train is not None),
         help="the tasks to train; MNLI includes MNLI-mm and AX",
         unit="NAME",
+        common=True,
     )
-    quick: bool = setting(
+    quick: bool = optimisation_setting(
         False,
         help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
         "epochs; a learning rate, batch size or epochs that are given count",
+        common=True,
     )
-    num_seeds: int = setting(
+    num_seeds: int = optimisation_setting(
         1,
         help="train the best setting of each task with this many consecutive seeds: reports mean "
         "and standard deviation",
         unit="N",
         at_least=1,
+        common=True,
     )
-    dev_only: bool = setting(
-        False, help="train and evaluate only: needs no test files and writes no submission"
+    dev_only: bool = data_setting(
+        False,
+        help="train and evaluate only: needs no test files and writes no submission",
+        common=True,
     )
 
     def __post_init__(self, *arguments):
@@ -445,12 +494,10 @@ class GlueSettings(_SweepOfGlueSettings):
     @property
     def grid(self):
         """The learning rates, batch sizes and epochs to try, by the names of the settings."""
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        defaults, tried = self.defaults(), {name: getattr(self, name) for name in QUICK}
         return {
-            name: quick
-            if self.quick and getattr(self, name) == list(defaults[name])
-            else getattr(self, name)
-            for name, quick in QUICK.items()
+            name: QUICK[name] if self.quick and sizes == list(defaults[name]) else sizes
+            for name, sizes in tried.items()
         }
 
     @property

@@ -10,8 +10,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
-from keras_bert.heads.layer_choice import MIXES
-from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE
+from keras_bert.heads import MIXES
+from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
@@ -33,6 +33,7 @@ class TaskRecipe:
         inferred_arguments: the arguments of the task that follow from the training examples.
         columns: the columns of the training data.
         max_length: the maximum sequence length in tokens.
+        hidden_size: that of the encoder.
     """
 
     task_class: type
@@ -42,10 +43,34 @@ class TaskRecipe:
     inferred_arguments: dict
     columns: Any
     max_length: int
+    hidden_size: int
 
     def resolved(self, settings):
         """The settings of a run, with the model's options where none are given."""
         return dataclasses.replace(settings, **self.options)
+
+    def with_training_defaults(self, settings, count, report):
+        """The settings of a run on so many examples, with `training_defaults` where none are given.
+
+        `report` is called with a line on these.
+        """
+        learning_rate, least_steps = defaults = training_defaults(
+            hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
+        )
+        if settings.freeze_encoder:
+            learning_rate = HEAD_LEARNING_RATE
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        chosen = {"learning_rate": learning_rate, "epochs": epochs}
+        chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
+        if chosen:
+            parts = [f"{name} {value:g}" for name, value in chosen.items()]
+            steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
+            weights = "random" if self.start.is_random else "trained"
+            report(
+                f"Defaults for {counted(count, 'training example')}, {weights} weights and the "
+                f"hidden size {self.hidden_size}: {' and '.join(parts)}{steps}."
+            )
+        return dataclasses.replace(settings, **chosen)
 
     def build(self, settings, report, *, drawn=None):
         """Returns the task of a run with `resolved` settings.
@@ -185,8 +210,7 @@ def compile_for(settings, plan, *, model, task):
     unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
         model,
-        learning_rate=settings.learning_rate
-        or (HEAD_LEARNING_RATE if settings.freeze_encoder else LEARNING_RATE),
+        learning_rate=settings.learning_rate,
         warmup=settings.warmup,
         weight_decay=settings.weight_decay,
         steps=plan.steps,

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.progress import ProgressBar
+from keras_bert.heads.reader import WithoutMasks
 from keras_bert.inference.predict import Outputs
 from keras_bert.inputs.batches import SequenceBatches
 
@@ -37,7 +38,7 @@ def freeze(task):
     outputs = task.encoder_outputs
     if "sequence_output" in outputs:  # which contains the first token, too
         outputs = ("sequence_output",)
-    encoded = task.reader.select(encoder(sequences, outputs=outputs))
+    encoded = task.reader.select(WithoutMasks()(encoder(sequences, outputs=outputs)))
     reads_tokens = task.reader.reads_vectors or "sequence_output" in task.ENCODER_OUTPUTS
     states = encoded.get("hidden_states")
     if states is None and reads_tokens:

@@ -24,14 +24,14 @@ from keras_bert.readers.glue import (
     zip_submission,
 )
 from keras_bert.tasks import task_class
-from keras_bert.tasks.global_mean import means_over
-from keras_bert.training.callbacks import check_callbacks
+from keras_bert.tasks.losses import means_over
 from keras_bert.training.costs import Stopwatch
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune, finetuning_plan, sweep
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings
 from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.loop import check_callbacks
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
 from keras_bert.training.starting_point import StartingPoint
 

@@ -8,8 +8,9 @@ from keras import ops
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
-from keras_bert.tasks.global_mean import replica_count
-from keras_bert.tasks.settings import HEAD_LEARNING_RATE, LEARNING_RATE, WARMUP, WEIGHT_DECAY
+from keras_bert.tasks import WARMUP, WEIGHT_DECAY
+from keras_bert.tasks.losses import replica_count
+from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE
 from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 
 
@@ -406,14 +407,16 @@ def default_optimizer(task, *, steps, learning_rate=None):
     Args:
         task: a `Task`.
         steps: as of `make_optimizer`.
-        learning_rate: the highest; None is the task's own, or 5e-5, or 1e-3 where the encoder is
-            not trainable.
+        learning_rate: the highest; None is the task's own, or that of `training_defaults`, or 1e-3
+            where the encoder is not trainable.
     """
     given = {} if learning_rate is None else {"learning_rate": learning_rate}
     if learning_rate is None:
         layers = (layer for group in task.encoder.layer_groups for layer in group)
         is_trained = any(layer.trainable_variables for layer in layers)
-        learning_rate = LEARNING_RATE if is_trained else HEAD_LEARNING_RATE
+        learning_rate = HEAD_LEARNING_RATE
+        if is_trained:
+            learning_rate = task.training_defaults.learning_rate
     options = {
         "learning_rate": learning_rate,
         "warmup": WARMUP,

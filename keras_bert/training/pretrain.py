@@ -18,11 +18,10 @@ from keras_bert.records import DataFolder
 from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
-from keras_bert.training.callbacks import check_callbacks
 from keras_bert.training.costs import steps_in
 from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.health import health
-from keras_bert.training.loop import train
+from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.optimizer import depths, make_optimizer
 from keras_bert.training.plan import plan_steps
 from keras_bert.training.pretraining_examples import (

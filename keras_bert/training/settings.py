@@ -14,27 +14,30 @@ from keras_bert.base.settings import (
     PathText,
     Report,
     Settings,
+    advanced_setting,
+    checkpoint_setting,
+    hardware_setting,
+    model_setting,
+    optimisation_setting,
     required,
     setting,
 )
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, OBJECTIVES, STATIC_VECTORS
-from keras_bert.tasks.settings import (
-    WARMUP,
-    WEIGHT_DECAY,
-)
+from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 
 OPTIMIZERS = ("adamw", "lamb", "adagrad")
 SCHEDULES = ("linear", "slanted-triangular", "cosine", "one-cycle", "constant")
-DTYPES = ("float32", "mixed_bfloat16")
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 STRATEGIES = ("auto", "none", "mirrored", "multiworker", "tpu")
 INITIALIZATIONS = ("neighbours", "bert")
 LARGEST_SEED = 2**32 - 1  # of Keras's and numpy's generators
 _CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 ARCHITECTURES = (
-    "tiny, mini, small, medium, base, large (BERT), gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, "
-    "gpt2-mini, gpt2-small, gpt2, elmo-tiny, elmo-mini, elmo-small, elmo-medium, elmo, "
-    "awd-lstm-tiny, awd-lstm-mini, awd-lstm, or a config.json"
+    "tiny, mini, small, medium, base, large (BERT), distilbert, electra-small, electra-base, "
+    "mpnet, gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
+    "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, static-50, "
+    "static-100, static-200, static, or a config.json"
 )
 
 
@@ -60,27 +63,30 @@ class RunSettings(Settings):
         is_path=True,
         recorded=False,
     )
-    batch_size: int = setting(32, help="examples per step", unit="EXAMPLES", at_least=1)
-    warmup: float = setting(
+    batch_size: int = optimisation_setting(
+        32, help="examples per step", unit="EXAMPLES", at_least=1, common=True
+    )
+    warmup: float = optimisation_setting(
         WARMUP,
         help="fraction of steps for linear learning-rate warm-up",
         unit="FRACTION",
         at_least=0,
         below=1,
     )
-    weight_decay: float = setting(
+    weight_decay: float = optimisation_setting(
         WEIGHT_DECAY,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         at_least=0,
     )
-    schedule: str = setting(
+    schedule: str = optimisation_setting(
         "linear",
         help="learning-rate decay after the warm-up: linear or cosine to 0, slanted-triangular "
         "(ULMFiT) to a 32nd, one-cycle (cosine warm-up and decay), or constant",
         choices=SCHEDULES,
+        common=True,
     )
-    layer_decay: float = setting(
+    layer_decay: float = optimisation_setting(
         1.0,
         help="layer-wise learning-rate decay: the rate of each layer is that of the layer above "
         "times this; heads have the full rate, embeddings the lowest (0.8 to 0.95 are usual for "
@@ -88,22 +94,32 @@ class RunSettings(Settings):
         unit="FACTOR",
         above=0,
         at_most=1,
+        common=True,
     )
-    seed: int = setting(
-        0, help="random seed; same seed and input, same result", at_least=0, at_most=LARGEST_SEED
+    seed: int = optimisation_setting(
+        0,
+        help="random seed; same seed and input, same result",
+        at_least=0,
+        at_most=LARGEST_SEED,
+        common=True,
     )
-    dtype: str = setting(
-        "float32", help="dtype of the computation; weights are float32 either way", choices=DTYPES
+    dtype: str = hardware_setting(
+        "float32",
+        help="dtype of the computation; weights are float32 either way",
+        choices=DTYPES,
+        common=True,
     )
-    steps_per_execution: int = setting(
+    steps_per_execution: int = hardware_setting(
         1,
         help="steps that a device runs before it reports; checkpoints and evaluations fall on "
         "multiples of it",
         unit="STEPS",
         at_least=1,
     )
-    checkpoint_every: int = setting(500, help="steps between checkpoints", unit="STEPS", at_least=1)
-    keep_checkpoints: int = setting(
+    checkpoint_every: int = checkpoint_setting(
+        500, help="steps between checkpoints", unit="STEPS", at_least=1
+    )
+    keep_checkpoints: int = checkpoint_setting(
         KEEP_CHECKPOINTS,
         help="number of newest checkpoints to keep until the run is finished; if the newest is "
         "damaged, the run resumes from the one before",
@@ -111,23 +127,23 @@ class RunSettings(Settings):
         at_least=1,
         recorded=False,
     )
-    strategy: str = setting(
+    strategy: str = hardware_setting(
         "auto",
         help="the devices: one (none), all GPUs of this machine (mirrored), the machines of "
         "TF_CONFIG (multiworker), a TPU (tpu), or whichever is available (auto)",
         choices=STRATEGIES,
     )
-    deterministic: bool = setting(
+    deterministic: bool = hardware_setting(
         False,
         help="bit-identical weights in every run on this machine (slower; applies to the whole "
         "process)",
     )
-    force: bool = setting(
+    force: bool = checkpoint_setting(
         False,
         help="start over: delete what this command left in the output before",
         recorded=False,
     )
-    callbacks: Sequence[object] | None = setting(
+    callbacks: Sequence[object] | None = advanced_setting(
         None,
         help="a Keras callback of your own, such as one for MLflow or Weights & Biases: its class, "
         "in a module of the working directory or of an installed package (can be repeated)",
@@ -135,6 +151,7 @@ class RunSettings(Settings):
         flag="callback",
         default_help="none",
         recorded_as=lambda callbacks: callbacks and [*map(_name_of_callback, callbacks)],
+        common=True,
     )
 
     def check(self):
@@ -200,15 +217,16 @@ class PretrainSettings(RunSettings):
         unit="PATH",
         is_path=True,
     )
-    steps: int | Sequence[int] | None = setting(
+    steps: int | Sequence[int] | None = optimisation_setting(
         None,
         help="optimizer steps (per phase)",
         unit="STEPS",
         default_help="give minutes",
         at_least=1,
         several=True,
+        common=True,
     )
-    epochs: int | Sequence[int] | None = setting(
+    epochs: int | Sequence[int] | None = optimisation_setting(
         None,
         help="instead of steps: passes over the data (per phase)",
         unit="EPOCHS",
@@ -216,8 +234,9 @@ class PretrainSettings(RunSettings):
         at_least=1,
         several=True,
         instead_of="steps",
+        common=True,
     )
-    minutes: float | Sequence[float] | None = setting(
+    minutes: float | Sequence[float] | None = optimisation_setting(
         None,
         help="instead of steps: the total training time; the number of steps, and with it the "
         "schedule, is planned at the start by measuring (per phase)",
@@ -226,11 +245,17 @@ class PretrainSettings(RunSettings):
         above=0,
         several=True,
         instead_of="steps",
+        common=True,
     )
-    batch_size: int | Sequence[int] = setting(
-        32, help="examples per step (per phase)", unit="EXAMPLES", at_least=1, several=True
+    batch_size: int | Sequence[int] = optimisation_setting(
+        32,
+        help="examples per step (per phase)",
+        unit="EXAMPLES",
+        at_least=1,
+        several=True,
+        common=True,
     )
-    batch_tokens: int | Sequence[int] | None = setting(
+    batch_tokens: int | Sequence[int] | None = optimisation_setting(
         None,
         help="instead of the batch size: tokens per step including padding; batches are of "
         "examples of similar length, as many as fit (per phase)",
@@ -240,21 +265,23 @@ class PretrainSettings(RunSettings):
         several=True,
         instead_of="batch_size",
     )
-    architecture: str | None = setting(
+    architecture: str | None = model_setting(
         None,
         help=f"start from random weights: {ARCHITECTURES}",
         unit="NAME|FILE",
         default_help="tiny, where no model is given",
         instead_of="model",
+        common=True,
     )
-    model: PathText | None = setting(
+    model: PathText | None = model_setting(
         None,
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
         default_help="start from random weights",
         is_path=True,
+        common=True,
     )
-    initialization: str | None = setting(
+    initialization: str | None = advanced_setting(
         None,
         help="initialization of random weights: attention heads of the first layer attend to the "
         "neighbouring tokens (neighbours), which a masked LM otherwise learns only after thousands "
@@ -262,45 +289,46 @@ class PretrainSettings(RunSettings):
         default_help="neighbours, where no model is given",
         choices=INITIALIZATIONS,
     )
-    learning_rate: float | None = setting(
+    learning_rate: float | None = optimisation_setting(
         None,
         help="learning rate at the end of the warm-up",
         unit="RATE",
         default_help="5e-4; 0.1 for skip-gram and cbow",
         above=0,
+        common=True,
     )
-    optimizer: str | None = setting(
+    optimizer: str | None = optimisation_setting(
         None,
         help="AdamW, LAMB for batches of thousands of examples, or AdaGrad, which updates only the "
         "vectors of a batch",
         default_help="adamw; adagrad for skip-gram and cbow",
         choices=OPTIMIZERS,
     )
-    weight_decay: float | None = setting(
+    weight_decay: float | None = optimisation_setting(
         None,
         help="weight decay; not applied to biases and LayerNorm",
         unit="DECAY",
         default_help="0.01; 0 for skip-gram and cbow",
         at_least=0,
     )
-    clip_norm: float = setting(
+    clip_norm: float = optimisation_setting(
         1.0, help="global norm for gradient clipping; 0: no clipping", unit="NORM", at_least=0
     )
-    gradient_accumulation: int = setting(
+    gradient_accumulation: int = optimisation_setting(
         1,
         help="split each step's batch into this many parts, computed one after another, to fit "
         "into memory",
         unit="PARTS",
         at_least=1,
     )
-    eval_every: int | None = setting(
+    eval_every: int | None = checkpoint_setting(
         None,
         help="steps between evaluations",
         unit="STEPS",
         default_help="at every checkpoint",
         at_least=1,
     )
-    eval_batches: int | None = setting(
+    eval_batches: int | None = checkpoint_setting(
         None,
         help="evaluate on this many batches of the eval split",
         unit="N",
@@ -314,6 +342,7 @@ class PretrainSettings(RunSettings):
         "token (ELMo), or skip-gram or cbow, which train static vectors",
         default_help="the data folder's own, or the first that the encoder supports",
         choices=(*OBJECTIVES, CAUSAL_LM, BIDIRECTIONAL_LM, *STATIC_VECTORS),
+        common=True,
     )
     window: int | None = setting(
         None,

@@ -15,7 +15,9 @@ from keras_bert.base.settings import (
     Report,
     Settings,
     about,
+    advanced_setting,
     checked,
+    help_group,
     merged,
     reader_settings,
     required,
@@ -23,7 +25,7 @@ from keras_bert.base.settings import (
     takes,
     value_type,
 )
-from keras_bert.cli import flags
+from keras_bert.cli.command import add_flags, read_flags, spelled_as_flag
 from tests.messages import says
 
 
@@ -117,8 +119,8 @@ def test_a_call_shows_its_settings():
 
 def parse(cls, *given):
     parser = argparse.ArgumentParser()
-    flags.add(parser, cls)
-    return flags.read(parser.parse_args(given))
+    add_flags(parser, cls)
+    return read_flags(parser.parse_args(given))
 
 
 def test_flags_give_what_was_given_and_no_more():
@@ -132,7 +134,7 @@ def test_flags_give_what_was_given_and_no_more():
 
 
 def test_arguments_of_a_message_are_flags_on_the_command_line():
-    row, column = flags.spelled_as_flag(RowSettings), flags.spelled_as_flag(ColumnSettings)
+    row, column = spelled_as_flag(RowSettings), spelled_as_flag(ColumnSettings)
     error = InputError.naming(
         '{count} is {!r}; give {path}, or {kind="b"}, {fast=True} or a {colour}.', "{`count`}"
     )
@@ -150,7 +152,7 @@ def test_arguments_of_a_message_are_flags_on_the_command_line():
 
 
 def test_messages_with_arguments_in_others_and_in_another_process():
-    row = flags.spelled_as_flag(RowSettings)
+    row = spelled_as_flag(RowSettings)
     inner = InputError.naming("{} excludes {}.", argument("count", 3), arguments(["rate", "path"]))
     error = InputError.naming("Line {:,}: {} {}", 1000, inner, Naming("Use {fast}."))
     for one in (error, pickle.loads(pickle.dumps(error))):
@@ -173,13 +175,30 @@ def test_the_help_has_every_setting_with_its_default(capsys):
         assert text in shown, text
 
 
+def test_a_field_says_in_which_group_its_flag_is_and_whether_the_short_help_has_it():
+    class TaskSettings(RowSettings, ColumnSettings):
+        pooling: str = setting("cls", help="what is read", stored=True, common=True)
+        steps: int = advanced_setting(1, help="steps", stored=True)
+
+    fields = {field.name: field for field in dataclasses.fields(TaskSettings)}
+    names = ("name", "count", "column", "pooling", "steps")
+    groups = ("required", "options", "data", "task and model", "advanced")
+    assert tuple(help_group(fields[name]) for name in names) == groups
+    for is_short, absent in ((True, {"count", "column", "steps"}), (False, set())):
+        parser = argparse.ArgumentParser()
+        add_flags(parser, TaskSettings, is_short=is_short)
+        shown = parser.format_help()
+        assert {name for name in names if f"  --{name} " not in shown} == absent
+
+
 SETTINGS_MODULES = [
-    "keras_bert.checkpoints.settings",
+    "keras_bert.checkpoints",
     "keras_bert.cli.data_commands",
-    "keras_bert.exports.settings",
-    "keras_bert.inference.settings",
+    "keras_bert.exports",
+    "keras_bert.inference",
+    "keras_bert.inference.vector_settings",
     "keras_bert.samples.quickstart",
-    "keras_bert.tasks.settings",
+    "keras_bert.tasks",
     "keras_bert.tasks.classification",
     "keras_bert.tasks.coreference",
     "keras_bert.tasks.multiple_choice",

@@ -9,7 +9,7 @@ import pytest
 from keras_bert import Tokenizer
 from keras_bert.checkpoints import save_folder
 from keras_bert.encoders import new_encoder, read_config
-from keras_bert.text.vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
 SIZES = {

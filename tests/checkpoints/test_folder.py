@@ -10,7 +10,7 @@ from keras_bert.checkpoints.model_folder import to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
-from keras_bert.text.vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
 from tests.messages import says
 from tests.peers import torch, transformers

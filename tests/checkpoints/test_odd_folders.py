@@ -52,6 +52,16 @@ def content(file, made):
     return change
 
 
+def all_of(*changes):
+    """Several changes of a folder, one after another."""
+
+    def change(folder):
+        for one_change in changes:
+            one_change(folder)
+
+    return change
+
+
 def missing(file):
     return lambda folder: (folder / file).unlink()
 
@@ -248,7 +258,11 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
         (content("model.safetensors", header(HUGE)), NOT_WHOLE),
         (content("model.safetensors", header(LYING, b"1234")), NOT_WHOLE),
         (content("model.safetensors", lambda data: data[: len(data) // 2]), NOT_WHOLE),
-        (content("vocab.txt", lambda data: data + b"k\n"), "16 tokens, more than the 15 rows"),
+        (
+            all_of(content("vocab.txt", lambda data: data + b"k\n"), missing("tokenizer.json")),
+            "16 tokens, more than the 15 rows",
+        ),
+        (content("vocab.txt", lambda data: data + b"k\n"), "and no id in tokenizer.json. Delete"),
         (content("config.json", DEEP), "config.json...nested too deep"),
         (content("tokenizer_config.json", DEEP), "tokenizer_config.json...nested too deep"),
         # JSON can write half of a surrogate pair. Nothing that the label or token is then
@@ -258,7 +272,10 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
             for file in ("config.json", "tokenizer_config.json", "tokenizer.json")
         ),
         (missing("config.json"), "is not a model folder: it has no config.json"),
-        (missing("vocab.txt"), "has no vocab.txt and no other supported vocabulary"),
+        (
+            all_of(missing("vocab.txt"), missing("tokenizer.json")),
+            "has no vocab.txt and no other supported vocabulary",
+        ),
         (missing("model.safetensors"), "contains no supported weights...model.safetensors"),
         *(
             (pipe(file), f"{file} is a pipe")  # and is not waited for
@@ -292,6 +309,7 @@ def test_pickled_weights_are_not_opened(folder, monkeypatch):
 def test_a_shorter_vocabulary_is_fine(folder):
     path = folder / "vocab.txt"
     path.write_text("\n".join(path.read_text().split("\n")[:10]) + "\n")
+    (folder / "tokenizer.json").unlink()
     encoder, tokenizer = load(folder)
     assert len(tokenizer) == 10 and encoder.config.vocab_size == 15
 

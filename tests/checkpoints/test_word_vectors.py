@@ -9,9 +9,8 @@ import pytest
 
 import keras_bert as kb
 from keras_bert.base.errors import InputWarning
-from keras_bert.checkpoints import load, save_folder
+from keras_bert.checkpoints import VECTOR_FORMATS, load, save_folder
 from keras_bert.checkpoints.convert import convert
-from keras_bert.checkpoints.settings import VECTOR_FORMATS
 from keras_bert.checkpoints.word_vectors import (
     WordVectorFile,
     convert_word_vectors,

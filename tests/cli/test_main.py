@@ -13,9 +13,8 @@ import pytest
 
 from keras_bert.base.errors import InputWarning
 from keras_bert.base.terminal import EscapingStream, drawn_on
-from keras_bert.cli import flags
 from keras_bert.cli import main as cli
-from keras_bert.cli.command import console
+from keras_bert.cli.command import console, read_flags
 
 
 def run(*arguments, **options):
@@ -101,7 +100,7 @@ def test_the_number_of_beam_workers_is_checked(capsys):
 
 
 def test_the_error_of_an_unknown_flag_names_flags_that_begin_like_it(tmp_path, capsys):
-    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "regression"}}')
+    (tmp_path / "config.json").write_text('{"keras_bert": {"task": "pair-classifier"}}')
     with pytest.raises(SystemExit) as stop:
         cli.main(["predict", "--model", str(tmp_path), "--text", "a pair?"])
     assert stop.value.code == 2
@@ -344,7 +343,7 @@ def test_a_settings_file_of_init_combines_with_the_flags_of_its_task(tmp_path, c
     assert arguments.crf and arguments.word_column == "w"
     needed = ["--model", "m", "--train", "a", "--dev", "b", "--output", "o"]
     arguments = cli.parse(["finetune", "--crf", "--settings", str(file), *needed])
-    assert flags.read(arguments)["task"] == "tagger"
+    assert read_flags(arguments)["task"] == "tagger"
     with pytest.raises(SystemExit):
         cli.main(["finetune", "--settings", str(file), "--help"])
     assert "--crf" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import pytest
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import Settings, setting
 from keras_bert.cli import main as cli
-from keras_bert.cli.flags import add
+from keras_bert.cli.command import add_flags
 from tests.messages import says
 
 
@@ -31,7 +31,7 @@ def test_an_argument_that_was_removed_names_what_to_use_instead():
 
 def test_a_flag_that_was_removed_names_what_to_use_instead(capsys):
     parser = cli._Parser(prog="keras-bert paint")
-    add(parser, MoreSettings)
+    add_flags(parser, MoreSettings)
     with pytest.raises(SystemExit) as stopped:
         parser.reject(["--colour", "red"])
     assert stopped.value.code == 2

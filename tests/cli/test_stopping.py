@@ -85,7 +85,7 @@ def run(code, *arguments):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("module", ["keras_bert.cli.flags", "data_gen.settings"])
+@pytest.mark.parametrize("module", ["keras_bert.cli.command", "data_gen.settings"])
 def test_a_signal_while_modules_are_loaded(number, module):
     result = run(LOADING, int(number), module, *VOCAB)
     assert result.returncode == 128 + number

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.data_gen.other_file_system import OtherFileSystem
 
 

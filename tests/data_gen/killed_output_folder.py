@@ -16,7 +16,8 @@ from data_gen.files import new_file
 from data_gen.output_folder import OutputFolder
 from keras_bert.records import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.kill_points import kill_at_every_call
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS])

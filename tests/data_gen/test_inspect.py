@@ -12,7 +12,8 @@ from data_gen.pretraining_data import pretraining_data
 from keras_bert.cli.main import main
 from keras_bert.records import DataFolder
 from keras_bert.records.inspection import read_instances, verify
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.messages import says
 from tests.undrawn import undrawn
 

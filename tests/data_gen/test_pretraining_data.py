@@ -17,7 +17,8 @@ from keras_bert.records.inspection import read_instances, verify
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.text import Tokenizer
 from keras_bert.text.template import Template
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 from tests.messages import says
 from tests.undrawn import undrawn
 

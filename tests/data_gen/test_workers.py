@@ -127,7 +127,7 @@ def test_an_error_in_another_process_is_one_sentence(corpus, tmp_path, capfd, mo
 
 
 def test_an_interrupted_job_says_how_far_it_was(corpus, corpus_files, tmp_path, monkeypatch):
-    def interrupted(build, options, meanwhile):
+    def interrupted(build, options, **more):
         (tmp_path / "data" / "pretraining_data-train.tfrecord-00000-of-00004").touch()
         raise KeyboardInterrupt
 

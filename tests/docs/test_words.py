@@ -44,7 +44,8 @@ PATTERN = re.compile(
 # What the words above also are.
 ALLOWED = re.compile(
     r"conditional random fields?|TransformerBlock|code blocks?|building blocks?|Figure \d|"
-    r"is no longer|are no longer|is no more than|figure caption|figure fraction|sentencepiece|"
+    r"connection refused|is no longer|are no longer|is no more than|figure caption|"
+    r"figure fraction|sentencepiece|"
     r"there is no (model |data |settings )?(file|folder|checkpoint|relation|release)\b",
     re.IGNORECASE,
 )

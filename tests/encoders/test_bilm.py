@@ -18,7 +18,8 @@ from keras_bert.checkpoints.model_folder import save_folder
 from keras_bert.encoders.bilm.config import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder, character_ids
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.encoders.elmo_by_numpy import BEGIN, END, OPTIONS, Elmo, write_elmo
 
 WORDS = ["the", "a", "gröblich", "猫", "##ing", "x" * 60, "word"]

@@ -39,7 +39,7 @@ OPTIONS = {
     "classifier": {**FEATURES, "bilstm": 8, "pooling": "max"},
     "multiple-choice": {"layers": "mix-all"},
 }
-QUICK = ("tagger",)
+QUICK = ("classifier",)
 KINDS = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in LINES]
 
 

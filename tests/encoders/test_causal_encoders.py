@@ -24,7 +24,7 @@ from tests.small_model import make_encoder
 from tests.tasks.classification.killed_runs import assert_same_weights, copied
 
 TYPES = ("openai-gpt", "gpt2")
-SIZES = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}
+SIZES = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 40}
 # A task type, the encoder, and how it is trained.
 ROWS = [
     ("classifier", "openai-gpt", {}),

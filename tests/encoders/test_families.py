@@ -64,6 +64,18 @@ FAMILIES = {
         other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
         has_pooler=True,
     ),
+    "xlm-roberta": Family(
+        name="XLMRoberta",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
+    "camembert": Family(
+        name="Camembert",
+        config={**_BERT, "type_vocab_size": 1},
+        other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
+        has_pooler=True,
+    ),
     "distilbert": Family(
         name="DistilBert",
         config={
@@ -72,7 +84,7 @@ FAMILIES = {
             "n_layers": 2,
             "n_heads": 3,
             "hidden_dim": 20,
-            "max_position_embeddings": 20,
+            "max_position_embeddings": 16,
         },
         other={"activation": "relu", "n_heads": 1, "n_layers": 1},
     ),

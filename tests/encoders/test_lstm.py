@@ -369,7 +369,7 @@ def test_the_language_model_is_the_default_objective_and_learns(general, data, c
     given = of_stage(data, "books", architecture=data / "config.json", steps=16)
     pretrain(**given, output=killed)
     assert_same_weights(killed, output)
-    assert main(["evaluate", "--model", str(output), "--data", str(data / "books")]) == 0
+    assert main(["evaluate", "--json", "--model", str(output), "--data", str(data / "books")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["causal_lm_loss"] == pytest.approx(metrics["eval"]["causal_lm_loss"], rel=1e-4)
     assert found["causal_lm_perplexity"] == pytest.approx(

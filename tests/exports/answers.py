@@ -16,6 +16,7 @@ def near(found, expected):
 def check_label(found, answer):
     """The most probable of `probabilities`, which are in the order of the labels."""
     probabilities = list(answer["probabilities"].values())
+    assert texts_of(found["labels"]) == list(answer["probabilities"])
     near(found["probabilities"], probabilities)
     near(found["score"], max(probabilities))
     assert found["label"].decode() == (answer["label"] or "")  # None: two spans too far apart
@@ -23,7 +24,7 @@ def check_label(found, answer):
 
 def check_several(found, answer):
     near(found["probabilities"], list(answer["probabilities"].values()))
-    given = np.array(list(answer["probabilities"]))[found["given"]]
+    given = texts_of(found["labels"][found["given"]])
     assert sorted(given) == sorted(answer["labels"])
 
 

@@ -1,6 +1,7 @@
 """Every exported model, in a process of TensorFlow and TensorFlow Text alone, and `predict`.
 
-The process is one for all models, since starting it takes seconds.
+The process is one for all models, since starting it takes seconds. Its locale is Turkish, where an
+I in lower case has no dot.
 """
 
 import getpass
@@ -31,8 +32,10 @@ from keras_bert.inference.fill_mask import fill_mask, most_probable
 from keras_bert.inference.predict import predict
 from keras_bert.inputs.framing import frame, windows
 from keras_bert.layers.kernels import program
+from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.multiple_choice.features import frame_choices
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
+from tests.exports import tokenizers
 from tests.exports.answers import CHECKS, near, texts_of
 from tests.exports.fuzzing import (
     DRAWN,
@@ -45,8 +48,9 @@ from tests.exports.fuzzing import (
     fuzz,
     request_of,
 )
-from tests.exports.models import MAKERS, TOKENIZER, tagger
+from tests.exports.models import MAKERS, TOKENIZER, encoder, shaken, tagger
 from tests.exports.texts import make_texts
+from tests.exports.tokenizers import TOKENIZERS, write_tokenizers
 from tests.little_garbage import keep_from_collector
 from tests.serving.page_models import page_signatures
 from tests.small_model import make_encoder
@@ -74,13 +78,12 @@ IN_SIZE = {
     "fill-mask": ["probabilities"],
     "question-answering": ["null_score"],
 }
-# Those whose files are asked in bfloat16, too.
-IN_BFLOAT16 = ("tagger-crf", "question-answering")
 # They have no `ids`, which do not tell where words end.
 WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
 # The kinds that `make test` exports; the others are slow, and answer as `predict` does in
 # tests/encoders/test_products.py.
 SLOW = ("multi-label", "pair-classifier", "regression", "semantic-roles", "span-classifier")
+SLOW += ("relation-classifier", "coreference")
 KINDS = {
     name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
 }
@@ -121,16 +124,28 @@ INPUTS = {
 }
 
 
+def names_asked(request, *, test=""):
+    """The values of `name` in the selected tests of this file, of those that begin with `test`."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    tests = [item for item in tests if item.name.startswith(test) and hasattr(item, "callspec")]
+    return {item.callspec.params.get("name") for item in tests}
+
+
 @pytest.fixture(scope="module")
 def models(request):
     """A model of each kind that a selected test asks for."""
-    tests = [item for item in request.session.items if item.path == request.path]
-    asked = {item.callspec.params.get("name") for item in tests if hasattr(item, "callspec")}
+    asked = names_asked(request)
     return {name: MAKERS[name]() for name in MAKERS if name in asked or name not in SLOW}
 
 
 @pytest.fixture(scope="module")
-def folder(models, tmp_path_factory):
+def in_bfloat16(request):
+    """The kinds whose files are asked in bfloat16 by a selected test."""
+    return sorted(names_asked(request, test="test_answers_in_bfloat16"))
+
+
+@pytest.fixture(scope="module")
+def folder(models, in_bfloat16, tmp_path_factory):
     """The folder of all exported models; those in bfloat16 are in `bfloat16` beside it."""
     folder = tmp_path_factory.mktemp("exported") / "savedmodels"
     for name, model in models.items():
@@ -138,7 +153,7 @@ def folder(models, tmp_path_factory):
             export_encoder(model, TOKENIZER, folder / name)
         else:
             export_task(model, folder / name)
-    for name in IN_BFLOAT16:
+    for name in in_bfloat16:
         export_task(models[name], folder.parent / "bfloat16" / name, precision="bfloat16")
     return folder
 
@@ -282,6 +297,7 @@ def ask_in_a_process(asked, *, models, place):
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "PATH": "",
             "CUDA_VISIBLE_DEVICES": "-1",
+            **{"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
             # As servers may have it: of no answer may a part be taken for a weight and kept.
             "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "true",
         },
@@ -291,13 +307,17 @@ def ask_in_a_process(asked, *, models, place):
 
 
 @pytest.fixture(scope="module")
-def answered(folder, models, drawn, tmp_path_factory):
+def answered(folder, models, in_bfloat16, drawn, tmp_path_factory):
     """What the process says of the models of all folders: their path -> answers, operations."""
     asked = {f"savedmodels/{name}": requests(name, folder, drawn[name]) for name in models}
-    for name in IN_BFLOAT16:
+    for name in in_bfloat16:
         some = some_inputs(name, slice(3, 103))
         turned = {key: values[::-1] for key, values in some.items()}
         asked[f"bfloat16/{name}"] = {"texts": ("serving_default", [some, turned])}
+    write_tokenizers(folder.parent / "text" / "tokenizers" / "1")
+    asked["text/tokenizers"] = {
+        name: (name, [{"text": texts}]) for name, texts in tokenizers.TEXTS.items()
+    }
     place = tmp_path_factory.mktemp("client")
     found = ask_in_a_process(asked, models=folder.parent, place=place)
     keep_from_collector()  # the models, and the graphs of their exports
@@ -400,7 +420,9 @@ def test_every_kind_answers_in_a_smaller_precision_as_in_float32(models, asked, 
     check_near(name, [found], [asked[name]["answers"]["serving_default"][4]], precision)
 
 
-@pytest.mark.parametrize("name", IN_BFLOAT16)
+@pytest.mark.parametrize(
+    "name", ["tagger-crf", pytest.param("question-answering", marks=pytest.mark.slow)]
+)
 def test_answers_in_bfloat16_where_weights_are_said_to_stay(answered, asked, name):
     """Requests of one shape one after the other: no part of the first may answer the second."""
     expected = asked[name]["answers"]["serving_default"][4]
@@ -437,12 +459,13 @@ def test_files_for_litert_of_other_kinds(models, tmp_path, name, precision, most
         assert difference(*pair, precision=precision) < most, key
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("classifier", marks=pytest.mark.slow), "tagger-bilstm"]
-)
+@pytest.mark.parametrize("name", [pytest.param("tagger", marks=pytest.mark.slow), "classifier"])
 def test_an_export_is_the_same_whatever_devices_it_is_made_on(name, tmp_path, monkeypatch):
     """It is for servers of any kind, and what runs on a GPU alone would run on no other."""
-    task = tagger(bilstm=3) if name == "tagger-bilstm" else MAKERS[name]()
+    if name == "tagger":
+        task = tagger(bilstm=3)
+    else:
+        task = shaken(Classifier(encoder(), TOKENIZER, labels=["x", "y"], pooling="max", bilstm=3))
     text = tf.constant(["the film was good in rome", "bad", ""])
     expected = task.signatures()["serving_default"].function(text)
     here = operations(export_task(task, tmp_path / "here"))
@@ -656,6 +679,21 @@ def test_warm_up_requests_are_answered_by_their_own_signature(asked, name):
     assert not [answer for answer in answers if isinstance(answer, str)]
     sizes = [{len(values) for values in answer.values()} for answer in answers]
     assert sizes == [{1}, {1}, {8}]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_tokenizers_give_the_same_ids(answered, name):
+    (found,) = answered["text/tokenizers"]["answers"][name]
+    tokens = TOKENIZERS[name].tokenize_with_offsets(tokenizers.TEXTS[name])
+    assert found["ids"].tolist() == tokens.ids.to_tensor(-1).numpy().tolist()
+    assert found["ends"].tolist() == tokens.ends.to_tensor(-1).numpy().tolist()
+
+
+def test_a_turkish_locale_changes_nothing(answered):
+    (found,) = answered["text/tokenizers"]["answers"]["wordpiece"]
+    ids = [id for id in found["ids"][2] if id >= 0]
+    tokens = [TOKENIZERS["wordpiece"].vocabulary.token(id) for id in ids]
+    assert tokens == ["i", "##t", "i", "##t", "i", "##i"]
 
 
 def test_only_operations_that_servers_have(asked):

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from keras_bert.inference.embed import Embedder
-from keras_bert.inference.settings import EmbedderSettings
+from keras_bert.inference.vector_settings import EmbedderSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.heads.layer_choice import LAYERS
+from keras_bert.heads import LAYERS
 from keras_bert.inference.embed import Embedder, embed, windows_of
-from keras_bert.inference.settings import EmbedderSettings
+from keras_bert.inference.vector_settings import EmbedderSettings
 from keras_bert.readers.texts import TextSource
 from tests.small_model import make_encoder
 

@@ -13,7 +13,8 @@ from keras_bert.exports.saved_model import export
 from keras_bert.inference.generate import generate, log_probability, next_tokens
 from keras_bert.tasks.pretraining.generation import Generator, Sampling
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.encoders.toy_encoder import HOME, ToyConfig
 from tests.peers import torch, transformers
 
@@ -22,7 +23,7 @@ VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
 PROMPTS = ["Let's stick to", "the plan", "", "unhappily the plan . the stick"]
 # Rows without a token: embeddings are often padded to a round number.
 ROWS = len(VOCABULARY) + 3
-GPT = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 24}
+GPT = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 24}
 BERT = {
     **{"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4},
     **{"intermediate_size": 32, "max_position_embeddings": 24, "is_decoder": True},
@@ -372,6 +373,7 @@ def test_a_model_of_another_task_is_one_sentence(gpt, folder, tmp_path):
         generate(model=classifier, prompt="the")
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_command(gpt, folder, capsys):
     (expected,) = generate(model=gpt, prompt="The plan", max_tokens=9)
     command = ["generate", "--model", str(folder), "--prompt", "The plan"]

@@ -5,11 +5,11 @@ import pytest
 
 from keras_bert import Tagger
 from keras_bert.base.errors import InputError
+from keras_bert.inference import predict_settings
 from keras_bert.inference.predict import Inference, predict
-from keras_bert.inference.settings import predict_settings
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers.settings import TextFileSettings
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 

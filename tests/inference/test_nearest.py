@@ -11,7 +11,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.inference.nearest import WordVectors
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 # Two features, royal and female, and one that tells the pairs apart.
 VECTORS = {

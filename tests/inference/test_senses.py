@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("senses") / "model"
     from keras_bert.checkpoints import save_folder
 
-    save_folder(make_encoder(tokenizer), tokenizer, folder)
+    save_folder(make_encoder(tokenizer, num_hidden_layers=2), tokenizer, folder)
     return folder
 
 
@@ -364,5 +364,7 @@ def test_what_is_not_sense_vectors_is_not_replaced_or_read(folder, tmp_path):
         kb.senses(model=folder, train=[])
     with pytest.raises(kb.InputError, match="Pair 1 of those given must be two texts"):
         kb.word_similarity(model=folder, pairs=["a **b**"])
+    with pytest.raises(kb.InputError, match="Pair 1 of those given must be two texts"):
+        kb.word_similarity(model=folder, pairs=[("a **b**", 0.5)])
     with pytest.raises(kb.InputError, match="Pair 1 of those given: 0 marked words"):
         kb.word_similarity(model=folder, pairs=[("a", "**b**")])

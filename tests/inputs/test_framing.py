@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.inputs.framing import frame
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE, Template
-from keras_bert.text.vocabulary import WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 
 VOCABULARY = WordPieceVocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"])
 OPTIONS = {

@@ -34,6 +34,7 @@ def test_the_gradient_is_the_formula_s_slope(name, training):
 
 
 @pytest.mark.only_tensorflow
+@pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize(
     ("name", "joined"), [("gelu", "GeluExact"), ("gelu_new", "GeluApproximate")]
 )

@@ -229,6 +229,7 @@ def test_heads_must_divide_the_hidden_size():
 
 
 @pytest.mark.only_tensorflow
+@pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("causal", [False, True])
 def test_tensorflow_joins_scale_and_mask_to_the_scores_in_prediction(causal):
     import tensorflow as tf

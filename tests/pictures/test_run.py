@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from keras_bert.base.errors import InputError
 from keras_bert.cli.training_commands import draw as draw_and_report
-from keras_bert.pictures import run
-from keras_bert.pictures.canvas import save_picture
+from keras_bert.pictures import run, save_picture
 from keras_bert.pictures.run import draw_run
 from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.tagging.metrics import chunk_metrics, role_metrics

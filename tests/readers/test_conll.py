@@ -200,7 +200,7 @@ def test_sentences_from_python():
         "a",
         "b",
     )
-    for bad in ([[1, 2]], [[""]], [{"text": 5}], [([], "O")]):
+    for bad in ([[1, 2]], [[""]], [{"text": 5}], [([], "O")], [None], [5]):
         with pytest.raises(ValueError, match="A sentence must be"):
             TaggedSource(bad, need_labels=False)
 

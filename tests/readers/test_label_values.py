@@ -65,7 +65,7 @@ def test_numbers_sort_as_numbers():
     Example = collections.namedtuple("Example", "label")
     examples = [Example(label) for label in ("1", "-1", "1")]
     assert Classifier.infer_arguments(examples) == {"labels": ["-1", "1"]}
-    assert Classifier.summary(examples, examples, {"labels": ["-1", "1"]}).endswith(
+    assert Classifier.describe_examples(examples, examples, {"labels": ["-1", "1"]}).endswith(
         'The positive class of F1 is "1".'
     )
 

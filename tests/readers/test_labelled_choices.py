@@ -39,6 +39,14 @@ def test_given_numbers_may_be_of_numpy():
         ChoiceSource([("a", ["b", "c"], True)])
 
 
+@pytest.mark.parametrize("item", [None, 5, "a", ("a",), ("a", ["b", "c"], 1, "more")])
+def test_items_that_are_no_examples(item):
+    with pytest.raises(ValueError, match="must be a context and its choices.*Received"):
+        ChoiceSource([item])
+    with says('no list of choices under "choices"'):
+        ChoiceSource([("a", 7, 1)])
+
+
 def test_json_lines_and_fields(tmp_path):
     lines = '{"context": "a", "choices": ["b", "c"], "label": 1}\n'
     (row,) = read(tmp_path, lines)

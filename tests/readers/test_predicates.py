@@ -112,6 +112,7 @@ WORDS = {"words": ["she", "left"], "tags": ["O", "B-V"]}
         ("a - (A0*)\nb c (V*\n", r"line 2: the argument \(V\* is not closed"),
         ("a - (A0*) *\nb c (V*) *\n", "line 1: the sentence has 1 predicate in column 2 and 2 col"),
         (row_2012(0, "a", "b", "01", "(A0*)"), r"line 1: column 12, of arguments, does not have"),
+        (OF_2012 + "\na b - (V*)\n", r"line 16: 4 columns, where CoNLL-2012 has 12 or more"),
         (json.dumps(WORDS), 'line 1: no "predicate" among the keys'),
         (json.dumps({"words": ["a"], "predicate": [0, 1]}), 'line 1: no "tags" among the keys'),
         (json.dumps({**WORDS, "predicate": [1, 1]}), "line 1: predicate .* ends before it begins"),

@@ -142,6 +142,8 @@ def test_the_line_of_excel_names_the_separator(delimiter, write):
     source = [*TextSource(path)]
     assert source[0].line == 2 + 1
     assert [(e.text, e.label) for e in source] == ROWS
+    with says("b.csv as labelled text: line 1 has 0 columns"):
+        examples(write("b.csv", f"sep={delimiter}\r\n"))
 
 
 def test_unnamed_columns_are_ignored_and_two_of_one_name_are_not(write):

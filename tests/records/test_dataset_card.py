@@ -9,7 +9,8 @@ import pytest
 from keras_bert.records import DatasetCard, compact, padded
 from keras_bert.records.masking import example_keys
 from keras_bert.text.template import BERT_TEMPLATE, PLAIN_TEMPLATE
-from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS
 from tests.messages import says
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *"abcdef"])

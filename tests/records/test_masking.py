@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from keras_bert.records.masking import SPAN_WORDS, UNITS, Masker, example_keys
-from keras_bert.text.vocabulary import (
-    END_OF_WORD,
-    SPECIAL_TOKENS,
-    BpeVocabulary,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from tests.unmasked import unmask
 
 PAD, UNK, CLS, SEP, MASK = range(5)

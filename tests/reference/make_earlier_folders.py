@@ -19,7 +19,8 @@ import numpy as np
 import keras_bert as kb
 from keras_bert.inference.predict import predict
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 TOKENS = [*SPECIAL_TOKENS, *"the film was good bad in rome oslo".split(), "##s", "."]
 TEXTS = ["the film was good", "Rome. bad films in Oslo, Rome"]

@@ -17,7 +17,8 @@ del tensorflow_text
 text = """
 FastBertNormalize FastSentencepieceTokenize FastSentencepieceDetokenize
 FastWordpieceDetokenize FastWordpieceTokenizeWithOffsets FindSourceOffsets NormalizeUTF8
-NormalizeUTF8WithOffsetsMap WordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
+NormalizeUTF8WithOffsetsMap SentencepieceOp SentencepieceTokenizeOp
+SentencepieceTokenizeWithOffsetsOp WordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
 TFText>FastBertNormalize TFText>FastWordpieceTokenizeWithOffsets
 """.split()
 text = {name for name in text if op_def_registry.get(name) is not None}

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import threading
 
+from keras_bert.serving import ServeSettings
 from keras_bert.serving.development_server import DevelopmentServer
-from keras_bert.serving.settings import ServeSettings
 
 
 @contextlib.contextmanager

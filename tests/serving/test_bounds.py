@@ -16,13 +16,12 @@ import pytest
 import requests
 
 import keras_bert as kb
-from keras_bert.serving import bounds, development_server, tensors
+from keras_bert.serving import ServeSettings, bounds, development_server, tensors
 from keras_bert.serving.ask import connect
 from keras_bert.serving.bounds import TimedProtocol
 from keras_bert.serving.development_server import DevelopmentServer
 from keras_bert.serving.errors import ServerError
 from keras_bert.serving.model_version import ModelVersion
-from keras_bert.serving.settings import ServeSettings
 from tests.messages import says
 from tests.serving.running import running
 

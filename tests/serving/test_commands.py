@@ -18,8 +18,8 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert.cli import main as cli
+from keras_bert.serving import given_names
 from keras_bert.serving.model_version import model_folders, version_folders
-from keras_bert.serving.settings import given_names
 from tests.serving.grpc_service import serving, serving_models
 from tests.serving.running import running
 

@@ -66,6 +66,26 @@ def test_no_request_is_lost_while_versions_change(tmp_path, put_echo):
     assert gone.status_code == 404
 
 
+def test_a_new_model_is_served(tmp_path, put_echo):
+    put_echo(tmp_path / "first", 1)
+    with (
+        running(models=[tmp_path], poll=0.05) as server,
+        connect(server.rest, timeout=30) as client,
+    ):
+        put_echo(tmp_path / "second", 2)
+        deadline, names = time.monotonic() + 30, []
+        while time.monotonic() < deadline and "second" not in names:
+            time.sleep(0.05)
+            names = requests.get(f"{server.rest}/try/models", timeout=10).json()["models"]
+        assert names == ["first", "second"]
+        while time.monotonic() < deadline and "second: version 2 is served." not in server.lines:
+            time.sleep(0.05)
+        (row,) = client.predict("second", [{"text": "x"}])
+        assert row["label"] == "2:x"
+        (row,) = client.predict("first", [{"text": "x"}])
+        assert row["label"] == "1:x"
+
+
 def test_a_version_that_does_not_load_keeps_the_old_one_and_is_tried_again(tmp_path, put_echo):
     folder = tmp_path / "echo"
     put_echo(folder, 1)

@@ -147,7 +147,7 @@ def test_evaluate_and_predict_the_same_by_call_and_command(run, given, capsys):
     assert [answer["text"] for answer in answers] == texts
     assert [answer["holds"] for answer in answers] == [True, False]
     model = ["--model", str(output)]
-    assert main(["evaluate", *model, "--data", given["dev"], "--column", "2"]) == 0
+    assert main(["evaluate", "--json", *model, "--data", given["dev"], "--column", "2"]) == 0
     assert json.loads(capsys.readouterr().out) == measures
     assert main(["predict", *model, "--text", texts[0]]) == 0
     assert json.loads(capsys.readouterr().out) == answers[0]
@@ -179,7 +179,7 @@ def test_the_worst_errors_are_shown(run, tmp_path, capsys):
     worst = [dict(zip(names, each, strict=True)) for each in sorted(wrong, reverse=True)]
     measures = evaluate(model=run[0], data=file, column=2, show_errors=5)
     assert measures.pop("errors") == [{**each, "score": ANY} for each in worst]
-    command = ["evaluate", "--model", str(run[0]), "--data", str(file), "--column", "2"]
+    command = ["evaluate", "--json", "--model", str(run[0]), "--data", str(file), "--column", "2"]
     assert main([*command, "--show-errors", "1"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == measures

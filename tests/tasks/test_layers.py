@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.exports.saved_model import export
-from keras_bert.heads.layer_choice import LAYERS, MIXES, layer_numbers
+from keras_bert.heads import LAYERS, MIXES, layer_numbers
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.inference.predict import predict
 from keras_bert.tasks import finetuned_task_types, task_class

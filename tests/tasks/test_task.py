@@ -12,6 +12,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.question_answering.question_answerer import QuestionAnswerer
 from keras_bert.tasks.tagging.tagger import Tagger
+from keras_bert.tasks.training_defaults import training_defaults
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -102,15 +103,16 @@ def tagger():
         (["a text"], ["good"]),
     ],
 )
-def test_examples_in_the_place_of_batches_are_a_sentence(examples, tagger):
+def test_examples_of_a_task_without_a_tokenizer_are_a_sentence(examples, tagger):
     """Keras said `Unrecognized data type`, and printed all of them."""
-    for call, instead in (
-        (lambda: tagger.fit(examples), "task.dataset"),
-        (lambda: tagger.fit({"input_ids": np.ones((1, 3))}, validation_data=examples), "dataset"),
-        (lambda: tagger.evaluate(examples), r"kb.evaluate\(model=task"),
-        (lambda: tagger.predict(examples), r"kb.predict\(model=task"),
+    for call in (
+        lambda: tagger.fit(examples),
+        lambda: tagger.fit({"input_ids": np.ones((1, 3))}, validation_data=examples),
+        lambda: tagger.evaluate(examples),
+        lambda: tagger.predict(examples),
+        lambda: tagger(examples),
     ):
-        with pytest.raises(InputError, match=f"takes batches, not texts.*{instead}"):
+        with pytest.raises(InputError, match="has no tokenizer, so it takes batches of token ids"):
             call()
 
 
@@ -143,8 +145,9 @@ def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
     optimizer = task.optimizer
     schedule = optimizer._learning_rate
     rates = [float(schedule(step)) for step in range(20)]
-    assert max(rates) == pytest.approx(5e-5) and rates[0] == pytest.approx(2.5e-5)
-    assert rates[-1] == pytest.approx(5e-5 / 18)
+    peak = training_defaults(hidden_size=task.config.hidden_size, is_pretrained=False).learning_rate
+    assert max(rates) == pytest.approx(peak) and rates[0] == pytest.approx(peak / 2)
+    assert rates[-1] == pytest.approx(peak / 18)
     assert optimizer.global_clipnorm == 1 and optimizer.weight_decay == 0.01
     biases = [v for v in task.trainable_variables if len(v.shape) == 1]
     assert biases and not any(optimizer._use_weight_decay(v) for v in biases)
@@ -153,7 +156,9 @@ def test_without_an_optimizer_it_is_the_one_of_fine_tuning():
 @pytest.mark.usefixtures("eager")
 def test_the_rate_stays_where_the_number_of_steps_is_not_known():
     encoder = make_small_encoder()
-    assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(5e-5)
+    task = fit_a_tagger(encoder)
+    peak = training_defaults(hidden_size=task.config.hidden_size, is_pretrained=False).learning_rate
+    assert float(task.optimizer.learning_rate) == pytest.approx(peak)
     encoder.trainable = False
     assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
     with pytest.raises(ValueError, match="for the default optimizer only"):

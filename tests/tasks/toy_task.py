@@ -6,8 +6,8 @@ import numpy as np
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import setting
 from keras_bert.readers.texts import TextSource
+from keras_bert.tasks import TaskSettings
 from keras_bert.tasks.metrics import worst_first
-from keras_bert.tasks.settings import TaskSettings
 from keras_bert.tasks.signatures import Signature
 from keras_bert.tasks.task import Task
 

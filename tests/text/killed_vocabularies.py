@@ -92,7 +92,7 @@ def kill_save(algorithm, folder, *, before):
         write_folder(folder, NEW[algorithm], lowercase=algorithm != CASED)
 
     wanted = (NEW[algorithm], None, algorithm != CASED)
-    own = {"vocab.txt"} if algorithm == "wordpiece" else {*NEW["bpe"].FILES, "tokenizer.json"}
+    own = {*NEW[algorithm].FILES, "tokenizer.json"}
 
     def check(killed):
         assert opened(folder) in [None, wanted, (OLD[before], None, False)]

@@ -13,13 +13,9 @@ import tokenizers
 from keras_bert.text import Tokenizer
 from keras_bert.text.learners import learn_bpe
 from keras_bert.text.normalization import WordSplitter, normalize
-from keras_bert.text.vocabulary import (
-    END_OF_WORD,
-    SPECIAL_TOKENS,
-    UNK,
-    BpeVocabulary,
-    WordPieceVocabulary,
-)
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, UNK
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
 from tests.peers import transformers

@@ -13,10 +13,10 @@ import tensorflow as tf
 import tokenizers
 
 from keras_bert.text import ByteLevelVocabulary, GptVocabulary, Tokenizer
-from keras_bert.text.bpe import byte_level_words
-from keras_bert.text.gpt_vocabularies import LETTERS, to_letters
+from keras_bert.text.encodings.byte_level import byte_level_words
 from keras_bert.text.learners import learn_byte_level_bpe
 from keras_bert.text.template import PLAIN_TEMPLATE
+from keras_bert.text.vocabularies.byte_level import LETTERS, to_letters
 from keras_bert.text.vocabulary import BERT_TOKENS, SPECIAL_TOKENS, SpecialTokens
 from tests.messages import says
 from tests.peers import transformers
@@ -508,12 +508,13 @@ def test_bad_files(tmp_path, vocab, merges, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"normalizer": {"type": "NFC"}}, "splits words by NFC, ByteLevel with other settings"),
+        ({"normalizer": {"type": "Prepend"}}, "normalizes texts by Prepend. Expected NFC, NFD"),
         ({"pre_tokenizer": {"type": "Metaspace"}}, "splits words by Metaspace with other"),
         ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "with other settings than"),
         ({"model": {"ignore_merges": True}}, "asks for ignore_merges=True in its model"),
         ({"model": {"merges": [["a"]]}}, "merge 1 must be two tokens"),
-        ({"added_tokens": [{"content": "<b>"}]}, "adds '<b>' to its special tokens"),
+        ({"added_tokens": [{"content": "<b>", "special": True}]}, "adds '<b>' to its special"),
+        ({"added_tokens": [{"content": "<b>", "single_word": True}]}, "adds '<b>' as a whole word"),
     ],
 )
 def test_other_tokenizers_are_rejected(folders, tmp_path, changes, sentence):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import counts_path, counts_text, read_counts
 from tests.messages import says
 

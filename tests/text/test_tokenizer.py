@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.text import Tokenizer, normalization
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
 from tests.peers import transformers
@@ -214,6 +215,7 @@ def test_a_folder_keeps_everything(tokenizer, tmp_path):
     assert again.vocabulary == tokenizer.vocabulary and again.lowercase is tokenizer.lowercase
     assert len(again) == len(TOKENS)
     assert sorted(entry.name for entry in (tmp_path / "folder").iterdir()) == [
+        "tokenizer.json",
         "tokenizer_config.json",
         "vocab.txt",
     ]

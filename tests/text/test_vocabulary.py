@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import load_vocabulary
 from tests.messages import says
 

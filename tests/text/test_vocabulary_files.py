@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from keras_bert.text.template import BERT_TEMPLATE
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_files import (
     load_vocabulary,
     open_folder,

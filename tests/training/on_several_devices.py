@@ -29,7 +29,7 @@ from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inputs.batches import parts
 from keras_bert.records import DataFolder
-from keras_bert.tasks.global_mean import GlobalMean
+from keras_bert.tasks.losses import GlobalMean
 from keras_bert.tasks.pretraining.features import training_dataset
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.training import loop

@@ -70,16 +70,16 @@ def gradients_of_steps(task, folder, *, parts, steps, **size):
 @pytest.fixture(scope="module")
 def whole(task_and_folder):
     """The gradients of three steps, each of a whole batch."""
-    gradients, _ = gradients_of_steps(*task_and_folder, parts=1, steps=3, batch_size=16)
+    gradients, _ = gradients_of_steps(*task_and_folder, parts=1, steps=3, batch_size=8)
     return gradients
 
 
 @pytest.mark.parametrize(
-    "parts, steps", [pytest.param(2, 3, marks=pytest.mark.slow), (4, 2), (16, 1)]
+    "parts, steps", [pytest.param(2, 3, marks=pytest.mark.slow), (4, 2), (8, 1)]
 )
 def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, parts, steps):
     task, folder = task_and_folder
-    in_parts, batches = gradients_of_steps(task, folder, parts=parts, steps=steps, batch_size=16)
+    in_parts, batches = gradients_of_steps(task, folder, parts=parts, steps=steps, batch_size=8)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in batches]
     assert any(len(set(counts)) > 1 for counts in predictions)  # or their means would do
     for found, expected in zip(in_parts, whole[:steps], strict=True):
@@ -116,7 +116,7 @@ def test_the_metrics_count_predictions_and_not_their_weight_in_the_step(task_and
     def measured(parts):
         for metric in task._output_metrics.metrics:
             metric.reset_state()
-        gradients_of_steps(task, folder, parts=parts, steps=1, batch_size=16)
+        gradients_of_steps(task, folder, parts=parts, steps=1, batch_size=8)
         results = [metric.result() for metric in task._output_metrics.metrics]
         return {name: float(value) for result in results for name, value in result.items()}
 

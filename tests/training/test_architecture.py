@@ -1,12 +1,14 @@
 """What an architecture's file may ask for."""
 
 import json
+import re
 
 import pytest
 
 from keras_bert.base.errors import InputWarning
 from keras_bert.encoders import new_encoder, presets, read_config
 from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.training.settings import ARCHITECTURES
 from keras_bert.training.starting_point import read_architecture
 from tests.messages import says
 from tests.small_model import make_tokenizer
@@ -55,6 +57,10 @@ def test_architectures_that_cannot_be_trained_are_rejected(
     (tmp_path / "config.json").write_text(json.dumps({**sizes, **change}))
     with says(message):
         read_architecture(tmp_path / "config.json", vocabulary)
+
+
+def test_the_help_has_every_name():
+    assert presets().keys() <= {*re.findall(r"[\w-]+", ARCHITECTURES)}
 
 
 def test_a_name_is_a_published_size_of_any_encoder(vocabulary):

@@ -15,7 +15,7 @@ from keras_bert.training.optimizer import make_optimizer
 from tests.messages import says
 
 
-def small_model(seed, units=4, name="dense", **options):
+def small_model(seed, units=4, name="dense", scales_loss=False, **options):
     keras.utils.set_random_seed(seed)
     model = keras.Sequential(
         [
@@ -31,6 +31,9 @@ def small_model(seed, units=4, name="dense", **options):
     optimizer = make_optimizer(
         model, learning_rate=0.1, warmup=0.5, weight_decay=0.1, steps=20, **options
     )
+    if scales_loss:  # as of a task that computes in float16
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        optimizer.build(model.trainable_variables)
     model.compile(optimizer, loss="mse")
     return model
 
@@ -49,7 +52,9 @@ def values(model):
 _LAMB = {"optimizer": "lamb", "gradient_accumulation_steps": 2, "schedule": "one-cycle"}
 
 
-@pytest.mark.parametrize("options", [{}, _LAMB], ids=["adamw", "lamb"])
+@pytest.mark.parametrize(
+    "options", [{}, _LAMB, {"scales_loss": True}], ids=["adamw", "lamb", "scaled"]
+)
 def test_a_restored_model_trains_on_as_if_it_had_never_stopped(tmp_path, options):
     model = small_model(seed=1, **options)
     train(model, 3)

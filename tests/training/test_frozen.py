@@ -33,7 +33,7 @@ def texts(tokenizer):
 def make(tokenizer, *, mixed):
     # Without dropout, so that training with and without the encoder is the same arithmetic.
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    encoder = make_encoder(tokenizer, **still)
+    encoder = make_encoder(tokenizer, num_hidden_layers=2, **still)
     keras.utils.set_random_seed(2)
     mix = {"layer_norm_eps": 1e-6, "l2": 0.1} if mixed else None
     return Classifier(encoder, tokenizer, labels=["a", "b"], max_length=12, layer_mix=mix)

@@ -148,7 +148,7 @@ def given(tmp_path_factory):
     """A model of two blocks, and reviews of a few words."""
     folder = tmp_path_factory.mktemp("layerwise")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
-    encoder = make_encoder(tokenizer, hidden_dropout_prob=0.1)
+    encoder = make_encoder(tokenizer, num_hidden_layers=2, hidden_dropout_prob=0.1)
     save_folder(encoder, tokenizer, folder / "model")
     for name, count in (("train", 22), ("dev", 7)):
         lines = [
@@ -210,8 +210,9 @@ def test_gradual_unfreezing_moves_what_it_says_and_ends_the_same_after_a_stop(
     assert_same_weights(whole, part)
 
 
-def test_the_last_block_alone_in_mixed_bfloat16(given, tmp_path):
-    given = {**given, "dtype": "mixed_bfloat16", "train_layers": 1, "schedule": "cosine"}
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_the_last_block_alone_in_mixed_precision(given, dtype, tmp_path):
+    given = {**given, "dtype": dtype, "train_layers": 1, "schedule": "cosine"}
     told = []
     metrics = finetune(**given, output=tmp_path, report=told.append)
     assert "Training the head and the last 1 of 2 layers." in told

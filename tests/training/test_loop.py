@@ -117,7 +117,9 @@ def test_evaluations_and_checkpoints_at_any_steps_are_the_same_steps(given, tmp_
     """Entries of 3 steps and shorter ones before evaluations and checkpoints; one is resumed."""
     given = {**given, "steps": 60, "deterministic": True}
     plain, output = tmp_path / "plain", tmp_path / "run"
-    pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
+    with pytest.MonkeyPatch.context() as patch:
+        make_evaluation_instant(patch)
+        pretrain(**{**given, "eval_every": 60, "checkpoint_every": 60}, output=plain)
     odd = {**given, "eval_every": 10, "checkpoint_every": 7}
     original = loop.EndOfRecord.on_train_batch_end
 
@@ -318,8 +320,9 @@ def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, tmp_path):
-    metrics = pretrain(**given, output=tmp_path / "run", dtype="mixed_bfloat16")
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, dtype, tmp_path):
+    metrics = pretrain(**given, output=tmp_path / "run", dtype=dtype)
     assert np.isfinite(metrics["eval"]["loss"])
     assert metrics["eval"]["masked_lm_loss"] < metrics["eval_at_start"]["masked_lm_loss"]
     float32 = evaluate(model=tmp_path / "run", data=given["data"], batch_size=8)

@@ -204,7 +204,12 @@ def test_evaluate_gives_the_metrics_of_the_run_and_what_follows_from_them(
 ):
     folder, metrics = uninterrupted[objective]
     data = folders[objective]
-    assert main(["evaluate", "--model", str(folder), "--data", str(data), "--batch-size", "7"]) == 0
+    assert (
+        main(
+            ["evaluate", "--json", "--model", str(folder), "--data", str(data), "--batch-size", "7"]
+        )
+        == 0
+    )
     printed = capsys.readouterr()
     assert "Next: keras-bert finetune" in printed.err
     scores = json.loads(printed.out)
@@ -354,7 +359,7 @@ def test_masked_and_causal_rows_are_trained_and_measured_together(hybrid, folder
     total = 0.75 * scores["masked_lm_loss"] + 0.25 * scores["causal_lm_loss"]
     assert scores["loss"] == pytest.approx(total, abs=2e-6)
     assert not any(name.startswith("causal_lm_masked") for name in scores)
-    assert main(["evaluate", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
+    assert main(["evaluate", "--json", "--model", str(folder), "--data", str(folders["mlm"])]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {name: found[name] for name in scores} == pytest.approx(scores, rel=1e-4, abs=1e-6)
     assert found["causal_lm_perplexity"] == pytest.approx(

@@ -111,7 +111,10 @@ def change_text(name, old, new):
 
 CHANGES = {
     "a weight": (change_weight, "model.safetensors was changed after the run"),
-    "a word": (change_text("vocab.txt", "\nthe\n", "\nTHE\n"), "vocab.txt was changed after"),
+    "a word": (
+        change_text("vocab.txt", "\nthe\n", "\nTHE\n"),
+        "'THE' has the id 89 in vocab.txt and",
+    ),
     "a word's case": (
         change_text("tokenizer_config.json", '"do_lower_case": true', '"do_lower_case": false'),
         "tokenizer_config.json was changed after the run",

@@ -28,7 +28,7 @@ def given(tmp_path_factory):
     """Reviews whose first word is their label."""
     folder = tmp_path_factory.mktemp("series")
     tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
-    save_folder(make_encoder(tokenizer), tokenizer, folder / "model")
+    save_folder(make_encoder(tokenizer, num_hidden_layers=2), tokenizer, folder / "model")
     rng = np.random.default_rng(0)
     for name, count in (("train", 32), ("dev", 23)):
         lines = []

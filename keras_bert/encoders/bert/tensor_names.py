@@ -45,12 +45,15 @@ CLASSES = {
 }
 
 
-def of(config, *, base_class="BertModel", classes=CLASSES, output="cls.predictions"):
+def of(
+    config, *, base_class="BertModel", classes=CLASSES, output="cls.predictions", prefix="bert."
+):
     """The `TensorNames` of a `BertConfig`, or of a relative whose encoder has the same names.
 
     Args:
         base_class, classes: see `TensorNames`.
         output: the name of the masked-LM head, for the copies that some writers store.
+        prefix: what the encoder's names begin with in a model with a head.
     """
     return TensorNames(
         base_class=base_class,
@@ -58,7 +61,7 @@ def of(config, *, base_class="BertModel", classes=CLASSES, output="cls.predictio
         layers=config.num_hidden_layers,
         sizes=sizes_of(config),
         transform=PLAIN_POOLER,
-        prefix=f"{config.model_type}.",
+        prefix=prefix,
         classes=classes,
         head_prefixes=("cls.", "lm_head.", "classifier.", "qa_outputs.", KEPT),
         copies={
@@ -66,7 +69,7 @@ def of(config, *, base_class="BertModel", classes=CLASSES, output="cls.predictio
             f"{output}.decoder.bias": f"{output}.bias",
         },
         output_embedding=(f"{output}.decoder.weight",),
-        plain=plain_name(config.model_type),
+        plain=plain_name(prefix),
     )
 
 
@@ -83,17 +86,17 @@ def sizes_of(config):
     }
 
 
-def plain_name(model_type):
+def plain_name(prefix):
     """A function from a name in a file to the plain name, without the variants of its writers.
 
-    They are the prefix, such as `bert.`, of the encoder in a model with a head, `gamma` and
-    `beta` for a LayerNorm's weight and bias (files converted from TensorFlow in 2018 and 2019), and
-    the numbers 0, 1, 2 … that older versions stored as if they were weights.
+    They are the `prefix` of the encoder in a model with a head, `gamma` and `beta` for a
+    LayerNorm's weight and bias (files converted from TensorFlow in 2018 and 2019), and the numbers
+    0, 1, 2 … that older versions stored as if they were weights.
     """
     buffers = ("embeddings.position_ids", "embeddings.token_type_ids")
 
     def plain(name):
-        name = name.removeprefix(f"{model_type}.")
+        name = name.removeprefix(prefix)
         name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
         name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
         return None if name in buffers else name

@@ -43,5 +43,5 @@ def of(config):
         ),
         copies={"generator_lm_head.weight": bert.TOKENS},
         output_embedding=("generator_lm_head.weight",),
-        plain=bert.plain_name("electra"),
+        plain=bert.plain_name("electra."),
     )

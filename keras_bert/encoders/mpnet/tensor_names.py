@@ -49,5 +49,5 @@ def of(config):
         head_prefixes=("lm_head.", "classifier.", "qa_outputs.", KEPT),
         copies={"lm_head.decoder.weight": bert.TOKENS, "lm_head.decoder.bias": "lm_head.bias"},
         output_embedding=("lm_head.decoder.weight",),
-        plain=bert.plain_name("mpnet"),
+        plain=bert.plain_name("mpnet."),
     )

@@ -1,4 +1,4 @@
-"""The config of RoBERTa encoders."""
+"""The config of RoBERTa encoders, and of XLM-R's and CamemBERT's, which are the same."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from keras_bert.encoders.bert.config import BertConfig
 class RobertaConfig(BertConfig):
     """The sizes and settings of a RoBERTa encoder, under Hugging Face's names.
 
-    The defaults are those of `transformers`, which for RoBERTa's config are BERT's: published
+    XLM-R and CamemBERT are RoBERTa with another vocabulary and `model_type`. The defaults are those
+    of `transformers`, which for RoBERTa's config are BERT's: published
     models have one segment and an epsilon of 1e-5.
 
     Attributes, in addition to those of `BertConfig`:
@@ -20,7 +21,7 @@ class RobertaConfig(BertConfig):
         pad_token_id: id of the padding token.
     """
 
-    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("roberta",)
+    MODEL_TYPES: ClassVar[tuple[str, ...]] = ("roberta", "xlm-roberta", "camembert")
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     REQUIRES_TOKENIZER: ClassVar[bool] = False
 

@@ -15,7 +15,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.kernels.program import has_fused_attention, is_for_litert, is_unfused
+from keras_bert.layers.kernels.fused_attention import fused_attention
+from keras_bert.layers.kernels.program import (
+    device,
+    has_fused_attention,
+    is_for_litert,
+    is_unfused,
+)
 
 
 def attend(
@@ -32,8 +38,9 @@ def attend(
 ):
     """The formula above, by the fastest kernel of the backend.
 
-    JAX and PyTorch have fused kernels, which have neither dropout nor the probabilities. Elsewhere
-    axes are moved at once, and scale and mask are where a CPU fuses them with the product.
+    JAX and PyTorch have it as one operation, without dropout and the probabilities, and a GPU as
+    one kernel (see `fused_attention`). Elsewhere axes are moved at once, and scale and mask are
+    where a CPU fuses them with the product.
 
     Shapes: query_key_value (B, S, 3 D) -> context (B, S, D), and float (B, N, S, S) probabilities
     before dropout, or None. With `cls_only` the first token is the only query: (B, 1, D) and
@@ -59,13 +66,15 @@ def attend(
         query, key, value = ops.unstack(split, 3, axis=2)  # (B, S, N, H)
         if cls_only:
             query = query[:, :1]
-        context = ops.dot_product_attention(
-            positions.encode(query, query_places[:, :, None]),
-            positions.encode(key, places[:, :, None]),
-            value,
-            mask=mask,
-            scale=1 / math.sqrt(size),
-        )
+        query = positions.encode(query, query_places[:, :, None])
+        key = positions.encode(key, places[:, :, None])
+        context = None
+        if not cls_only:  # a single query is cheap
+            context = fused_attention(query, key, value, layout, window=window)
+        if context is None:
+            context = ops.dot_product_attention(
+                query, key, value, mask=mask, scale=1 / math.sqrt(size), **_of_keras()
+            )
         return _joined(context), None
     moved = _transposed(split, (2, 0, 3, 1, 4), training=training)
     query, key, value = ops.unstack(moved, 3, axis=0)  # (B, N, S, H)
@@ -80,6 +89,12 @@ def attend(
     context = ops.matmul(dropout(probabilities, training=training), value)
     context = _joined(_transposed(context, (0, 2, 1, 3), training=training))
     return context, probabilities if return_probabilities else None
+
+
+def _of_keras():
+    """On a GPU Keras would try cuDNN again, and print its error for every layer."""
+    on_jax = keras.backend.backend() == "jax"
+    return {"flash_attention": False} if on_jax and device() != "tpu" else {}
 
 
 def _position_bias(positions, query, key, query_positions, layout):

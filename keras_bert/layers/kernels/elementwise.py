@@ -1,7 +1,8 @@
 """gelu, dropout and LayerNorm, with gradients written out.
 
 A derived gradient passes over the tensor about twice as often as necessary where a backend does not
-fuse element-wise operations.
+fuse element-wise operations. For a GPU or TPU, gelu and LayerNorm keep their input alone for the
+gradient, in its own type, and compute the rest again: memory is what takes time there.
 """
 
 import math
@@ -9,7 +10,7 @@ import math
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.program import compiled_by_xla, is_for_litert
+from keras_bert.layers.kernels.program import compiled_by_xla, is_for_accelerator, is_for_litert
 
 # gelu (Hendrycks and Gimpel 2016). Outside training it has the form that TensorFlow's graph
 # optimiser fuses with the product and the bias before it on a CPU, one of several forms (the tests
@@ -22,7 +23,7 @@ _TANH_SCALE = math.sqrt(2 / math.pi)
 def gelu(x, training=None):
     """x Φ(x), with Φ(x) = (1 + erf(x / √2)) / 2."""
     if training:
-        return _gelu_with_gradient(x)
+        return _from_its_input(_gelu_with_gradient, x)
     erf = _erf_by_exp if is_for_litert() else ops.erf
     return x * (0.5 * (1 + erf(x * math.sqrt(0.5))))
 
@@ -30,7 +31,7 @@ def gelu(x, training=None):
 def gelu_tanh(x, training=None):
     """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2."""
     if training:
-        return _gelu_tanh_with_gradient(x)
+        return _from_its_input(_gelu_tanh_with_gradient, x)
     return (0.5 * x) * (1 + ops.tanh(_TANH_SCALE * (x + x * (_CUBIC * ops.square(x)))))
 
 
@@ -44,7 +45,38 @@ def _erf_by_exp(x):
     return ops.sign(x) * (1 - total * ops.exp(-ops.square(x)))
 
 
-@ops.custom_gradient
+def _from_its_input(activation, x):
+    """An activation in training: the functions below return it with its gradient.
+
+    For a GPU or TPU it is computed in float32 at least, a second time for the gradient.
+    """
+    if not is_for_accelerator():
+        return ops.custom_gradient(activation)(x)
+    dtype = keras.backend.result_type(x.dtype, "float32")
+
+    @ops.custom_gradient
+    def recomputed(x):
+        def gradient(upstream):
+            # The barrier keeps XLA from computing both at once, and storing what lies between.
+            again, upstream = _barrier(x, upstream)
+            _, gradient = activation(ops.cast(again, dtype))
+            return ops.cast(gradient(ops.cast(upstream, dtype)), x.dtype)
+
+        y, _ = activation(ops.cast(x, dtype))
+        return ops.cast(y, x.dtype), gradient
+
+    return recomputed(x)
+
+
+def _barrier(*tensors):
+    """The tensors, for computations that XLA does not merge with others of the same; on JAX."""
+    if keras.backend.backend() != "jax":
+        return tensors
+    import jax
+
+    return jax.lax.optimization_barrier(tensors)
+
+
 def _gelu_with_gradient(x):
     below = 0.5 + 0.5 * ops.erf(x * math.sqrt(0.5))  # Φ(x)
 
@@ -55,7 +87,6 @@ def _gelu_with_gradient(x):
     return x * below, gradient
 
 
-@ops.custom_gradient
 def _gelu_tanh_with_gradient(x):
     """x σ(2u), since 0.5 (1 + tanh u) = σ(2u), with u = √(2/π) (x + 0.044715 x³)."""
     squared = ops.square(x)
@@ -99,9 +130,16 @@ def _uniform_uint16(like, seed_generator):
         return _of_tensorflow(like, seed_generator)
     shape = ops.shape(like)
     size = math.prod(shape)
-    draws = keras.random.randint(
-        ((size + 1) // 2, 1), -(2**31), 2**31 - 1, dtype="int32", seed=seed_generator
-    )
+    if keras.backend.backend() == "jax":
+        import jax
+
+        # `randint` would draw twice as many numbers, for any range without a bias.
+        key = seed_generator.next()
+        draws = jax.random.bits(key, ((size + 1) // 2, 1), "uint32")
+    else:
+        draws = keras.random.randint(
+            ((size + 1) // 2, 1), -(2**31), 2**31 - 1, dtype="int32", seed=seed_generator
+        )
     return ops.reshape(ops.reshape(ops.view(draws, dtype="uint16"), (-1,))[:size], shape)
 
 
@@ -132,27 +170,50 @@ def _of_tensorflow(like, seed_generator):
 def normalise(x, gamma, beta, *, epsilon):
     """γ (x - μ) / √(σ² + ε) + β, with mean μ and variance σ² over the last axis.
 
-    Shapes: x (…, D), gamma (D,), beta (D,) -> (…, D), of x's type.
+    Shapes: x (…, D), gamma (D,), beta (D,) -> (…, D), of gamma's type, float32 at least.
     """
 
     @ops.custom_gradient
     def with_gradient(x, gamma, beta):
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        inverse = ops.rsqrt(variance + epsilon)
-        unit = centred * inverse  # (…, D), mean 0 and variance 1
+        unit, inverse = _standardized(x, epsilon=epsilon)  # of mean 0 and variance 1
 
         def gradient(upstream):
-            d_gamma, d_beta = _column_sums(upstream * unit), _column_sums(upstream)
-            d_unit = upstream * gamma
-            along_mean = ops.mean(d_unit, axis=-1, keepdims=True)
-            along_unit = ops.mean(d_unit * unit, axis=-1, keepdims=True)
-            d_x = (d_unit - along_mean - unit * along_unit) * inverse
-            return d_x, d_gamma, d_beta
+            return _gradients_of_norm(upstream, unit, inverse, gamma)
 
         return unit * gamma + beta, gradient
 
-    return with_gradient(x, gamma, beta)
+    @ops.custom_gradient
+    def recomputed(x, gamma, beta):
+        def gradient(upstream):
+            again, upstream = _barrier(x, upstream)
+            unit, inverse = _standardized(ops.cast(again, gamma.dtype), epsilon=epsilon)
+            d_x, d_gamma, d_beta = _gradients_of_norm(upstream, unit, inverse, gamma)
+            return ops.cast(d_x, x.dtype), d_gamma, d_beta
+
+        unit, _ = _standardized(ops.cast(x, gamma.dtype), epsilon=epsilon)
+        return unit * gamma + beta, gradient
+
+    if is_for_accelerator():
+        return recomputed(x, gamma, beta)
+    return with_gradient(ops.cast(x, gamma.dtype), gamma, beta)
+
+
+def _standardized(x, *, epsilon):
+    """(x - μ) / √(σ² + ε) (…, D), and 1 / √(σ² + ε) (…, 1)."""
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    inverse = ops.rsqrt(variance + epsilon)
+    return centred * inverse, inverse
+
+
+def _gradients_of_norm(upstream, unit, inverse, gamma):
+    """Those of x (…, D), γ (D,) and β (D,), from that of the norm's output (…, D)."""
+    d_gamma, d_beta = _column_sums(upstream * unit), _column_sums(upstream)
+    d_unit = upstream * gamma
+    along_mean = ops.mean(d_unit, axis=-1, keepdims=True)
+    along_unit = ops.mean(d_unit * unit, axis=-1, keepdims=True)
+    d_x = (d_unit - along_mean - unit * along_unit) * inverse
+    return d_x, d_gamma, d_beta
 
 
 def _column_sums(x):

@@ -9,7 +9,9 @@ batch that is half padding takes half to two thirds of the time of a full one.
 import keras
 from keras import ops
 
-from keras_bert.layers.kernels.program import on_cpu, shapes_may_vary
+from keras_bert.layers.kernels import accelerators
+from keras_bert.layers.kernels.private import stored
+from keras_bert.layers.kernels.program import is_for_accelerator, on_cpu, shapes_may_vary
 
 
 def look_up(table, ids):
@@ -17,8 +19,12 @@ def look_up(table, ids):
 
     TensorFlow's gradient of a lookup is a list of rows, in which an id that occurs twice is twice.
     Keras's optimizers, and a norm of all gradients, square each of the two where Adam has the
-    square of their sum. Here it is a table, (N, D), as on other backends.
+    square of their sum. Here it is a table, (N, D), as on other backends. For a GPU or TPU it is
+    summed in float32 without a scatter.
     """
+    if is_for_accelerator() and table.dtype != "float64":
+        dtype = keras.backend.standardize_dtype(ops.convert_to_tensor(table).dtype)
+        return accelerators.look_up(stored(table), ids, dtype=dtype)
     if keras.backend.backend() != "tensorflow":
         return ops.take(table, ids, axis=0)
     import tensorflow as tf
@@ -63,7 +69,7 @@ def sparse_rows(variable, ids):
     for all others.
     """
     if keras.backend.backend() != "tensorflow":
-        return ops.take(variable, ids, axis=0)
+        return look_up(variable, ids)
     import tensorflow as tf
 
     # From the variable itself: to read it first would copy the table.
@@ -75,6 +81,8 @@ def at_positions(hidden, positions):
 
     One plain lookup in the flattened batch is faster than a gather along the second axis.
     """
+    if is_for_accelerator() and None not in hidden.shape:
+        return ops.reshape(accelerators.at_positions(hidden, positions), (-1, hidden.shape[-1]))
     batch, length, size = ops.shape(hidden)
     rows = ops.cast(positions, "int32") + length * ops.arange(batch, dtype="int32")[:, None]
     rows = ops.reshape(rows, (-1,))

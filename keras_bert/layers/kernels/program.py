@@ -5,8 +5,11 @@ import contextvars
 
 import keras
 
+from keras_bert.layers.kernels.private import in_xla_context
+
 _FOR_LITERT = contextvars.ContextVar("for_litert", default=False)
 _FOR_SERVERS = contextvars.ContextVar("for_servers", default=False)
+_FOR_GPU = contextvars.ContextVar("for_gpu", default=False)
 # The devices on which shapes that depend on the values save work.
 _SPARING = ("CPU",)
 
@@ -34,6 +37,14 @@ def for_servers():
     return _set(_FOR_SERVERS)
 
 
+def for_gpu():
+    """Within this context, what XLA compiles is traced for a GPU, whatever devices there are.
+
+    So the program of a GPU can be read, lowered and compared where there is none.
+    """
+    return _set(_FOR_GPU)
+
+
 def on_cpu(compute, otherwise):
     """`compute()`, or in a graph for servers, on another device than a CPU, `otherwise()`.
 
@@ -59,10 +70,35 @@ def compiled_by_xla():
     """
     if keras.backend.backend() != "tensorflow":
         return keras.backend.backend() == "jax"
-    import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util
+    return in_xla_context()
 
-    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+def is_for_accelerator():
+    """Whether XLA compiles the program for a GPU or TPU: this alone chooses their kernels."""
+    if not compiled_by_xla() or _FOR_SERVERS.get():
+        return False
+    return _FOR_GPU.get() or device() != "cpu"
+
+
+def is_pretended():
+    """Whether programs are traced for a GPU that this process may not have: within `for_gpu`."""
+    return _FOR_GPU.get()
+
+
+def device():
+    """The kind of device that programs run on: "cpu", "gpu" or "tpu"; within `for_gpu`, "gpu"."""
+    if _FOR_GPU.get():
+        return "gpu"
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.default_backend()
+    import tensorflow as tf
+
+    for kind in ("TPU", "GPU"):
+        if tf.config.list_logical_devices(kind):
+            return kind.lower()
+    return "cpu"
 
 
 def shapes_may_vary():
@@ -94,5 +130,5 @@ def use_cudnn():
 
 
 def has_fused_attention():
-    """Whether `ops.dot_product_attention` reaches a fused kernel; none of them has dropout."""
+    """Whether Keras's attention is one operation of the backend; none has dropout."""
     return keras.backend.backend() in ("jax", "torch")

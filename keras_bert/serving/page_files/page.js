@@ -240,12 +240,13 @@ async function showFollows(model, given) {
 
 async function showClass(model, given) {
   const prediction = await ask(model, given);
-  const probabilities = prediction.probabilities ?? [];
+  const { labels, probabilities = [] } = prediction;
   const title = element("h2", {}, `${prediction.label} `);
   title.append(element("small", {}, fixed(prediction.score)));
-  // Only the most probable label is named in the prediction; others have numbers.
+  // Exports of earlier versions name the most probable label only.
   const best = probabilities.indexOf(Math.max(...probabilities));
-  const rows = probabilities.map((p, i) => [i === best ? prediction.label : `label ${i + 1}`, p]);
+  const name = (i) => labels?.[i] ?? (i === best ? prediction.label : `label ${i + 1}`);
+  const rows = probabilities.map((p, i) => [name(i), p]);
   return [title, bars(rows.sort((one, other) => other[1] - one[1]))];
 }
 

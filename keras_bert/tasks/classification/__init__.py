@@ -4,7 +4,7 @@ import typing
 from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.settings import setting
+from keras_bert.base.settings import model_setting, setting
 from keras_bert.readers.settings import (
     TableSettings,
     TextFileSettings,
@@ -13,7 +13,7 @@ from keras_bert.readers.settings import (
     glue_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 
 # As `keras_bert.heads.pooling.POOLINGS`, whose import would load Keras.
 POOLINGS = ("cls", "mean", "both", "last", "max", "last+max+mean")
@@ -22,6 +22,7 @@ SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews", "f1", "a
 MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
 SCORE_METRICS = ("pearson", "spearman", "pearson_and_spearman")
 NO_WEIGHTS, BALANCED = "none", "balanced"
+TRUNCATE, WINDOWS = "truncate", "windows"
 
 
 class PoolingSettings(TaskSettings):
@@ -33,15 +34,41 @@ class PoolingSettings(TaskSettings):
         "for a causal model",
         choices=POOLINGS,
         stored=True,
+        common=True,
     )
 
 
-class LabelSettings(TableSettings, PoolingSettings):
+class LongTextSettings(PoolingSettings):
+    long_texts: str | None = setting(
+        None,
+        help="what is read of a text with more than max_length tokens: its beginning (truncate), "
+        "or all of it in windows that overlap by half",
+        default_help=TRUNCATE,
+        choices=(TRUNCATE, WINDOWS),
+        stored=True,
+        common=True,
+    )
+    window_pooling: str | None = setting(
+        None,
+        help="with windows, what is taken of their logits or scores: the mean or the maximum",
+        default_help="mean",
+        choices=("mean", "max"),
+        stored=True,
+    )
+
+    def check(self):
+        super().check()
+        if self.window_pooling is not None and self.long_texts != WINDOWS:
+            raise InputError.naming("{window_pooling} requires {long_texts=windows}.")
+
+
+class LabelSettings(TableSettings, LongTextSettings):
     multi_label: bool = setting(
         False,
         help="a text may have any number of labels: a list, or in a table separated by |",
         reads=True,
         stored=True,
+        common=True,
     )
     label_columns: str | Sequence[str] | None = setting(
         None,
@@ -67,19 +94,43 @@ class LabelSettings(TableSettings, PoolingSettings):
         reads=True,
     )
     unknown_labels: str = unknown_labels_setting()
-    threshold: float = setting(
+    threshold: float | Sequence[float] = setting(
         0.5,
-        help="with --multi-label, predict the labels whose probability is higher",
+        help="with --multi-label, predict the labels whose probability is higher; several are "
+        "those of the labels in their order",
+        unit="P",
         above=0,
         below=1,
+        several=True,
         stored=True,
     )
-    class_weights: str = setting(
+    tune_thresholds: bool = setting(
+        False,
+        help="with --multi-label, give each label the threshold with the highest F1 on the dev "
+        "data",
+        stored=True,
+    )
+    temperature: float | None = setting(
+        None,
+        help="divide the logits by this before they become probabilities",
+        unit="T",
+        default_help="1, or with calibrate what is fitted",
+        above=0,
+        stored=True,
+    )
+    calibrate: bool = setting(
+        False,
+        help="fit the temperature on the dev data, so that of predictions with a probability of "
+        "0.8 about 8 in 10 are right",
+        stored=True,
+    )
+    class_weights: str = model_setting(
         NO_WEIGHTS,
         help="weights of training examples: none (all equal), balanced (all labels have the same "
         "total), or LABEL=WEIGHT,… (1 for others); with several labels per text, weights of each "
         "label",
         unit="none|balanced|LABEL=WEIGHT,…",
+        common=True,
     )
     hidden_layers: int = setting(
         0,
@@ -89,20 +140,23 @@ class LabelSettings(TableSettings, PoolingSettings):
         at_least=0,
         stored=True,
     )
-    metric: str | None = setting(
+    metric: str | None = model_setting(
         None,
         help="the dev metric that selects the best epoch; f1 is that of the last of two labels",
         default_help="accuracy; micro_f1 with several labels per text",
         choices=tuple(dict.fromkeys((*SINGLE_LABEL_METRICS, *MULTI_LABEL_METRICS))),
+        common=True,
     )
 
     def check(self):
         super().check()
-        if self.threshold != type(self).threshold and not self.multi_label:
-            raise InputError.naming(
-                "{threshold} requires {multi_label}. With one label per text the most probable "
-                "one is predicted."
-            )
+        for name in ("threshold", "tune_thresholds"):
+            if getattr(self, name) != getattr(type(self), name) and not self.multi_label:
+                raise InputError.naming(
+                    "{} requires {multi_label}. With one label per text the most probable one is "
+                    "predicted.",
+                    argument(name),
+                )
         for name in ("label_columns", "labels", "label_separator"):
             if getattr(self, name) is not None and not self.multi_label:
                 raise InputError.naming("{} requires {multi_label}.", argument(name))
@@ -141,17 +195,18 @@ class PairClassifierSettings(LabelSettings):
     glue: str | None = glue_setting()
 
 
-class RegressionSettings(TableSettings, PoolingSettings):
+class RegressionSettings(TableSettings, LongTextSettings):
     EXAMPLE_FIELDS: typing.ClassVar[tuple] = ("text_a", "text_b")
 
     one_text: bool = setting(
         False, help="score single texts instead of pairs", reads=True, stored=True
     )
     both_orders: bool = both_orders_setting()
-    metric: str = setting(
+    metric: str = model_setting(
         "pearson",
         help="the dev metric that selects the best epoch",
         choices=SCORE_METRICS,
+        common=True,
     )
     fields: str | None = fields_setting("text_a=sentence1,text_b=sentence2,label=score")
     glue: str | None = glue_setting()

@@ -5,6 +5,7 @@ from collections import Counter
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import expit
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
@@ -12,20 +13,26 @@ from keras_bert.heads.classification import HiddenLayers, labelled_head
 from keras_bert.readers.labels import one_label, several_labels, sorted_labels
 from keras_bert.readers.texts import PAIR, TEXT, TextSource
 from keras_bert.tasks.classification import NO_WEIGHTS, ClassifierSettings, PairClassifierSettings
+from keras_bert.tasks.classification.calibration import (
+    best_thresholds,
+    error_of_decisions,
+    error_of_labels,
+    fitted_temperature,
+    fitted_temperature_of_decisions,
+)
 from keras_bert.tasks.classification.decode import (
     classifier_predictions,
-    label_errors,
-    multi_label_errors,
-    multi_label_predictions,
-)
-from keras_bert.tasks.classification.labels import (
     decision_weights,
     example_weights,
+    label_errors,
     label_matrix,
     label_numbers,
+    multi_label_errors,
+    multi_label_predictions,
     parse_class_weights,
 )
 from keras_bert.tasks.classification.pooled_task import TextTask
+from keras_bert.tasks.losses import CountedAccuracy
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -84,6 +91,13 @@ class Classifier(TextTask):
     def make_head(self):
         encoder, settings = self.encoder, self.settings
         super().make_head()
+        thresholds = settings.threshold
+        if isinstance(thresholds, list) and len(thresholds) != len(self.labels):
+            raise InputError.naming(
+                "{threshold} has {} numbers for {}. Give one, or one per label.",
+                len(thresholds),
+                counted(len(self.labels), "label"),
+            )
         self._class_weights = parse_class_weights(settings.class_weights, self.labels)
         self.METRIC = metric = settings.metric
         self.SHOWN = {"loss": "loss", "accuracy": "accuracy"}
@@ -126,8 +140,8 @@ class Classifier(TextTask):
 
     @classmethod
     def with_effect(cls, settings):
-        names = set(settings) - (set() if settings.get("multi_label") else {"threshold"})
-        return {name: value for name, value in settings.items() if name in names}
+        of_several = set() if settings.get("multi_label") else {"threshold", "tune_thresholds"}
+        return {name: value for name, value in settings.items() if name not in of_several}
 
     def config_keys(self):
         return {"problem_type": "multi_label_classification"} if self.settings.multi_label else {}
@@ -150,12 +164,12 @@ class Classifier(TextTask):
     def default_metrics(self):
         """`accuracy`, the fraction of examples whose label has the highest logit.
 
-        None with several labels per text, or with class weights, which Keras would apply to it:
-        see `official_metrics`.
+        Weights of labels do not change it. None with several labels per text, and with windows, of
+        which a text has several: see `official_metrics`.
         """
-        if self.settings.multi_label or self._class_weights != NO_WEIGHTS:
+        if self.settings.multi_label or self.reads_windows:
             return {}
-        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+        return {"logits": [CountedAccuracy()]}
 
     # Labelled files.
 
@@ -201,7 +215,7 @@ class Classifier(TextTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         noun = "text" if len(cls.text_names) == 1 else "pair"
         counts = Counter(label for example in train for label in _labels_of(example))
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
@@ -234,19 +248,62 @@ class Classifier(TextTask):
     def labels_of(self, example):
         return _labels_of(example)
 
+    def check_class_weight(self):
+        if self.settings.multi_label:
+            raise InputError.naming(
+                "{class_weight} is for one label per text. With {multi_label} make the task with "
+                "{class_weights}."
+            )
+
     def decode(self, outputs, sequences):
         """`text` (or `text_a`, `text_b`), `label`, `score`, `expected` and `probabilities`.
 
         `expected` is present if known. With `multi_label`, `labels` is a list instead.
         """
+        logits = self.of_examples(outputs["logits"], sequences) / self.temperature
         if self.settings.multi_label:
             return multi_label_predictions(
-                outputs["logits"],
+                logits,
                 sequences.examples,
                 labels=self.labels,
-                threshold=self.settings.threshold,
+                thresholds=np.broadcast_to(self.settings.threshold, len(self.labels)),
             )
-        return classifier_predictions(outputs["logits"], sequences.examples, labels=self.labels)
+        return classifier_predictions(logits, sequences.examples, labels=self.labels)
+
+    @property
+    def temperature(self):
+        """What the logits are divided by before they become probabilities."""
+        return self.settings.temperature or 1.0
+
+    def tuned_settings(self, given):
+        tuned = {"temperature": given.calibrate, "threshold": given.tune_thresholds}
+        return tuple(name for name, is_tuned in tuned.items() if is_tuned)
+
+    def tune_threshold(self, outputs, sequences):
+        """Fits the temperature with `calibrate`, and the thresholds with `tune_thresholds`."""
+        logits, examples = self.of_examples(outputs["logits"], sequences), sequences.examples
+        if "temperature" in self.tuned and self.settings.multi_label:
+            matrix = label_matrix(examples, self.labels)
+            self.update_settings(temperature=fitted_temperature_of_decisions(logits, matrix))
+        elif "temperature" in self.tuned:
+            numbers = label_numbers(examples, self.labels)
+            self.update_settings(temperature=fitted_temperature(logits, numbers))
+        if "threshold" in self.tuned:
+            probabilities = expit(logits.astype(np.float64) / self.temperature)
+            matrix = label_matrix(examples, self.labels)
+            thresholds = best_thresholds(probabilities, matrix, default=self.SETTINGS.threshold)
+            self.update_settings(threshold=thresholds)
+
+    def calibration_error(self, outputs, sequences):
+        if "temperature" not in self.tuned:
+            return None
+        logits, examples = self.of_examples(outputs["logits"], sequences), sequences.examples
+        if self.settings.multi_label:
+            error, expected = error_of_decisions, label_matrix(examples, self.labels)
+        else:
+            error, expected = error_of_labels, label_numbers(examples, self.labels)
+        scaled = logits / self.temperature
+        return {"before": error(logits, expected), "after": error(scaled, expected)}
 
     def official_metrics(self, predictions, examples):
         """See `classification_metrics` and `multi_label_metrics`.

@@ -5,6 +5,9 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.heads.pooling import POOLINGS, encoder_outputs, pooled
 from keras_bert.readers.texts import text_warnings
+from keras_bert.tasks.classification import WINDOWS
+from keras_bert.tasks.classification.decode import of_windows
+from keras_bert.tasks.raw_data import new_name, rows_with_labels
 from keras_bert.tasks.task import Task
 
 
@@ -65,13 +68,22 @@ class TextTask(PooledTask):
     With `both_orders` a pair is read in both orders, and the head reads the sum of the two vectors,
     as for similarity in Radford et al. 2018 (section 3.3). Inputs are then (B, 2, S).
 
-    Raises InputError for `both_orders` of single texts.
+    With `long_texts` windows a text of any length is read in overlapping windows. Each is trained
+    on with the text's label and an equal part of its weight, and a prediction is made from the mean
+    or the maximum (`window_pooling`) of their outputs.
+
+    Raises InputError for `both_orders` of single texts, and for windows of pairs.
     """
 
     FEATURES = "keras_bert.inputs.tokenized_examples:text_sequences"
     SIGNATURES = "keras_bert.tasks.classification.signatures:text_signatures"
 
     def make_head(self):
+        if self.reads_windows and len(self.text_names) != 1:
+            raise InputError.naming(
+                "{long_texts} windows is for single texts. Of a pair the longer text is cut until "
+                "both fit. Leave it out, or give a larger {max_length}."
+            )
         if self.both_orders:
             if len(self.text_names) != 2:
                 raise InputError.naming("{both_orders} is for pairs of texts. Leave it out.")
@@ -82,6 +94,18 @@ class TextTask(PooledTask):
     def both_orders(self):
         """Whether each pair is read in both orders."""
         return getattr(self.settings, "both_orders", False)
+
+    @property
+    def reads_windows(self):
+        """Whether a text that is too long is read in windows."""
+        return getattr(self.settings, "long_texts", None) == WINDOWS
+
+    def of_examples(self, outputs, sequences):
+        """The outputs (R, …) of R sequences as those of their N examples, (N, …)."""
+        if not self.reads_windows:
+            return outputs
+        windows, pooling = sequences.example_of_sequence, self.settings.window_pooling
+        return of_windows(outputs, windows, pooling=pooling)
 
     def is_standard(self):
         return super().is_standard() and not self.both_orders
@@ -95,6 +119,15 @@ class TextTask(PooledTask):
     @classmethod
     def notes(cls, examples):
         return text_warnings(examples)
+
+    @classmethod
+    def with_labels(cls, x, y):
+        names, rows, labels = rows_with_labels(x, y)
+        rows = zip(rows, labels, strict=True)
+        if names is None:
+            return [(*row, y) if isinstance(row, list | tuple) else (row, y) for row, y in rows], {}
+        column = new_name("label", names)
+        return [{**row, column: y} for row, y in rows], {"label_column": column}
 
     def targets(self, examples):
         """(labels, weights) of examples, each by the output's name; the weights may be empty."""

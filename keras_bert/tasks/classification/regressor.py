@@ -102,6 +102,8 @@ class Regressor(TextTask):
 
     def default_metrics(self):
         """`mse`, the mean squared error in the range of the labels."""
+        if self.reads_windows:  # of which a text has several
+            return {}
         return {"score": [keras.metrics.MeanSquaredError(name="mse")]}
 
     # Labelled files.
@@ -137,7 +139,7 @@ class Regressor(TextTask):
         return {"mean": float(scores.mean()), "scale": scale}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         scores = [example.label for example in train]
         noun = "pair" if train[0].text_b is not None else "text"
         return (
@@ -151,7 +153,8 @@ class Regressor(TextTask):
 
     def decode(self, outputs, sequences):
         """`text_a`, `text_b` (or `text`), `score`, and `expected` if known."""
-        return score_predictions(outputs["score"][:, 0], sequences.examples)
+        scores = self.of_examples(outputs["score"], sequences)[:, 0]
+        return score_predictions(scores, sequences.examples)
 
     def official_metrics(self, predictions, examples):
         """See `score_metrics`."""

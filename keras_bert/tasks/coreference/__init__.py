@@ -2,7 +2,7 @@
 
 from keras_bert.base.settings import setting
 from keras_bert.readers.settings import RowSettings
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 from keras_bert.tasks.span_classification import max_span_length_setting
 
 

@@ -1,20 +1,183 @@
-"""Which mentions in a document refer to the same (Lee et al. 2017; Joshi et al. 2019)."""
+"""Which mentions in a document refer to the same (Lee et al. 2017; Joshi et al. 2019).
+
+The metrics are MUC, B³ and CEAFφ4 of clusters of mentions, as the scorer of CoNLL-2012 counts them.
+Each is a ratio of sums over all documents (Pradhan et al. 2014). A mention that is predicted and
+not expected, or the reverse, is one more that is in no cluster of the other side.
+"""
 
 import keras
+import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.spans import ATTENTION, AntecedentLoss, AntecedentScores, DocumentWords
 from keras_bert.tasks.coreference import CoreferenceSettings
-from keras_bert.tasks.coreference.decode import (
-    cluster_sets,
-    coreference_errors,
-    coreference_predictions,
-    describe_coreference_error,
-)
-from keras_bert.tasks.coreference.metrics import coreference_metrics
+from keras_bert.tasks.metrics import worst_first
+from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.span_classification.span_classifier import UNITS, span_representation_of
 from keras_bert.tasks.task import Task
+
+
+def clusters_of(candidates):
+    """The clusters, of two or more, of candidates and their best antecedents if better than none.
+
+    Shapes: candidates (K, 2 + A), see `AntecedentScores`.
+
+    Returns a list of clusters, in the order of their first mentions: lists of (first word, after
+    the last word) in the order of the text.
+    """
+    clusters = []  # the cluster of each candidate
+    for number, (first, last, *scores) in enumerate(candidates.tolist()):
+        if first < 0:
+            break
+        best = int(np.argmax(scores))
+        cluster = clusters[number - 1 - best] if scores[best] > 0 else []
+        cluster.append((int(first), int(last) + 1))
+        clusters.append(cluster)
+    different = {id(cluster): cluster for cluster in clusters if len(cluster) > 1}
+    return list(different.values())
+
+
+def expected_clusters(spans):
+    """The clusters of a document's labelled spans, as `clusters_of` returns them."""
+    clusters = {}
+    for start, end, label in sorted(spans, key=lambda span: span[:2]):
+        clusters.setdefault(label, []).append((start, end))
+    return list(clusters.values())
+
+
+def coreference_predictions(outputs, sequences):
+    """N dictionaries: `text`, `words`, `clusters`, and `expected` if that is known.
+
+    A cluster is a list of mentions with `start` and `end` in characters of the text, `words`
+    ([first, after the last]) and `text`.
+
+    Args:
+        outputs: for each document (K, 2 + A), with the padding of its batch.
+        sequences: the `CoreferenceSequences`.
+    """
+    predictions = []
+    for example, (starts, ends), spans, candidates in zip(
+        sequences.examples, sequences.words, sequences.spans, outputs, strict=True
+    ):
+        position = WordPositions(example.text, starts, ends)
+        clusters_by_name = {"clusters": clusters_of(candidates)}
+        if spans is not None:
+            clusters_by_name["expected"] = expected_clusters(spans)
+        described = {
+            name: [[position.of(*span) for span in cluster] for cluster in clusters]
+            for name, clusters in clusters_by_name.items()
+        }
+        predictions.append({"text": example.text, "words": position.words(), **described})
+    return predictions
+
+
+def cluster_sets(clusters):
+    """The clusters of a prediction as sets of (first word, after the last word)."""
+    return [{tuple(mention["words"]) for mention in cluster} for cluster in clusters]
+
+
+def coreference_errors(predictions, examples):
+    """The documents with wrong clusters, the worst first.
+
+    Returns dictionaries of `line`, `text`, the `expected` and the `predicted` clusters that differ,
+    as lists of the mentions' texts, and `score`, their number.
+    """
+    errors = []
+    for prediction, example in zip(predictions, examples, strict=True):
+        sides = [prediction["expected"], prediction["clusters"]]
+        expected, predicted = map(cluster_sets, sides)
+        missed, wrong = (
+            [
+                [m["text"] for m in c]
+                for c, mentions in zip(side, sets, strict=True)
+                if mentions not in other
+            ]
+            for side, sets, other in zip(
+                sides, (expected, predicted), (predicted, expected), strict=True
+            )
+        )
+        if missed or wrong:
+            error = {"line": example.line, "text": prediction["text"]}
+            error |= {"expected": missed, "predicted": wrong}
+            errors.append({**error, "score": float(len(missed) + len(wrong))})
+    return worst_first(errors)
+
+
+def describe_coreference_error(error):
+    """One of `coreference_errors` in words."""
+    parts = [
+        f"{heading} {', '.join(' = '.join(cluster) for cluster in error[key]) or 'nothing'}"
+        for heading, key in (("true:", "expected"), ("predicted:", "predicted"))
+    ]
+    return f"line {error['line']}, {'; '.join(parts)}"
+
+
+def _muc(common, expected, predicted):
+    """Links (Vilain et al. 1995): a cluster of n mentions has n - 1."""
+    correct = np.sum(np.maximum(common - 1, 0))
+    return correct, np.sum(expected - 1), correct, np.sum(predicted - 1)
+
+
+def _b_cubed(common, expected, predicted):
+    """The mean over mentions of how much of their cluster is right (Bagga and Baldwin 1998)."""
+    recall = np.sum(common**2 / expected[:, None])
+    precision = np.sum(common**2 / predicted)
+    return recall, np.sum(expected), precision, np.sum(predicted)
+
+
+def _ceaf(common, expected, predicted):
+    """Clusters matched one to one for the greatest sum of φ4, Dice's coefficient (Luo 2005)."""
+    similarity = 2 * common / (expected[:, None] + predicted)
+    matched = similarity[linear_sum_assignment(similarity, maximize=True)].sum()
+    return matched, len(expected), matched, len(predicted)
+
+
+def _mentions(common, expected, predicted):
+    """Mentions with exactly the expected words."""
+    right = np.sum(common)
+    return right, np.sum(expected), right, np.sum(predicted)
+
+
+_METRICS = {"muc": _muc, "b_cubed": _b_cubed, "ceaf": _ceaf, "mention": _mentions}
+# The official score is the mean of these.
+_OFFICIAL = ("muc", "b_cubed", "ceaf")
+
+
+def coreference_metrics(expected, predicted):
+    """The official metrics of documents, as JSON can hold them.
+
+    Args:
+        expected, predicted: for each document a list of clusters, each a set of mentions.
+
+    Returns:
+        `f1`, the mean of the F1 of MUC, B³ and CEAFφ4; `muc_f1`, `muc_precision`, `muc_recall`, and
+        so on for `b_cubed`, `ceaf` and `mention` (mentions, whatever their cluster); `examples`
+        (documents), `mentions` and `clusters` (expected). A ratio without cases is 0.
+    """
+    sums = {name: np.zeros(4) for name in _METRICS}
+    for clusters, answers in zip(expected, predicted, strict=True):
+        common = np.array(
+            [[len(set(one) & set(other)) for other in answers] for one in clusters], np.float64
+        ).reshape(len(clusters), len(answers))
+        sizes = [np.array([len(c) for c in side], np.float64) for side in (clusters, answers)]
+        for name, metric in _METRICS.items():
+            sums[name] += metric(common, *sizes)
+    metrics = {}
+    for name, (right, expected_count, correct, predicted_count) in sums.items():
+        recall = right / expected_count if expected_count else 0.0
+        precision = correct / predicted_count if predicted_count else 0.0
+        both = precision + recall
+        metrics[f"{name}_f1"] = float(2 * precision * recall / both) if both else 0.0
+        metrics[f"{name}_precision"], metrics[f"{name}_recall"] = float(precision), float(recall)
+    return {
+        "f1": float(np.mean([metrics[f"{name}_f1"] for name in _OFFICIAL])),
+        **metrics,
+        "examples": len(expected),
+        "mentions": sum(len(cluster) for clusters in expected for cluster in clusters),
+        "clusters": sum(map(len, expected)),
+    }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -49,7 +212,7 @@ class CoreferenceResolver(Task):
     HEADS = ("spans", "scores")
     SETTINGS = CoreferenceSettings
     FEATURES = "keras_bert.tasks.coreference.features:coreference_sequences"
-    SIGNATURES = "keras_bert.tasks.coreference.signatures:coreference_signatures"
+    SIGNATURES = "keras_bert.tasks.coreference.features:coreference_signatures"
     METRIC = "f1"
     SHOWN = {"loss": "loss", "f1": "F1"}
 
@@ -101,7 +264,7 @@ class CoreferenceResolver(Task):
         return {}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         mentions = [span for example in train for span in example.spans]
         clusters = sum(len({span.label for span in example.spans}) for example in train)
         line = (

@@ -42,7 +42,7 @@ class MultipleChoice(PooledTask):
     SETTINGS = MultipleChoiceSettings
     METRIC = "accuracy"
     FEATURES = "keras_bert.tasks.multiple_choice.features:choice_sequences"
-    SIGNATURES = "keras_bert.tasks.multiple_choice.signatures:choice_signatures"
+    SIGNATURES = "keras_bert.tasks.multiple_choice.features:choice_signatures"
     SHOWN = {"loss": "loss", "accuracy": "accuracy"}
 
     def make_head(self):
@@ -76,7 +76,7 @@ class MultipleChoice(PooledTask):
         return ChoiceSource(data, need_labels=labelled, schema=schema, **columns)
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         counts = [len(example.choices) for example in train]
         choices = f"{min(counts)}" if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
         chance = np.mean([1 / len(example.choices) for example in dev])

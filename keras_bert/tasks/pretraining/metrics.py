@@ -3,6 +3,7 @@ softmax over the whole vocabulary a second time.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -49,6 +50,12 @@ class CrossEntropy(keras.losses.Loss):
 def cross_entropy(labels, logits):
     """Nats: int (…) and (…, C) -> (…)."""
     return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+
+
+class Vectors(NamedTuple):
+    """In place of an output's logits, what its head multiplies by the table: (B, P, E)."""
+
+    vectors: Any
 
 
 class OutputMetrics(keras.metrics.Metric):
@@ -177,13 +184,21 @@ class Metrics:
     def metrics(self):
         return [*self._outputs.values(), *([] if self.finite is None else [self.finite])]
 
-    def measure(self, x, labels, logits, weights):
-        """Adds a batch, dictionaries by name; returns the nats of each output's predictions."""
+    def measure(self, x, labels, outputs, weights, *, head_of):
+        """Adds a batch, dictionaries by name; returns the nats of each output's predictions.
+
+        `outputs` are logits, or the `Vectors` of the head that `head_of` returns for a name.
+        """
         nats = {}
-        for name, scores in logits.items():
-            nats[name] = cross_entropy(labels[name], scores)
+        for name, output in outputs.items():
+            if isinstance(output, Vectors):
+                head = head_of(name)
+                nats[name], is_correct = head.cross_entropies(output.vectors, labels[name])
+            else:
+                nats[name] = cross_entropy(labels[name], output)
+                best = ops.argmax(output, axis=-1)
+                is_correct = ops.equal(ops.cast(labels[name], "int32"), best)
             counts = ops.ones_like(nats[name]) if weights is None else weights[name]
-            is_correct = ops.equal(ops.cast(labels[name], "int32"), ops.argmax(scores, axis=-1))
             parts = self._parts(x, labels[name]) if self._outputs[name].parts else ()
             self._outputs[name].update_state(
                 *(ops.reshape(column, (-1,)) for column in (nats[name], is_correct, counts)),
@@ -206,7 +221,7 @@ class MeanNats(Metrics):
         self._outputs = {name: keras.metrics.Mean(name=f"{name}_cross_entropy") for name in outputs}
         self.finite = FiniteBatches() if counts_finite else None
 
-    def measure(self, x, labels, nats, weights):
+    def measure(self, x, labels, nats, weights, *, head_of):
         """Adds a batch, dictionaries by name; returns the nats."""
         for name, output_nats in nats.items():
             self._outputs[name].update_state(output_nats, weights and weights[name])

@@ -5,10 +5,10 @@
 import keras
 
 from keras_bert.heads.classification import NextSentenceHead
-from keras_bert.heads.lm_head import SpanBoundary
+from keras_bert.heads.lm_head import SpanBoundary, vectors_for_the_loss
 from keras_bert.tasks import imported
 from keras_bert.tasks.pretraining import SpanSettings
-from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics, weighted_by_step
+from keras_bert.tasks.pretraining.metrics import CrossEntropy, Metrics, Vectors, weighted_by_step
 from keras_bert.tasks.task import Task
 
 # Size of the embedding of an offset in a span, whatever the model's own, as in the authors' program
@@ -49,6 +49,7 @@ class PretrainingTask(Task):
     RUN_DEFAULTS = {"optimizer": "adamw", "learning_rate": 5e-4, "weight_decay": 0.01}
 
     _output_metrics = None
+    _has_more_metrics = False  # which read the logits in training too
 
     def default_losses(self):
         """Cross-entropy in nats, the mean over the predictions and examples that count."""
@@ -61,6 +62,8 @@ class PretrainingTask(Task):
     def compile_defaults(self, optimizer=None, *, counts_finite=False, **options):
         """As `Task.compile_defaults`; `counts_finite` adds the metric that finds a bad batch."""
         super().compile_defaults(optimizer, **options)
+        more = (self.default_metrics(), options.get("metrics"))
+        self._has_more_metrics = any(more)
         self._output_metrics = self.output_metrics(counts_finite=counts_finite)
 
     def output_metrics(self, *, counts_finite):
@@ -84,9 +87,29 @@ class PretrainingTask(Task):
             *(() if self._output_metrics is None else self._output_metrics.metrics),
         ]
 
+    def call(self, inputs, training=None, mask=None):
+        if not (training and self._loss_is_by_blocks(inputs)):
+            return super().call(inputs, training=training, mask=mask)
+        with vectors_for_the_loss():
+            outputs = super().call(inputs, training=training, mask=mask)
+        return {n: Vectors(x) if n in self.TOKEN_OUTPUTS else x for n, x in outputs.items()}
+
+    def _loss_is_by_blocks(self, inputs):
+        """Whether a step of training needs no logits of tokens: see `vectors_for_the_loss`."""
+        if self._output_metrics is None or self._has_more_metrics:
+            return False
+        heads = map(self.token_head, self.TOKEN_OUTPUTS)
+        return all(head.loss_is_by_blocks(*inputs.values()) for head in heads)
+
+    def token_head(self, output):
+        """The `TiedHead` whose logits an output is, one of TOKEN_OUTPUTS."""
+        return self.lm_head
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if self._output_metrics is not None:
-            y_pred = self._output_metrics.measure(x, y, y_pred, sample_weight)  # nats
+            y_pred = self._output_metrics.measure(
+                x, y, y_pred, sample_weight, head_of=self.token_head
+            )  # nats
             y_pred = weighted_by_step(y_pred, sample_weight)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         if self._output_metrics is not None and self._output_metrics.finite is not None:
@@ -267,6 +290,9 @@ class SpanPretrainer(FillMask):
         spans = (inputs[name] for name in ("span_left", "span_right", "span_offset"))
         boundaries = self.span_boundary(encoded["sequence_output"], *spans)
         return {**super().build_head(encoded, inputs), "span_boundary": boundaries}
+
+    def token_head(self, output):
+        return self.span_boundary if output == "span_boundary" else self.lm_head
 
     def default_loss_weights(self):
         return {"masked_lm": 1.0, "span_boundary": self.settings.span_boundary_weight}

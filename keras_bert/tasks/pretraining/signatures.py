@@ -82,7 +82,7 @@ def fill_mask_signatures(task, *, max_length, top_k):
         }
 
     def of_texts(text, **head):
-        ids = _ids(text, task.tokenizer)  # ragged (B, None)
+        ids = task.tokenizer.tokenize_masked(text)  # ragged (B, None)
         parts, inputs, is_core = in_windows(task, ids, max_length=max_length)
         is_mask = is_core & (inputs["input_ids"] == vocabulary.mask_id)
         return outputs(inputs, is_mask, parts.sequence, tf.size(text), **head)
@@ -250,17 +250,6 @@ def _with_an_empty_text(ids):
 def given_tokens(task):
     """How many first tokens of a text have no surprisal by a `CausalLM`: 1 or 0."""
     return int(not special_before(task.tokenizer))
-
-
-def _ids(texts, tokenizer):
-    """The ids of texts (B,) in which a literal [MASK] is the special token: ragged (B, None)."""
-    # With a space at both ends, as an empty text would have no part; white space has no token.
-    parts = tf.strings.split(tf.strings.join([" ", texts, " "]), MASK)  # ragged (B, parts)
-    tokens = tokenizer.tokenize(parts.values)
-    follows = tf.ragged.range(parts.row_lengths()).values > 0  # a mask is before it
-    masks = tf.repeat(tokenizer.vocabulary.mask_id, tf.size(follows))[:, None]
-    masks = tf.ragged.boolean_mask(masks, follows[:, None])
-    return parts.with_values(tf.concat([masks, tokens], axis=1)).merge_dims(1, 2)
 
 
 def _vectors(task, inputs, vectors_of):
@@ -467,7 +456,7 @@ def continuation(inputs, tokens, *, vocabulary):
     def text(ids):
         parts = tf.ragged.map_flat_values(lambda ids: tf.gather(joinable, ids), ids)
         text = tf.strings.reduce_join(parts, axis=1)
-        if vocabulary.algorithm == "byte-level-bpe":
+        if vocabulary.OWN_SPACES:
             return text
         # A space after the last word is the beginning of what comes next.
         return tf.strings.regex_replace(text, " $", "")

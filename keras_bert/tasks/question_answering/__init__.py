@@ -5,7 +5,7 @@ import typing
 from keras_bert.base.settings import setting
 from keras_bert.readers.settings import RowSettings, fields_setting
 from keras_bert.readers.squad import WRONG_OFFSETS
-from keras_bert.tasks.settings import TaskSettings, dropout_setting, max_length_setting
+from keras_bert.tasks import TaskSettings, dropout_setting, max_length_setting
 
 
 class QuestionSettings(RowSettings, TaskSettings):
@@ -25,6 +25,7 @@ class QuestionSettings(RowSettings, TaskSettings):
         default_help="a third of `max_length`",
         at_least=1,
         stored=True,
+        common=True,
     )
     max_question_length: int = setting(
         64,

@@ -10,7 +10,7 @@ from keras_bert.readers.settings import (
     invalid_tags_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 from keras_bert.tasks.tagging import LAST, MEAN
 
 # As `keras_bert.heads.spans.REPRESENTATIONS`, whose import would load Keras.
@@ -55,7 +55,9 @@ def aggregation_setting():
 class SpanClassifierSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word in CoNLL")
     tag_column: str | None = column_setting("tag in CoNLL")
-    sentence_column: str | None = column_setting("number of its sentence, with one word per row")
+    sentence_column: str | None = column_setting(
+        "number of its sentence, with one word per row", common=False
+    )
     invalid_tags: str = invalid_tags_setting()
     unknown_labels: str = unknown_labels_setting()
     max_span_length: int = max_span_length_setting("span")

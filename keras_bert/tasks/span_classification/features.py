@@ -7,7 +7,7 @@ from keras_bert.base.errors import Naming
 from keras_bert.inputs.tokenized_examples import PAD_TO, TokenizedExamples
 from keras_bert.inputs.words import sequences_around, tokenized_words, word_sequences
 from keras_bert.records.padding import padded_length
-from keras_bert.tasks.classification.labels import label_numbers
+from keras_bert.tasks.classification.decode import label_numbers
 
 # The words of a batch are padded to a multiple of this many, so that a compiler meets few shapes.
 _PAD_WORDS_TO = 8

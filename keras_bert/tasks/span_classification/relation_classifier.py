@@ -104,7 +104,7 @@ class RelationClassifier(WordsTask):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         counts = Counter(example.label for example in train)
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])
         return (

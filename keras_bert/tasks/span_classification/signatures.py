@@ -113,6 +113,7 @@ def relation_signatures(task, *, max_length):
             "label": tf.where(fits, label, ""),
             "score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
+            "labels": tf.tile(labels[None], [tf.shape(probabilities)[0], 1]),
         }
 
     warmup = warmup_at(dict(zip(names, (0, 1, 2, 6), strict=True)), max_length)

@@ -11,7 +11,7 @@ from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.classification import labelled_head
 from keras_bert.heads.spans import SpanRepresentation, WordMeans
 from keras_bert.readers.labels import sorted_labels
-from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.losses import cross_entropy_by_weight
 from keras_bert.tasks.metrics import calibration
 from keras_bert.tasks.span_classification import LAST, MEAN, SpanClassifierSettings
 from keras_bert.tasks.span_classification.decode import (
@@ -150,7 +150,7 @@ class SpanClassifier(WordsTask):
         return (ANY,) if identify else super().labels_with(inferred_arguments, **settings)
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         count, dev_count = (sum(len(e.spans) for e in examples) for examples in (train, dev))
         counts = Counter(span.label for example in train for span in example.spans)
         by_label = listed(f'"{label}": {counts[label]:,}' for label in inferred_arguments["labels"])

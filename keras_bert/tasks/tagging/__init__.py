@@ -10,7 +10,7 @@ from keras_bert.readers.settings import (
     invalid_tags_setting,
     unknown_labels_setting,
 )
-from keras_bert.tasks.settings import TaskSettings
+from keras_bert.tasks import TaskSettings
 
 # The tokens of a word that are trained on its label, and those that it is predicted from.
 FIRST, LAST, ALL, MEAN, PRODUCT = "first", "last", "all", "mean", "product"
@@ -23,13 +23,16 @@ def crf_setting():
         help="add a conditional random field over the words, which learns the transitions between "
         "tags and allows only those of the scheme",
         stored=True,
+        common=True,
     )
 
 
 class TaggerSettings(RowSettings, TaskSettings):
     word_column: str | None = column_setting("word")
     tag_column: str | None = column_setting("tag")
-    sentence_column: str | None = column_setting("number of its sentence, with one word per row")
+    sentence_column: str | None = column_setting(
+        "number of its sentence, with one word per row", common=False
+    )
     pretokenized: bool = setting(
         False,
         help="split plain lines and given texts into words at spaces only; otherwise the tokenizer "

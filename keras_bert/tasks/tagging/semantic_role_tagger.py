@@ -117,7 +117,7 @@ class SemanticRoleTagger(Tagger):
         return arguments
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         roles = Counter(span.kind for example in train for span in spans_of(example.tags))
         counts = listed(f"{role}: {roles[role]:,}" for role in sorted(roles) if role != VERB)
         return (

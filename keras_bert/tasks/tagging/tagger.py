@@ -5,7 +5,7 @@ from collections import Counter
 
 import keras
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
 from keras_bert.readers.schemes import (
@@ -21,7 +21,8 @@ from keras_bert.readers.schemes import (
     transitions,
 )
 from keras_bert.readers.settings import COUNT, ERROR, REPAIR
-from keras_bert.tasks.global_mean import cross_entropy_by_weight
+from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
+from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
 from keras_bert.tasks.tagging.crf import CrfLoss, LinearChainCrf
 from keras_bert.tasks.tagging.decode import (
@@ -148,7 +149,7 @@ class Tagger(Task):
         """
         if self.crf is not None or not self._by_one_token:
             return {}
-        return {"logits": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+        return {"logits": [CountedAccuracy()]}
 
     @classmethod
     def read(
@@ -197,7 +198,7 @@ class Tagger(Task):
         return {"labels": labels}
 
     @classmethod
-    def summary(cls, train, dev, inferred_arguments):
+    def describe_examples(cls, train, dev, inferred_arguments):
         words = sum(len(example.words) for example in train)
         scheme = scheme_of_labels(inferred_arguments["labels"])
         if scheme is None:
@@ -242,6 +243,25 @@ class Tagger(Task):
 
     def labels_of(self, example):
         return example.tags or ()
+
+    @classmethod
+    def with_labels(cls, x, y):
+        _, rows, tags = rows_with_labels(x, y)
+        rows = [row if isinstance(row, dict) else {"words": row} for row in rows]
+        return [{**row, "tags": tag} for row, tag in zip(rows, tags, strict=True)], {}
+
+    def check_class_weight(self):
+        self._check_weights("class_weight")
+
+    def check_sample_weight(self):
+        self._check_weights("sample_weight")
+
+    def _check_weights(self, name):
+        if self.crf is not None:
+            raise InputError.naming(
+                "{} has no effect with {crf}, whose loss is that of whole sequences.",
+                argument(name),
+            )
 
     errors = staticmethod(tagging_errors)
     describe_error = staticmethod(describe_tagging_error)

@@ -11,7 +11,8 @@ from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
 
 WORDS = "the a film is was good great fun bad dull awful plot cast buy pills now meeting minutes"
 REVIEWS = {"good": ("good", "great", "fun"), "bad": ("bad", "dull", "awful")}

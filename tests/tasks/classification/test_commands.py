@@ -55,7 +55,7 @@ def test_a_vocabulary_that_does_not_fit_is_told_at_the_end(model_folder, tmp_pat
 @pytest.mark.usefixtures("eager")
 def test_evaluate_writes_json(model_folder, data, capsys):
     flags = ["--header", "no", "--text-column", "1", "--label-column", "2"]
-    assert main(["evaluate", "--model", str(model_folder), "--data", data, *flags]) == 0
+    assert main(["evaluate", "--json", "--model", str(model_folder), "--data", data, *flags]) == 0
     out, err = capsys.readouterr()
     metrics = json.loads(out)
     assert metrics["examples"] == 3

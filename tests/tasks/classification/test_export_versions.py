@@ -13,11 +13,10 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_bert.base.ownership import lock_folder
 from keras_bert.cli.main import main
-from keras_bert.exports import saved_model
+from keras_bert.exports import PRECISIONS, saved_model
 from keras_bert.exports.precision import as_exported
 from keras_bert.exports.saved_model import export, export_task
 from keras_bert.exports.server_files import WARMUP_FILE, prediction_log
-from keras_bert.exports.settings import PRECISIONS
 from tests.messages import says
 
 
@@ -52,7 +51,12 @@ def test_ids_signature(signatures, task, texts, predictions):
 def test_outputs_are_dense_and_named_as_documented(signatures):
     signature = signatures["serving_default"]
     shapes = {name: spec.shape.as_list() for name, spec in signature.structured_outputs.items()}
-    assert shapes == {"label": [None], "score": [None], "probabilities": [None, 3]}
+    assert shapes == {
+        "label": [None],
+        "score": [None],
+        "probabilities": [None, 3],
+        "labels": [None, 3],
+    }
     _, inputs = signature.structured_input_signature
     assert {name: (spec.shape.as_list(), spec.dtype) for name, spec in inputs.items()} == {
         "text": ([None], tf.string)

@@ -44,7 +44,7 @@ def test_the_best_epoch_is_kept_and_said(run):
     assert len(by_epoch) == 6
     assert metrics["kept"]["epoch"] == 1 + by_epoch.index(max(by_epoch))
     assert metrics["dev"]["accuracy"] == pytest.approx(max(by_epoch)[0], abs=1e-6)
-    assert f"epoch {metrics['kept']['epoch']} of 6" in told[-1]
+    assert any(f"epoch {metrics['kept']['epoch']} of 6" in line for line in told)
     assert any('"bad": 48, "good": 48' in line for line in told)
 
 

@@ -34,7 +34,9 @@ def start(config, tokenizer, tmp_path_factory):
     """A model folder to start from, with dropout everywhere."""
     keras.utils.set_random_seed(11)
     folder = tmp_path_factory.mktemp("start") / "model"
-    save_folder(BertEncoder(config), tokenizer, folder)
+    encoder = BertEncoder(config)
+    encoder.new_pooler()
+    save_folder(encoder, tokenizer, folder)
     return folder
 
 
@@ -142,7 +144,9 @@ def test_is_the_same_as_training_with_the_encoder_held(config, tokenizer, given,
     still = dataclasses.replace(
         config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout=0.3
     )
-    save_folder(BertEncoder(still), tokenizer, tmp_path / "model")
+    encoder = BertEncoder(still)
+    encoder.new_pooler()
+    save_folder(encoder, tokenizer, tmp_path / "model")
     given = {**given, "model": tmp_path / "model", "keep": "last", **WAYS["both"]}
     finetune(**given, output=tmp_path / "run")
     found = load_task(tmp_path / "run" / "model")

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics
 
-from keras_bert.tasks.classification.labels import example_weights
+from keras_bert.tasks.classification.decode import example_weights
 from keras_bert.tasks.classification.metrics import (
     classification_metrics,
     multi_label_metrics,

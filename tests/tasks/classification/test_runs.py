@@ -70,7 +70,10 @@ def test_a_task_of_glue_by_its_name(run, folder, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     scores = [entry["eval"]["accuracy_and_f1"] for entry in metrics["history"] if "eval" in entry]
     assert metrics["dev"]["accuracy_and_f1"] == pytest.approx(max(scores), abs=1e-6)
-    assert main(["evaluate", "--model", str(run), "--glue", "MRPC", "--data", str(folder)]) == 0
+    assert (
+        main(["evaluate", "--json", "--model", str(run), "--glue", "MRPC", "--data", str(folder)])
+        == 0
+    )
     measures = json.loads(capsys.readouterr().out)
     official = measures.pop("glue")
     assert list(official) == ["task", "F1", "Accuracy", "score"]
@@ -112,7 +115,7 @@ def test_the_file_to_hand_in(run, folder, tmp_path, capsys):
     assert capsys.readouterr().out == f"Wrote {written}\n"
     pair = ["--text-a", "film", "--text-b", "plot", "--output", str(tmp_path)]
     assert main(["predict", "--model", str(run), *pair]) == 2
-    assert "--output requires --glue" in capsys.readouterr().err
+    assert "--output must be a file NAME.csv" in capsys.readouterr().err
 
 
 def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments, tmp_path, capsys):
@@ -138,7 +141,7 @@ def test_any_number_of_labels_a_text_from_training_to_answers(folder, arguments,
     )
     assert metrics["best_metric"] == "micro_f1" and metrics["dev"]["micro_f1"] > 0.75
     with eagerly():
-        assert main(["evaluate", "--model", str(run), "--data", dev]) == 0
+        assert main(["evaluate", "--json", "--model", str(run), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     assert measures["labels"] == metrics["dev"]["labels"] and measures["examples"] == 23
     with eagerly():

@@ -12,8 +12,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.heads.spans import AntecedentLoss, AntecedentScores
-from keras_bert.tasks.coreference.decode import clusters_of
-from keras_bert.tasks.coreference.signatures import cluster_numbers
+from keras_bert.tasks.coreference.coreference_resolver import clusters_of
+from keras_bert.tasks.coreference.features import cluster_numbers
 from tests.exports.answers import check_clusters
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -79,7 +79,7 @@ def test_a_run_learns_who_is_meant(run, files, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["best_metric"] == "f1" and metrics["dev"]["examples"] == 24
     assert metrics["dev"]["f1"] > 0.99
-    assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
+    assert main(["evaluate", "--json", "--model", str(run), "--data", str(files["dev"])]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == metrics["dev"]
     assert "the mean of MUC 100.0 %" in load_task(run).describe_metrics(metrics["dev"])

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from keras_bert.tasks.coreference.metrics import coreference_metrics
+from keras_bert.tasks.coreference.coreference_resolver import coreference_metrics
 
 
 def measured(expected, predicted):

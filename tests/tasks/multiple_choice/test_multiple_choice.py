@@ -164,7 +164,7 @@ def test_a_run_learns_which_choice_is_right_and_is_measured_by_command(tmp_path,
     assert main(command) == 0
     capsys.readouterr()
     with eagerly():
-        assert main(["evaluate", "--model", run, "--data", dev]) == 0
+        assert main(["evaluate", "--json", "--model", run, "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert measures["accuracy"] == metrics["dev"]["accuracy"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.tasks.question_answering.decode import WindowLogits, best_spans
 from keras_bert.tasks.question_answering.features import context_windows
+from keras_bert.tasks.question_answering.question_answerer import WindowLogits, best_spans
 
 RNG = np.random.default_rng(11)
 

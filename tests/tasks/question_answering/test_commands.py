@@ -106,7 +106,7 @@ def test_it_learns_and_tunes_the_threshold(run):
 def test_evaluate_and_predict_from_the_command_line(run, given, capsys):
     output, metrics, _ = run
     model = ["--model", str(output)]
-    assert main(["evaluate", *model, "--data", given["dev"], "--show-errors", "2"]) == 0
+    assert main(["evaluate", "--json", *model, "--data", given["dev"], "--show-errors", "2"]) == 0
     found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
     assert sum(one["examples"] for one in found.pop("calibration")) == 60
     assert sum(one["examples"] for one in expected.pop("calibration")) == 60

@@ -72,7 +72,7 @@ def test_a_run_learns_whose_arguments_are_asked_for(run, files, capsys):
     assert metrics["labels"] == LABELS and metrics["best_metric"] == "f1"
     assert metrics["dev"]["f1"] > 0.95 and metrics["dev"]["examples"] == 24
     assert set(metrics["dev"]["labels"]) == {"A0", "A1"}
-    assert main(["evaluate", "--model", str(run), "--data", str(files["dev"])]) == 0
+    assert main(["evaluate", "--json", "--model", str(run), "--data", str(files["dev"])]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == metrics["dev"]
     config = json.loads((run / "model" / "config.json").read_text())

@@ -86,7 +86,7 @@ def test_learns_which_way_a_relation_goes_and_is_measured_by_command(trained, ca
     assert isinstance(task, RelationClassifier)
     assert task.labels == ("home_of", "lives_in", "no_relation")
     assert task.settings.null_label == "no_relation"
-    assert main(["evaluate", "--model", str(model), "--data", dev]) == 0
+    assert main(["evaluate", "--json", "--model", str(model), "--data", dev]) == 0
     measures = json.loads(capsys.readouterr().out)
     metrics = json.loads((model.parent / "metrics.json").read_text())
     assert measures["confusion"] == metrics["dev"]["confusion"]
@@ -170,6 +170,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     assert load_task(tmp_path / "model").settings.aggregation == "mean"
 
 
+@pytest.mark.usefixtures("eager")
 def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_path):
     """One of them among many stopped all of a run."""
     rng = np.random.default_rng(5)

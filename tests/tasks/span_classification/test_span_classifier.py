@@ -110,13 +110,13 @@ def test_the_folder_keeps_settings_and_weights(run, tmp_path):
 def test_evaluate_and_predict_by_command(run, given, capsys, tmp_path):
     output, metrics, _ = run
     model = ["--model", str(output)]
-    assert main(["evaluate", *model, "--data", given["dev"]]) == 0
+    assert main(["evaluate", "--json", *model, "--data", given["dev"]]) == 0
     found, expected = json.loads(capsys.readouterr().out), dict(metrics["dev"])
     bins = [sum(one["examples"] for one in f.pop("calibration")) for f in (found, expected)]
     assert bins == [expected["found"]] * 2 and found == expected
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"words": ["in", "rome"], "spans": [[0, 2, "FAC"]]}\n')
-    assert main(["evaluate", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
+    assert main(["evaluate", "--json", *model, "--data", str(wrong), "--show-errors", "3"]) == 0
     shown = capsys.readouterr().err
     assert 'line 1, missed FAC "in rome", predicted LOC "rome" (' in shown and "): in rome" in shown
     assert main(["predict", *model, "--text", TEXTS[0]]) == 0

@@ -283,7 +283,7 @@ def test_tags_in_the_letters_of_bilou_and_bmes_name_chunks():
         assert read[0].tags == tuple(tags.split())
         labels = Tagger.infer_arguments(read)["labels"]
         assert labels == labels_of(["X"], scheme)
-        assert Tagger.summary(read, read, {"labels": labels}).endswith(
+        assert Tagger.describe_examples(read, read, {"labels": labels}).endswith(
             f"chunks of the scheme {scheme} (X: 2)."
         )
     asked = next(iter(Tagger.read(given(("a b", "B-X L-X")), scheme="bio")))

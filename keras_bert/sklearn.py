@@ -1,0 +1,216 @@
+"""Scikit-learn's estimators over `keras_bert.finetune`: for pipelines, grids and cross-validation.
+
+from keras_bert.sklearn import TextClassifier
+
+classifier = TextClassifier("hf://owner/name", epochs=3)
+cross_val_score(classifier, texts, labels)
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from keras_bert.base.settings import PathText
+from keras_bert.checkpoints import load_task
+from keras_bert.inference.predict import Inference
+from keras_bert.readers.labels import one_label
+from keras_bert.readers.memory import plain
+from keras_bert.training.finetune import finetune
+
+# Examples that a run evaluates on after each epoch; its last model is kept, whatever they say.
+_EVALUATED = 100
+
+
+class _TextEstimator(BaseEstimator):
+    """What both estimators have in common.
+
+    X are texts: a list, a Series or an array (N,), or a table of one column; or pairs of texts, an
+    array (N, 2), a table of two columns or a list of tuples.
+    """
+
+    def __init__(
+        self,
+        model: PathText | None = None,
+        *,
+        epochs: int | None = None,
+        batch_size: int = 32,
+        learning_rate: float | None = None,
+        max_length: int | None = None,
+        pooling: str | None = None,
+        freeze_encoder: bool = False,
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+    ):
+        self.model = model
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_length = max_length
+        self.pooling = pooling
+        self.freeze_encoder = freeze_encoder
+        self.seed = seed
+        self.settings = settings
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.one_d_array = True, True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _fit(self, texts, labels, **of_task):
+        examples = [(*text, label) for text, label in zip(texts, labels, strict=True)]
+        names = ("model", "epochs", "batch_size", "learning_rate", "max_length", "pooling")
+        given = {name: getattr(self, name) for name in (*names, "freeze_encoder", "seed")}
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            finetune(
+                **{**given, **of_task, **(self.settings or {})},
+                train=examples,
+                dev=examples[:_EVALUATED],
+                keep="last",
+                output=run,
+            )
+            self.task_ = load_task(run)
+        return self
+
+    def _outputs(self, X, name):
+        check_is_fitted(self)
+        texts = _texts(X)
+        if len(texts[0]) != len(self.task_.text_names):
+            raise ValueError(
+                f"The model was trained on {_described(self.task_.text_names)}. "
+                f"Received: {_described(texts[0])}."
+            )
+        items = [text[0] if len(text) == 1 else text for text in texts]
+        inferred = self.task_.inferred_arguments
+        examples = self.task_.read(items, inferred_arguments=inferred, labelled=False)
+        sequences = self.task_.features([*examples])
+        outputs = Inference(self.task_, batch_size=self.batch_size).outputs(sequences)[name]
+        return self.task_.of_examples(outputs, sequences)
+
+
+class TextClassifier(ClassifierMixin, _TextEstimator):
+    """A classifier of texts, or of pairs, as an estimator of scikit-learn.
+
+    `fit` is a run of `keras_bert.finetune` in a temporary folder, on all examples.
+
+    Args:
+        model: the model to start from: a folder, the output of a run or hf://owner/name.
+        epochs, batch_size, learning_rate, max_length, pooling, freeze_encoder, seed: settings of
+            `keras_bert.finetune`.
+        settings: further settings of `keras_bert.finetune` by name.
+
+    Attributes after `fit`: `classes_`, the labels in their own type, sorted; `task_`, the
+    `Classifier` or `PairClassifier`, such as for `task_.save` and `task_.export`.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fine-tunes on texts X (N,) or (N, 2) and labels y (N,).
+
+        Raises:
+            ValueError: X are not texts, y are not classes, they are of different lengths, or y has
+                fewer than two classes.
+            InputError: a setting is invalid.
+        """
+        y = _targets(X, y)
+        check_classification_targets(y)
+        texts = _texts(X)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The classifier needs two classes or more. Received: {self.classes_.tolist()}."
+            )
+        names = [str(label) for label in plain(self.classes_)]
+        if [one_label(name) for name in names] != names or len({*names}) < len(names):
+            names = [str(number) for number in range(len(names))]  # as a file could not have them
+        task = "classifier" if len(texts[0]) == 1 else "pair-classifier"
+        self._fit(texts, [names[number] for number in numbers], task=task)
+        self._columns = [self.task_.labels.index(name) for name in names]
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Texts X -> the probabilities of `classes_`, float64 (N, C)."""
+        logits = self._outputs(X, "logits").astype(np.float64) / self.task_.temperature
+        return softmax(logits, axis=-1)[:, self._columns]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Texts X -> the most probable of `classes_`, (N,), of the type of y."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+
+class TextRegressor(RegressorMixin, _TextEstimator):
+    """A regressor of texts, or of pairs, as an estimator of scikit-learn.
+
+    `fit` is a run of `keras_bert.finetune` in a temporary folder, on all examples.
+
+    Args:
+        model: the model to start from: a folder, the output of a run or hf://owner/name.
+        epochs, batch_size, learning_rate, max_length, pooling, freeze_encoder, seed: settings of
+            `keras_bert.finetune`.
+        settings: further settings of `keras_bert.finetune` by name.
+
+    Attribute after `fit`: `task_`, the `Regressor`.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fine-tunes on texts X (N,) or (N, 2) and numbers y (N,).
+
+        Raises:
+            ValueError: X are not texts, y are not numbers, or they are of different lengths.
+            InputError: a setting is invalid, or all numbers are the same.
+        """
+        y, texts = _targets(X, y), _texts(X)
+        scores = np.asarray(y, np.float64).tolist()
+        of_one = {"one_text": True} if len(texts[0]) == 1 else {}
+        return self._fit(texts, scores, task="regression", **of_one)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Texts X -> scores, float64 (N,)."""
+        return self._outputs(X, "score")[:, 0].astype(np.float64)
+
+
+def _check_rows(X):
+    """Raises ValueError unless X has rows."""
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        raise ValueError(f"X must be a list or an array of texts. Received: {type(X).__name__}.")
+
+
+def _texts(X):
+    """The texts as a list of tuples of one text or two; ValueError for anything else."""
+    _check_rows(X)
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    rows = [(row,) if isinstance(row, str) else tuple(np.ravel(row).tolist()) for row in X]
+    is_valid = rows and len(rows[0]) in (1, 2) and all(len(row) == len(rows[0]) for row in rows)
+    if not is_valid or not all(isinstance(text, str) for row in rows for text in row):
+        received = f"shape {X.shape}" if hasattr(X, "shape") else f"{len(rows)} rows"
+        raise ValueError(
+            f"X must be texts (N,), or pairs of texts (N, 2), and have a row. Received: {received}."
+        )
+    return rows
+
+
+def _targets(X, y):
+    """y as an array (N,), of as many as X."""
+    if y is None:
+        raise ValueError("The target y should be a 1d array. Received: None.")
+    _check_rows(X)
+    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim != 1 or len(y) != len(X):
+        raise ValueError(
+            f"The target y must have one value for each of the {len(X)} rows of X. Received: shape "
+            f"{y.shape}."
+        )
+    return y
+
+
+def _described(texts):
+    return "single texts" if len(texts) == 1 else "pairs of texts"

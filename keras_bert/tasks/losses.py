@@ -1,0 +1,234 @@
+"""What tasks are compiled with: losses that are global means, and accuracy over what counts.
+
+A loss is a mean over the batch of all replicas, or over the tokens of a whole epoch. Replicas are
+the devices that each compute a part of a step's batch under `tf.distribute`. On JAX a step is one
+program over all devices, whose sums are over the whole batch: there is one replica. The losses also
+say how the outputs of several tasks are averaged (`mean_outputs`).
+"""
+
+import contextlib
+
+import keras
+from keras import ops
+
+from keras_bert.base.errors import InputError
+
+
+def replica_count():
+    """The number of replicas of the strategy in scope; 1 without one."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def sum_over_replicas(x):
+    """The sum of a tensor over the replicas, without a gradient.
+
+    Outside of a traced step, as when Keras infers shapes, it is the tensor itself.
+    """
+    x = ops.stop_gradient(x)
+    if replica_count() == 1:
+        return x
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return x if context is None else context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+
+
+_BY_WEIGHT = "mean_with_sample_weight"
+
+
+def cross_entropy_by_weight():
+    """The cross-entropy of labels, as numbers, and logits in nats: the mean over what counts."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=_BY_WEIGHT)
+
+
+def global_means(losses, *, of_epochs=False):
+    """A task's losses by output, each as a mean over the batch of all replicas.
+
+    With `of_epochs`, losses that are means by weight may become means over a whole epoch (see
+    `means_over`). A loss that needs neither is returned as it is.
+    """
+    # JAX compiles the values of variables outside of the model into the step.
+    of_epochs = of_epochs and keras.backend.backend() == "tensorflow"
+    return {
+        name: GlobalMean(loss)
+        if replica_count() > 1 or (of_epochs and loss.reduction == _BY_WEIGHT)
+        else loss
+        for name, loss in losses.items()
+    }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class GlobalMean(keras.losses.Loss):
+    """A mean over the batch of all replicas, as one device would compute it.
+
+    Keras averages the means of the replicas, which differs where the sums of their weights differ.
+    With values v and weights w (1 each for a mean over all values), replica r gives
+
+        Σ_r w v / Σ w        the first sum over its own part, the second over all replicas
+
+    so that the replicas' gradients add up to that of Σ w v / Σ w. The value is that mean divided by
+    the number of replicas, by which Keras multiplies what it reports.
+
+    A mean by weight may replace Σ w by `divide_by`, so that a token counts the same in every batch:
+    Σ w is small in a batch of short texts.
+
+    Args:
+        loss: a loss with one of Keras's reductions to a mean, or "none". Its reduction is set to
+            "none".
+
+    Attributes: `loss`, `by_weight` (whether it is a mean by weight), `divisors` (see `divide_by`).
+    """
+
+    def __init__(self, loss):
+        super().__init__(name=loss.name, dtype=loss.dtype)
+        self._reduction = loss.reduction
+        loss.reduction = "none"
+        self.loss = loss
+        self.by_weight = self._reduction == _BY_WEIGHT
+        self.divisors = (0.0, 0.0)  # per batch, and per example
+        if self.by_weight:
+            self._divisors = keras.Variable(self.divisors, trainable=False, name="divisors")
+
+    def divide_by(self, *, batch=0.0, example=0.0):
+        """Sets the divisor of Σ w v: `batch`, or `example` times the batch's examples.
+
+        With 0 for both it is Σ w of the batch.
+        """
+        self.divisors = (batch, example)
+        self._divisors.assign(self.divisors)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        losses = self.loss(y_true, y_pred, sample_weight)
+        by_weight = self.by_weight and sample_weight is not None
+        count = ops.sum(ops.cast(sample_weight, losses.dtype)) if by_weight else ops.size(losses)
+        examples = ops.shape(y_pred)[0]
+        sums = [ops.cast(x, losses.dtype) for x in (ops.sum(losses), count, examples)]
+        whole, count, examples = ops.unstack(sum_over_replicas(ops.stack(sums)))
+        if by_weight:
+            of_batch, of_example = ops.unstack(ops.cast(self._divisors, losses.dtype))
+            divisor = of_batch + of_example * examples
+            count = ops.where(divisor > 0, divisor, count)
+        part = ops.divide_no_nan(sums[0], count)
+        mean = ops.divide_no_nan(whole, count) / replica_count()
+        return part + ops.stop_gradient(mean - part)
+
+    def get_config(self):
+        self.loss.reduction = self._reduction
+        try:
+            return {"loss": keras.saving.serialize_keras_object(self.loss)}
+        finally:
+            self.loss.reduction = "none"
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config["loss"]))
+
+
+@contextlib.contextmanager
+def means_over(model, totals, *, steps=None, examples=None):
+    """A context in which losses by weight are means over all batches together.
+
+    In training, a batch's sum is divided by the mean weight of a batch, so that a token of a short
+    text counts as much as one of a long text. In evaluation it is divided by the mean weight of its
+    examples: Keras's mean over batches, weighted by their examples, is then the mean over all
+    tokens.
+
+    Args:
+        model: a compiled model.
+        totals: the sum of all weights by the output's name (see `TokenizedExamples.weight_totals`);
+            other outputs are left as they are.
+        steps: in training, the number of batches.
+        examples: in evaluation, the number of examples.
+    """
+    losses = getattr(model, "loss", None)
+    losses = losses if isinstance(losses, dict) else {}
+    before = {}
+    for name, loss in losses.items():
+        if isinstance(loss, GlobalMean) and loss.by_weight and name in totals:
+            before[name] = loss.divisors
+            loss.divide_by(
+                batch=totals[name] / steps if steps else 0.0,
+                example=totals[name] / examples if examples else 0.0,
+            )
+    try:
+        yield
+    finally:
+        for name, (batch, example) in before.items():
+            losses[name].divide_by(batch=batch, example=example)
+
+
+# Where a probability is 0 in float32, its logarithm is that of this.
+_LEAST = 1e-30
+
+
+def mean_outputs(outputs, losses):
+    """The outputs of a task with the mean probabilities of several.
+
+    Where an output is trained by a cross-entropy, that is the logarithm of the mean softmax over
+    the last axis, or the log-odds of the mean sigmoid: their softmax, or sigmoid, is that mean.
+    Where it is trained by the squared error, it is the mean.
+
+    Args:
+        outputs: the tasks' outputs by name, a list of dictionaries.
+        losses: the loss of each output (`Task.default_losses`).
+    """
+    return {
+        name: _mean([ops.cast(one[name], "float32") for one in outputs], losses[name])
+        for name in losses
+    }
+
+
+def check_can_average(losses):
+    """Raises `InputError` for a task with an output that `mean_outputs` has no mean of."""
+    for loss in losses.values():
+        if not isinstance(loss, (*_OF_SOFTMAX, *_OF_SIGMOID, *_OF_NUMBERS)):
+            raise InputError.naming(
+                "{ensemble} averages the probabilities of each output, and a CRF gives them for "
+                "whole sequences only. Leave {crf} or {ensemble} out."
+            )
+
+
+_OF_SOFTMAX = (keras.losses.SparseCategoricalCrossentropy,)
+_OF_SIGMOID = (keras.losses.BinaryCrossentropy,)
+_OF_NUMBERS = (keras.losses.MeanSquaredError,)
+
+
+def _mean(outputs, loss):
+    """Float32 tensors of one shape -> one."""
+    if isinstance(loss, _OF_NUMBERS):
+        return sum(outputs[1:], outputs[0]) / len(outputs)
+    if isinstance(loss, _OF_SOFTMAX):
+        return _log(_mean_of(ops.softmax, outputs))
+    yes = _mean_of(ops.sigmoid, outputs)
+    no = _mean_of(lambda logits: ops.sigmoid(-logits), outputs)  # exact near 0
+    return _log(yes) - _log(no)
+
+
+def _mean_of(function, outputs):
+    return sum(function(value) for value in outputs) / len(outputs)
+
+
+def _log(probabilities):
+    return ops.log(ops.maximum(probabilities, _LEAST))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class CountedAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """The fraction of labels with the highest logit, among those whose weight is above 0.
+
+    Shapes: labels (B, …) int, logits (B, …, C), sample weights as the labels.
+
+    Keras's metric counts a label by its weight, so that it changes with the weights of labels.
+    """
+
+    def __init__(self, name="accuracy", **options):
+        super().__init__(name=name, **options)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        if sample_weight is not None:
+            sample_weight = ops.cast(ops.greater(sample_weight, 0), self.dtype)
+        return super().update_state(y_true, y_pred, sample_weight)

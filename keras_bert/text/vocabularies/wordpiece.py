@@ -1,0 +1,102 @@
+"""WordPiece, as BERT's: tokens that begin a word, and tokens that continue one."""
+
+from functools import cached_property
+
+import numpy as np
+
+from keras_bert.base.errors import InputError
+from keras_bert.base.files import write_text
+from keras_bert.text.tokenizer_json import of_bert_words
+from keras_bert.text.vocabulary import (
+    BERT_TOKENS,
+    MAX_WORD_LENGTH,
+    UNK,
+    VOCAB_TXT,
+    Vocabulary,
+    index_tokens,
+)
+
+CONTINUATION_PREFIX = "##"
+
+
+class WordPieceVocabulary(Vocabulary):
+    """A vocabulary of WordPiece, as BERT's: a token that begins with "##" continues a word.
+
+    Args:
+        tokens, counts, special_tokens: as for `Vocabulary`.
+    """
+
+    algorithm = "wordpiece"
+    DESCRIPTION = "WordPiece"
+    ENCODING = "keras_bert.text.encodings.wordpiece:WordPiece"
+    IS_FOLDER = False
+    FILES = (VOCAB_TXT,)
+
+    @classmethod
+    def from_text(cls, text, *, source, special_tokens=BERT_TOKENS):
+        """From the text of a `vocab.txt`: one token per line, the line number (from 0) is the id.
+
+        White space around a token is dropped, as in google-research/bert, unless the token would be
+        empty or that of another line. `source` names the text in errors.
+        """
+        lines = text.removesuffix("\n").split("\n")
+        if "" in lines:
+            raise InputError(
+                f"{source}, line {lines.index('') + 1} is empty. Every line is one token."
+            )
+        as_they_are = set(lines)
+        stripped = ((line, line.strip()) for line in lines)
+        lines = [line if token in as_they_are else token or line for line, token in stripped]
+        # So that errors name source and line.
+        index_tokens(lines, name=source, unit="line", special_tokens=special_tokens)
+        return cls(lines, special_tokens=special_tokens)
+
+    def files(self):
+        return {VOCAB_TXT: "".join(f"{token}\n" for token in self.tokens)}
+
+    def save(self, path):
+        write_text(path, self.files()[VOCAB_TXT])
+
+    def to_tokenizers(self, *, lowercase):
+        from tokenizers import decoders, models
+
+        model = models.WordPiece(
+            self.to_ids(),
+            unk_token=UNK,
+            continuing_subword_prefix=CONTINUATION_PREFIX,
+            max_input_chars_per_word=MAX_WORD_LENGTH,
+        )
+        decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
+        return of_bert_words(model, decoder, lowercase=lowercase)
+
+    @cached_property
+    def continuations(self):
+        """(V,) bool: True where the token continues a word ("##ing")."""
+        prefix = CONTINUATION_PREFIX
+        return np.array([p.startswith(prefix) and p != prefix for p in self.tokens], dtype=np.bool_)
+
+    @property
+    def starts_word(self):
+        return ~self.continuations
+
+    def token_text(self, id):
+        token = self.token(id)
+        return token.removeprefix(CONTINUATION_PREFIX) if self.continuations[id] else token
+
+    @cached_property
+    def joinable(self):
+        return [
+            self.token_text(id) if continues else f" {token}"
+            for id, (token, continues) in enumerate(
+                zip(self.tokens, self.continuations, strict=True)
+            )
+        ]
+
+    def join(self, ids):
+        words = []
+        for id in ids:
+            if self.continuations[id] and words:
+                words[-1] += self.token_text(id)
+            else:
+                words.append(self.tokens[id])
+        return " ".join(words)

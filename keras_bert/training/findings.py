@@ -1,0 +1,86 @@
+"""What is off with the examples or the results of a fine-tuning run, and what helps.
+
+Each finding is a sentence or two. A run reports them, and metrics.json has them as `warnings`.
+"""
+
+import numpy as np
+
+from keras_bert.base.formatting import counted, listed
+from keras_bert.readers.examples import first_location
+from keras_bert.readers.texts import contradictions
+
+_MOST_NAMES = 5
+_LEARN_MORE = (
+    "A higher `learning_rate` (--learning-rate) or more `epochs` (--epochs) help where the model "
+    "has learned too little"
+)
+_WEIGHTS = ', and `class_weights="balanced"` (--class-weights balanced) where labels are rare'
+
+
+def example_findings(train, dev):
+    """Findings on lists of examples: texts in both, and repeated texts with different labels."""
+    of_train = set(map(_content, train))
+    shared = [example for example in dev or () if _content(example) in of_train]
+    if shared:
+        yield (
+            f"{first_location(shared)}: {counted(len(shared), 'dev example')} of {len(dev):,} "
+            "with a text that is also in the training data; metrics on them do not show how the "
+            "model does on new text. Remove them, or leave `dev` (--dev) out, which keeps repeated "
+            "texts on one side."
+        )
+    if hasattr(train[0], "texts"):
+        advice = ""
+        if isinstance(train[0].label, str):
+            advice = (
+                " Give each text one label, or set `multi_label=True` (--multi-label) if a text "
+                "may have several."
+            )
+        yield from (line + advice for line in contradictions(train))
+
+
+def _content(example):
+    """What two equal examples have in common; of questions about one context also the question."""
+    return getattr(example, "question", None), example.unit
+
+
+def result_findings(metrics, *, has_class_weights):
+    """Findings on the official metrics of the dev data, a dictionary: what is never predicted.
+
+    `has_class_weights` is whether the task has that setting.
+    """
+    table = np.array(metrics.get("confusion") or [[0]])
+    if table.ndim == 3:  # of several labels a table each, with a row for those that have it
+        expected, predicted = table[:, 1].sum(axis=1), table[:, :, 1].sum(axis=1)
+    else:
+        expected, predicted = table.sum(axis=1), table.sum(axis=0)
+    names = metrics.get("confusion_labels") or [*metrics.get("labels", ())]
+    if len(names) != len(expected):
+        return
+    advice = f"{_LEARN_MORE}{_WEIGHTS if has_class_weights else ''}."
+    missed = np.flatnonzero((expected > 0) & (predicted == 0))
+    if table.ndim == 2 and np.count_nonzero(predicted) == 1 and len(missed):
+        only = names[int(predicted.argmax())]
+        yield f'The model predicts "{only}" for everything in the dev data. {advice}'
+    elif len(missed):
+        labels = listed([f'"{names[number]}"' for number in missed], most=_MOST_NAMES)
+        is_or_are = "is" if len(missed) == 1 else "are"
+        yield f"{labels} {is_or_are} never predicted on the dev data. {advice}"
+
+
+def loss_finding(records, steps_per_epoch):
+    """A finding where the training loss of the last epoch is not below that of the first."""
+    train = ((record["step"], record.get("train", {}).get("loss")) for record in records)
+    losses = [(step, loss) for step, loss in train if loss is not None]
+    if len(losses) < 2:
+        return
+    first = [loss for step, loss in losses if step <= steps_per_epoch]
+    last = [loss for step, loss in losses if step > losses[-1][0] - steps_per_epoch]
+    if losses[-1][0] <= steps_per_epoch:  # one epoch: its first record and its last
+        first, last = first[:1], last[-1:]
+    if np.mean(last) >= np.mean(first):
+        yield (
+            f"The training loss did not fall: {np.mean(first):.3f} at the beginning, "
+            f"{np.mean(last):.3f} at the end. Try another `learning_rate` (--learning-rate), and "
+            "look at the examples and their labels with `keras_bert.evaluate(show_errors=20)` "
+            "(keras-bert evaluate --show-errors 20)."
+        )

@@ -1,0 +1,134 @@
+"""Predictions beside the columns of their input: DataFrames, CSV, Parquet and JSON Lines."""
+
+import csv
+import json
+import time
+
+import pandas as pd
+import pytest
+from pyarrow import parquet
+
+import keras_bert as kb
+from keras_bert.base.errors import InputError
+from keras_bert.cli.main import main
+from keras_bert.cli.model_commands import metrics_text
+from tests.small_model import make_encoder, make_tokenizer
+
+TABLE = pd.DataFrame(
+    {"id": [7, 8, 9], "message": ["a b", None, "c"], "label": ["ham", "spam", "spam"], "score": 1}
+)
+COLUMNS = [
+    *("id", "message", "input_score", "label", "score", "expected"),
+    *("probability_ham", "probability_spam"),
+]
+
+
+@pytest.fixture(scope="module")
+def task():
+    tokenizer = make_tokenizer()
+    task = kb.Classifier(
+        make_encoder(tokenizer, num_hidden_layers=1), tokenizer, labels=["ham", "spam"]
+    )
+    task.columns = {"text": ["message"], "label": ["label"]}
+    return task
+
+
+@pytest.fixture(scope="module")
+def folder(task, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "model"
+    task.save(folder)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_a_dataframe_has_the_columns_of_the_input(task):
+    rows = kb.predict(task, TABLE, as_dataframe=True)
+    assert list(rows) == COLUMNS and rows.index.tolist() == [0, 2]
+    assert rows["id"].tolist() == [7, 9] and rows["expected"].tolist() == ["ham", "spam"]
+    predictions = list(kb.predict(task, TABLE))
+    assert rows["label"].tolist() == [p["label"] for p in predictions]
+    assert rows["probability_spam"].tolist() == [p["probabilities"]["spam"] for p in predictions]
+    texts = kb.predict(task, ["a", "b"], as_dataframe=True)
+    assert list(texts) == ["text", "label", "score", "probability_ham", "probability_spam"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_predict_writes_a_table(folder, tmp_path, ending, capsys):
+    data, output = tmp_path / "in.csv", tmp_path / f"out.{ending}"
+    TABLE.to_csv(data, index=False)
+    command = ["predict", "--model", str(folder), "--data", str(data), "--output", str(output)]
+    assert main(command) == 0
+    assert f"Wrote {output}: 2 rows." in capsys.readouterr().out
+    if ending == "csv":
+        with output.open() as file:
+            rows = list(csv.DictReader(file))
+    elif ending == "jsonl":
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+    else:
+        rows = parquet.read_table(output).to_pylist()
+    assert list(rows[0]) == COLUMNS and [row["id"] for row in rows] == ["7", "9"]
+    [expected, _] = kb.predict(folder, data, report=print)
+    assert float(rows[0]["probability_ham"]) == expected["probabilities"]["ham"]
+    assert main(command) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*command, "--force"]) == 0
+
+
+def test_an_output_of_another_type_is_an_error(task, tmp_path):
+    with pytest.raises(InputError, match="`output` must be a file NAME.csv, NAME.parquet or"):
+        kb.predict(task, ["a"], output=tmp_path / "out.txt")
+    (tmp_path / "mine.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="did not write"):
+        kb.predict(task, ["a"], output=tmp_path / "mine.csv", force=True)
+    with pytest.raises(InputError, match="`force` is for `output`"):
+        kb.predict(task, ["a"], force=True)
+    assert kb.predict(task, ["a"], output=tmp_path / "out.csv") == 1
+    mixed = [{"message": "a", "more": 1}, {"message": "b", "more": "x"}]
+    with pytest.raises(InputError, match="several types, which Parquet cannot hold"):
+        kb.predict(task, mixed, output=tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_tagger_writes_lists_as_json(tmp_path):
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer, num_hidden_layers=1)
+    tagger = kb.Tagger(encoder, tokenizer, labels=["X", "Y"])
+    kb.predict(tagger, [["a", "b"], ["c"]], output=tmp_path / "tags.csv")
+    with (tmp_path / "tags.csv").open() as file:
+        first, second = csv.DictReader(file)
+    assert json.loads(first["words"]) == ["a", "b"] and len(json.loads(second["tags"])) == 1
+
+
+def test_evaluate_shows_tables(folder, tmp_path, capsys):
+    TABLE.dropna().to_csv(tmp_path / "dev.csv", index=False)
+    command = ["evaluate", "--model", str(folder), "--data", str(tmp_path / "dev.csv")]
+    assert main([*command, "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["accuracy", f"{metrics['accuracy']:.4f}"]
+    header = next(number for number, line in enumerate(lines) if line.startswith("labels"))
+    assert lines[header].split() == ["labels", "precision", "recall", "f1", "examples"]
+    ham = metrics["labels"]["ham"]
+    assert lines[header + 1].split()[:2] == ["ham", f"{ham['precision']:.4f}"]
+    confusion = next(line for line in lines if line.startswith("expected"))
+    assert confusion.split()[-2:] == ["ham", "spam"]
+
+
+def test_metrics_of_other_tasks_are_lines():
+    text = metrics_text({"glue": {"acc": 0.5}, "f1": 0.25, "examples": 1200, "thresholds": [1]})
+    assert text.splitlines() == ["glue acc  0.5000", "f1        0.2500", "examples   1,200"]
+
+
+def test_a_model_in_memory_is_traced_once(task):
+    list(kb.predict(task, ["a text", "another"]))
+    began = time.process_time()
+    for text in ("one", "two words", "three words here"):
+        list(kb.predict(task, [text]))
+    assert len(vars(task)["_keras_bert_computations"]) == 1
+    assert (time.process_time() - began) / 3 < 0.5  # 1.0 s where each call traces
+    before = list(kb.predict(task, ["a text"]))
+    task.classifier.kernel.assign(-task.classifier.kernel)
+    after = list(kb.predict(task, ["a text"]))
+    assert before[0]["probabilities"] != after[0]["probabilities"]
+    task.classifier.kernel.assign(-task.classifier.kernel)

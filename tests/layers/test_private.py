@@ -1,0 +1,43 @@
+"""The interfaces of TensorFlow and Keras that are not public are there, and do as is expected."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.layers.kernels import private
+
+
+class Reading(keras.layers.Layer):
+    def build(self, shape):
+        self.table = self.add_weight(shape=(2, 2), name="table")
+
+    def call(self, x):
+        dtypes = (private.stored(self.table).dtype, keras.ops.convert_to_tensor(self.table).dtype)
+        assert [*map(keras.backend.standardize_dtype, dtypes)] == ["float32", "bfloat16"]
+        return x
+
+
+def test_a_variable_is_read_in_the_type_that_it_is_stored_in():
+    Reading(dtype="mixed_bfloat16")(np.zeros((1, 2), "float32"))
+
+
+@pytest.mark.only_tensorflow
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_a_program_of_xla_is_known(jit_compile):
+    import tensorflow as tf
+
+    answers = []
+    tf.function(lambda: answers.append(private.in_xla_context()), jit_compile=jit_compile)()
+    assert answers == [jit_compile]
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_gone_is_said_once(monkeypatch):
+    from keras.src.backend.common import variables
+
+    monkeypatch.delattr(variables, "AutocastScope")
+    private._say_once.cache_clear()
+    variable = keras.Variable(np.ones(2, "float32"))
+    with pytest.warns(RuntimeWarning, match="`AutocastScope` was not found"):
+        private.stored(variable)
+    np.testing.assert_array_equal(np.asarray(private.stored(variable)), 1.0)

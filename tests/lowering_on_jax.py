@@ -1,0 +1,143 @@
+"""What the program of a step holds on a GPU, on Keras's JAX backend without TensorFlow or a GPU.
+
+`test_lowering.py` runs this file in its process; by itself:
+
+    KERAS_BACKEND=jax python -m pytest -p tests.no_tensorflow tests/lowering_on_jax.py
+"""
+
+import warnings
+
+import jax
+import keras
+import numpy as np
+import pytest
+from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
+from keras_bert.base.errors import InputError
+from keras_bert.encoders.encoder import check_ids
+from keras_bert.heads.lm_head import LMHead, NextTokenLoss
+from keras_bert.layers.kernels.fused_attention import fused_attention
+from keras_bert.layers.kernels.program import for_gpu
+from keras_bert.layers.layout import Layout
+from tests import step_program
+from tests.step_program import LAYERS, VOCABULARY, lowered_by_jax, lowered_step, make_task
+
+FORWARD, BACKWARD = "fmhaSoftmax", "fmhaSoftmaxBackward"
+WITH_BIAS = ["fmhaScaleBiasSoftmax", "fmhaScaleBiasSoftmaxBackward"]
+
+
+@pytest.fixture(autouse=True)
+def cuda(monkeypatch):
+    """JAX asks the device for its versions while it lowers."""
+    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 91300)
+    monkeypatch.setattr(cudnn, "check_compute_capability", lambda capability: True)
+    monkeypatch.setattr(cudnn, "is_cuda_compute_capability_equal", lambda capability: False)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_step_without_dropout_has_fused_attention_and_nothing_slow(is_causal):
+    text = lowered_step(make_task(is_causal=is_causal))
+    assert step_program.scatters(text) == ()
+    assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.kernels(text) == [FORWARD] * LAYERS + [BACKWARD] * LAYERS
+
+
+def test_a_step_with_dropout_has_nothing_slow():
+    text = lowered_step(make_task(dropout=0.1))
+    assert step_program.scatters(text) == ()
+    assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.kernels(text) == []
+
+
+def attention(query, key, value, is_token, sequence_ids, *, causal, window, packed):
+    rows = {"sequence_ids": sequence_ids} if packed else {"input_mask": is_token}
+    layout = Layout(**rows, causal=causal)
+    return fused_attention(query, key, value, layout, window=window)
+
+
+@pytest.mark.parametrize(
+    "causal, window, packed, names",
+    [
+        (False, None, False, [FORWARD, BACKWARD]),
+        (True, None, False, [FORWARD, BACKWARD]),
+        (True, 4, False, [FORWARD, BACKWARD]),
+        (False, 4, False, WITH_BIAS),
+        (False, None, True, WITH_BIAS),
+        (True, 4, True, WITH_BIAS),
+    ],
+)
+def test_layouts_have_a_fused_kernel(causal, window, packed, names):
+    vectors = jax.ShapeDtypeStruct((2, 16, 2, 8), "bfloat16")
+    ids = jax.ShapeDtypeStruct((2, 16), "int32")
+
+    def gradients(upstream, *arguments):
+        rest = {"causal": causal, "window": window, "packed": packed}
+        y, backward = jax.vjp(lambda *qkv: attention(*qkv, *arguments[3:], **rest), *arguments[:3])
+        return y, backward(upstream)
+
+    with for_gpu(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = lowered_by_jax(jax.jit(gradients), vectors, *[vectors] * 3, ids, ids)
+    assert step_program.kernels(text) == names
+
+
+@pytest.mark.parametrize("dtype, size, length", [("float32", 8, 16), ("bfloat16", 12, 16)])
+def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, capsys):
+    x = np.ones((2, length, 2, size), dtype)
+    layout = Layout(input_mask=np.ones((2, length), "int32"), causal=False)
+    with for_gpu(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fused_attention(x, x, x, layout, window=None) is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_next_token_loss_beside_a_task_is_that_of_its_logits():
+    rng = np.random.default_rng(2)
+    embedding = keras.layers.Embedding(11, 8)
+    head = LMHead(token_embedding=embedding, transform=None, use_bias=True)
+    layer = NextTokenLoss(lm_head=head, weight=0.5)
+    inputs = rng.normal(size=(2, 5, 8)).astype("float32"), rng.integers(0, 11, (2, 5), "int32")
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
+    layer(*inputs, mask, training=True)
+    (plain,) = layer.losses
+    with for_gpu():
+        layer(*inputs, mask, training=True)
+    np.testing.assert_allclose(layer.losses[-1], plain, rtol=1e-6)
+
+
+def test_padding_before_tokens_is_an_error_where_attention_reads_lengths():
+    config = make_task().config
+    inputs = {"input_ids": np.ones((1, 3), "int32"), "input_mask": np.array([[0, 1, 1]], "int32")}
+    check_ids(inputs, config)
+    with for_gpu():
+        with pytest.raises(InputError, match="`?input_mask`? must be 1 at the tokens of a row"):
+            check_ids(inputs, config)
+        check_ids({**inputs, "input_mask": np.array([[1, 1, 0]], "int32")}, config)
+
+
+def test_a_kernel_that_cannot_be_used_is_said_once(monkeypatch):
+    def missing():
+        raise RuntimeError("cuDNN is not detected.")
+
+    monkeypatch.setattr(cudnn, "check_cudnn_version", missing)
+    x = np.ones((2, 16, 2, 8), jax.numpy.bfloat16)
+    layout = Layout(input_mask=np.ones((2, 16), "int32"), causal=False)
+    with for_gpu(), pytest.warns(RuntimeWarning, match="cuDNN is not detected") as warned:
+        for _ in range(2):
+            assert fused_attention(x, x, x, layout, window=None) is None
+    assert len(warned) == 1
+
+
+def test_a_float16_step_scales_its_loss():
+    step_program.check_float16(jit_compile=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-4), ("mixed_bfloat16", 0.01)])
+def test_the_losses_of_200_steps_follow(dtype, tolerance):
+    """Executed on a CPU, so with dropout, which has no fused kernel."""
+    plain, _ = step_program.losses_of_steps(dtype, steps=200)
+    assert plain[-20:].mean() < plain[:20].mean() - 1
+    with for_gpu():
+        accelerated, _ = step_program.losses_of_steps(dtype, steps=200)
+    np.testing.assert_allclose(accelerated, plain, atol=tolerance)

@@ -1,0 +1,247 @@
+"""Unigram vocabularies: the ids of `sentencepiece`, and offsets into the user's string."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+import tokenizers
+
+from keras_bert.base.errors import InputError
+from keras_bert.text import Tokenizer, load_vocabulary
+from keras_bert.text import sentencepiece_model as sp
+from keras_bert.text.vocabularies.spaced import WHITE_SPACE
+from tests.peers import transformers
+from tests.text import fuzz
+from tests.text.unigram_models import SENTENCES, bert_model, model
+
+FIRST = {"xlm-roberta": ["<s>", "<pad>", "</s>", "<unk>"]}
+FIRST["camembert"] = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"]
+CLASSES = {"xlm-roberta": None, "camembert": "CamembertTokenizer"}
+
+
+def write(folder, data, *, name="spiece.model", config=None):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(data)
+    if config is not None:
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    config = {"tokenizer_class": "DebertaV2Tokenizer", "do_lower_case": False}
+    return write(tmp_path_factory.mktemp("spm"), bert_model(), name="spm.model", config=config)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder):
+    return Tokenizer.from_folder(folder)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return sentencepiece.SentencePieceProcessor(model_proto=bert_model())
+
+
+def differences(tokenizer, reference, texts):
+    """The texts of which the ids differ from the reference's."""
+    rows = zip(texts, tokenizer.tokenize(texts).to_list(), reference.encode(texts), strict=True)
+    return [text for text, ours, theirs in rows if ours != theirs]
+
+
+def test_ids_are_those_of_sentencepiece(tokenizer, reference):
+    texts = [*SENTENCES, "", " ", "  a  b\t", *fuzz.texts(3000)]
+    assert differences(tokenizer, reference, texts) == []
+    words = [*fuzz.WORDS, "a b"]
+    assert tokenizer.tokenize_words(words).to_list() == reference.encode(words)
+
+
+@pytest.mark.slow
+def test_ids_are_those_of_sentencepiece_on_100_000_texts_and_xquad(
+    tokenizer, reference, shared_data
+):
+    for seed in range(10):
+        assert differences(tokenizer, reference, fuzz.texts(10_000, seed=seed)) == []
+    articles = json.loads((shared_data / "xquad" / "en.json").read_text())["data"]
+    paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+    questions = [qa["question"] for paragraph in paragraphs for qa in paragraph["qas"]]
+    texts = [paragraph["context"] for paragraph in paragraphs] + questions
+    assert len(texts) == 1430
+    assert differences(tokenizer, reference, texts) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalization_rule_name": "identity", "remove_extra_whitespaces": False},
+        {"add_dummy_prefix": False, "normalization_rule_name": "nmt_nfkc_cf"},
+        {"vocab_size": 1500, "byte_fallback": True, "user_defined_symbols": "<sep>,x²"},
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_every_option_of_a_model(tmp_path, options):
+    data = model(**options, pad_id=3, pad_piece="[PAD]", control_symbols="[CLS],[SEP]")
+    config = {"unk_token": "<unk>", "tokenizer_class": "PreTrainedTokenizerFast"}
+    config |= {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": None}
+    tokenizer = Tokenizer.from_folder(write(tmp_path / "given", data, config=config))
+    reference = sentencepiece.SentencePieceProcessor(model_proto=data)
+    texts = ["a<sep>b x² c", *fuzz.texts(300, seed=3)]
+    assert differences(tokenizer, reference, texts) == []
+    tokenizer.save(tmp_path / "saved")
+    again = Tokenizer.from_folder(tmp_path / "saved")
+    assert differences(again, reference, texts) == []
+    assert again.vocabulary == tokenizer.vocabulary
+    assert tokenizer.lowercase == (options.get("normalization_rule_name") == "nmt_nfkc_cf")
+
+
+@pytest.mark.parametrize("family", CLASSES)
+def test_the_ids_of_fairseq(tmp_path, family):
+    config = {"tokenizer_class": CLASSES[family]} if CLASSES[family] else None
+    folder = write(tmp_path / "given", model(), name="sentencepiece.bpe.model", config=config)
+    tokenizer = Tokenizer.from_folder(folder)
+    reference = sentencepiece.SentencePieceProcessor(model_proto=model())
+    first, shift = FIRST[family], {"xlm-roberta": 1, "camembert": 4}[family]
+    assert [tokenizer.vocabulary.token(id) for id in range(len(first))] == first
+    size = reference.get_piece_size()
+    assert len(tokenizer) == size + shift + 1
+    assert tokenizer.vocabulary.mask_id == size + shift
+    texts = [*SENTENCES, *fuzz.texts(200, seed=4)]
+    expected = [
+        [id + shift if id else tokenizer.vocabulary.unk_id for id in ids]
+        for ids in reference.encode(texts)
+    ]
+    assert tokenizer.tokenize(texts).to_list() == expected
+    assert str(tokenizer.template) == "<s> a </s> </s> b </s>"
+    tokenizer.save(tmp_path / "saved")
+    again = Tokenizer.from_folder(tmp_path / "saved")
+    assert again.tokenize(texts).to_list() == expected
+    assert (again.template, again.vocabulary) == (tokenizer.template, tokenizer.vocabulary)
+
+
+def test_offsets_lead_to_the_users_string(tokenizer):
+    texts = [*SENTENCES, "", *fuzz.texts(1000, seed=1)]
+    tokens = tokenizer.tokenize_with_offsets(texts)
+    assert tokens.ids.to_list() == tokenizer.tokenize(texts).to_list()
+    columns = (tokens.starts, tokens.ends, tokens.byte_starts, tokens.byte_ends, tokens.word_starts)
+    for text, *rows in zip(texts, *(column.to_list() for column in columns), strict=True):
+        content, covered = text.encode(), set()
+        for start, end, first, last, _ in zip(*rows, strict=True):
+            assert 0 <= start <= end <= len(text)
+            assert content[first:last].decode() == text[start:end]
+            assert text[start:end].strip(WHITE_SPACE) == text[start:end]
+            covered.update(range(start, end))
+        missed = "".join(c for at, c in enumerate(text) if at not in covered)
+        # What SentencePiece drops at the ends is not in a token.
+        assert not any(c.isalnum() for c in missed), (text, missed)
+
+
+def test_the_text_of_known_tokens_is_that_at_their_offsets(tokenizer):
+    text = "  The banks,  Straße 東京 ㎏. "
+    tokens = tokenizer.tokenize_with_offsets([text])
+    ids, starts, ends = (x[0].numpy().tolist() for x in (tokens.ids, tokens.starts, tokens.ends))
+    parts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    assert "".join(dict.fromkeys(parts)).endswith("㎏.")
+    vocabulary = tokenizer.vocabulary
+    for id, part in zip(ids, parts, strict=True):
+        if part != "㎏" and id != vocabulary.unk_id:
+            assert vocabulary.token_text(id) == part
+    begins = tokens.word_starts[0].numpy()
+    words = [part for part, is_first in zip(parts, begins, strict=True) if is_first]
+    # The first token begins a word, be it white space alone.
+    assert words == [parts[0], "banks", ",", "Straße", "東", "㎏", "."]
+    assert vocabulary.join(ids) == "The banks, Straße 東京 kg."
+
+
+def test_a_damaged_or_another_model_is_an_error(tmp_path):
+    for data, part in [
+        (b"\x0a\x05nothing", "is not a SentencePiece model"),
+        (b"", "it has no tokens"),
+        (bert_model()[:-3], "damaged"),
+    ]:
+        with pytest.raises(InputError, match=part):
+            load_vocabulary(write(tmp_path / "folder", data))
+    data = model(pad_id=3)
+    broken = sp.SentencePieceModel.from_bytes(data, source="x").to_bytes()
+    assert sp.SentencePieceModel.from_bytes(broken, source="x").to_bytes() == broken
+    bpe = write(tmp_path / "bpe", broken.replace(b"\x18\x01\x98\x02", b"\x18\x02\x98\x02"))
+    with pytest.raises(InputError, match="of type BPE. Expected a unigram model"):
+        load_vocabulary(bpe)
+    albert = write(tmp_path / "albert", data, config={"tokenizer_class": "AlbertTokenizer"})
+    with pytest.raises(InputError, match="is read for a AlbertTokenizer"):
+        load_vocabulary(albert)
+
+
+def test_the_charsmap_is_read_as_sentencepiece_reads_it():
+    charsmap = sp.SentencePieceModel.from_bytes(bert_model(), source="x").charsmap
+    normalizer = sentencepiece.SentencePieceNormalizer(
+        rule_name="nmt_nfkc", add_dummy_prefix=False, escape_whitespaces=False
+    )
+    for character in "A１㎏ﬁaé\u3000東":
+        ours = sp.mapped(charsmap, character)
+        theirs = normalizer.normalize(f"x{character}x")[1:-1]
+        assert (character if ours is None else ours) == theirs
+
+
+def test_a_tokenizer_json_in_the_shape_of_xlm_r(tmp_path):
+    """As published: Precompiled alone, and white space taken out by the splitting."""
+    tokenizer = Tokenizer.from_folder(
+        write(tmp_path / "given", model(), name="sentencepiece.bpe.model")
+    )
+    tokenizer.save(tmp_path / "saved")
+    content = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
+    charsmap = base64.b64encode(tokenizer.vocabulary.charsmap).decode()
+    content["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    metaspace = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
+    content["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace],
+    }
+    (tmp_path / "saved" / "tokenizer.json").write_text(json.dumps(content))
+    assert Tokenizer.from_folder(tmp_path / "saved").vocabulary == tokenizer.vocabulary
+    content["normalizer"] = {"type": "Replace", "pattern": {"String": "``"}, "content": '"'}
+    (tmp_path / "saved" / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="normalizes texts by Replace"):
+        Tokenizer.from_folder(tmp_path / "saved")
+
+
+def test_tokenizers_reads_nearly_all_texts_the_same(tokenizer, tmp_path):
+    """The differences are those that docs/moving_from_transformers.md says."""
+    tokenizer.save(tmp_path)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.encode_special_tokens = True
+    texts = [*SENTENCES, *fuzz.WORDS, "", " ", "  a  b "]
+    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert tokenizer.tokenize(texts).to_list() == expected
+    assert theirs.encode("a", "b").ids == [
+        tokenizer.vocabulary.id(token) for token in ("[CLS]", "▁a", "[SEP]", "▁b", "[SEP]")
+    ]
+
+
+def test_a_seed_that_is_set_changes_nothing(tokenizer):
+    """It clears the kernels of TensorFlow, with what belongs to them."""
+    expected = tokenizer.tokenize(SENTENCES).to_list()
+    tf.random.set_seed(3)
+    assert tokenizer.tokenize(SENTENCES).to_list() == expected
+    [tokens] = tf.data.Dataset.from_tensors(SENTENCES).map(tokenizer.tokenize_with_offsets)
+    assert tokens.ids.to_list() == expected
+
+
+def test_more_special_tokens_are_appended(tokenizer):
+    more = tokenizer.vocabulary.with_special_tokens(start="<start>", extract="<extract>")
+    assert more.tokens[-2:] == ("<start>", "<extract>") and not more.scores[-2:].any()
+    again = Tokenizer(more, lowercase=False, template=tokenizer.template)
+    assert again.tokenize(SENTENCES).to_list() == tokenizer.tokenize(SENTENCES).to_list()
+    assert np.array_equal(more.special_ids[-2:], [len(more) - 2, len(more) - 1])
+
+
+@pytest.mark.peers
+def test_transformers_opens_a_saved_folder(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    texts = [*SENTENCES, *fuzz.WORDS]
+    expected = theirs(texts, add_special_tokens=False)["input_ids"]
+    assert tokenizer.tokenize(texts).to_list() == expected
+    assert theirs.mask_token_id == tokenizer.vocabulary.mask_id
