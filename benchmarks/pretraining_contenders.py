@@ -53,7 +53,6 @@ class Point:
             self.architecture,
             vocab_size=VOCABULARY[self.architecture],
             hidden_act="gelu_new",
-            add_pooling_layer=False,
             hidden_dropout_prob=self.dropout,
             attention_probs_dropout_prob=self.dropout,
         )

@@ -36,7 +36,6 @@ def make_task(
         max_position_embeddings=600,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
-        add_pooling_layer=False,
         is_decoder=is_causal,
     )
     task = (CausalLM if is_causal else FillMask)(BertEncoder(config, dtype=dtype))
