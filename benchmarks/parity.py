@@ -159,6 +159,7 @@ def with_tanh_gelu(encoder):
     """The same weights under the other form of gelu, which Google's code and keras-nlp compute."""
     config = dataclasses.replace(encoder.config, hidden_act="gelu_new")
     other = kb.BertEncoder(config)
+    other.new_pooler().set_weights(encoder.pooler.get_weights())
     for one, two in zip(other.trainable_weights, encoder.trainable_weights, strict=True):
         one.assign(two)
     return other
