@@ -33,8 +33,9 @@ API = {
     ),
     "encoders": (
         "Encoders",
-        """load BertConfig BertEncoder RobertaConfig RobertaEncoder OpenAIGptConfig Gpt2Config
-        GptEncoder BilmConfig BilmEncoder
+        """load BertConfig BertEncoder RobertaConfig RobertaEncoder DistilBertConfig
+        DistilBertEncoder ElectraConfig ElectraEncoder MPNetConfig MPNetEncoder OpenAIGptConfig
+        Gpt2Config GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),
     "text": (

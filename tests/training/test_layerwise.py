@@ -171,7 +171,8 @@ def given(tmp_path_factory):
 def by_depth(task):
     """Depth -> the weights there in one vector; the pooler is at 0."""
     found = {}
-    weights = [weight for weight in task.encoder.weights if "seed_generator" not in weight.path]
+    weights = [*task.encoder.weights, *task.transform.weights]
+    weights = [weight for weight in weights if "seed_generator" not in weight.path]
     for depth, variable in zip(depths(task, weights), weights, strict=True):
         found.setdefault(depth, []).append(np.ravel(variable))
     return {depth: np.concatenate(values) for depth, values in found.items()}
