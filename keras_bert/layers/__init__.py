@@ -20,6 +20,10 @@ class Layer(keras.layers.Layer):
         object.__setattr__(layer, "settings", settings)  # not tracked: its layers are attributes
         return layer
 
+    def compute_mask(self, inputs, previous_mask):
+        """None: Keras's mask of an input, which an encoder's outputs have, goes no further."""
+        return None
+
     @classmethod
     def _setting_names(cls):
         parameters = inspect.signature(cls.__init__).parameters.values()

@@ -303,6 +303,15 @@ def test_a_layer_of_keras_over_the_encoder_ignores_padding(classifier):
     assert getattr(classifier(inputs)["logits"], "_keras_mask", None) is None
 
 
+def test_a_layer_of_ours_over_the_encoder_passes_no_mask_on(classifier, recwarn):
+    encoder, tokenizer = classifier.encoder, classifier.tokenizer
+    tokens = encoder(tokenizer(["a"]))["sequence_output"]
+    recwarn.clear()
+    normed = encoder.blocks[0].attention_norm(tokens)
+    assert getattr(normed, "_keras_mask", None) is None
+    assert [str(warning.message) for warning in recwarn] == []  # Keras warns of a mask that is lost
+
+
 # Metrics and files.
 
 
