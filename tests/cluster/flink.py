@@ -23,7 +23,8 @@ JAVA = 17
 _NETWORK = "10.231.7"
 _HOSTS = ("jobmanager", "taskmanager1", "taskmanager2")
 _POOL = "localhost:50000"
-_SECONDS = 90
+_SECONDS = 180
+_INSTALL_SECONDS = 900
 
 _POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -94,26 +95,39 @@ def missing():
     return None
 
 
+class NotInstalled(Exception):
+    """A package could not be had; the message is the sentence that says so."""
+
+
 def install():
     """Installs Flink and the job server below `build/`, where they are not there; -> (jars, jars).
 
-    `CalledProcessError` where a package cannot be had.
+    Raises `NotInstalled` where a package cannot be had.
     """
     flink, server = INSTALLED / f"flink-{FLINK}", INSTALLED / f"job-server-{JOB_SERVER}"
     if not flink.is_dir():
         partial = INSTALLED / "flink.partial"
         package = f"apache-flink-libraries=={FLINK}"
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--target", partial, package], check=True)
+        _download([*pip, "--target", partial, package], package)
         partial.rename(flink)
     if not server.is_dir():
         partial = INSTALLED / "job-server.partial"
         partial.mkdir(parents=True, exist_ok=True)
         (partial / "pom.xml").write_text(_POM)
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"]
-        subprocess.run(["mvn", "--quiet", *copy], cwd=partial, check=True)
+        _download(["mvn", "--quiet", *copy], "Beam's job server for Flink", cwd=partial)
         partial.rename(server)
     return flink / "pyflink" / "lib", server / "lib"
+
+
+def _download(command, name, **options):
+    try:
+        subprocess.run(command, check=True, timeout=_INSTALL_SECONDS, **options)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise NotInstalled(
+            f"A Flink cluster needs {name}, which was not to be had: {error}."
+        ) from error
 
 
 class Cluster:
@@ -139,7 +153,11 @@ class Cluster:
         for name in ("logs", "conf", "artifacts", "temporary"):
             (self._folder / name).mkdir(parents=True)
         if self.has_hosts:
-            self._make_hosts()
+            try:
+                self._make_hosts()
+            except subprocess.CalledProcessError:  # a container that may not
+                self._delete_hosts()
+                self.has_hosts = False
         address = self._address("jobmanager")
         settings = _CONFIGURATION.format(address=address, temporary=self._folder / "temporary")
         (self._folder / "conf" / "flink-conf.yaml").write_text(settings)
@@ -168,8 +186,7 @@ class Cluster:
         for name in list(self._processes):
             self.kill(name)
         if self.has_hosts:
-            for host in (*_HOSTS, "switch"):
-                subprocess.run(["ip", "netns", "del", _namespace(host)], check=False)
+            self._delete_hosts()
 
     def start_taskmanager(self, number):
         name = f"taskmanager{number}"
@@ -272,6 +289,12 @@ class Cluster:
             _ip("-n", switch, "link", "set", ends[1], "master", "br0", "up")
             _ip("-n", name, "addr", "add", f"{self._address(host)}/24", "dev", ends[0])
             _ip("-n", name, "link", "set", ends[0], "up")
+
+    def _delete_hosts(self):
+        for host in (*_HOSTS, "switch"):
+            subprocess.run(
+                ["ip", "netns", "del", _namespace(host)], check=False, capture_output=True
+            )
 
     def _address(self, host):
         return f"{_NETWORK}.{10 + _HOSTS.index(host)}" if self.has_hosts else "127.0.0.1"

@@ -30,7 +30,11 @@ def cluster(tmp_path_factory):
     lack = flink.missing()
     if lack:
         pytest.skip(lack)
-    with Cluster(tmp_path_factory.mktemp("flink")) as cluster:
+    try:
+        cluster = Cluster(tmp_path_factory.mktemp("flink"))
+    except flink.NotInstalled as error:
+        pytest.skip(str(error))
+    with cluster:
         yield cluster
 
 
