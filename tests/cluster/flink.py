@@ -125,9 +125,8 @@ def _download(command, name, **options):
     try:
         subprocess.run(command, check=True, timeout=_INSTALL_SECONDS, **options)
     except (subprocess.SubprocessError, OSError) as error:
-        raise NotInstalled(
-            f"A Flink cluster needs {name}, which was not to be had: {error}."
-        ) from error
+        lack = f"A Flink cluster needs {name}, which could not be downloaded: {error}."
+        raise NotInstalled(lack) from error
 
 
 class Cluster:
@@ -323,4 +322,4 @@ def _namespace(host):
 
 
 def _ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True)
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
