@@ -313,10 +313,12 @@ def measured(folder, examples, **settings):
 def trained(row, begun, data, output):
     """The metrics of a short run of a row, from the folder of an encoder.
 
-    Over a frozen encoder the scores of a regression take larger steps to differ from text to text:
-    a correlation divides rounding by their deviation.
+    The scores of a regression take larger steps to differ from text to text, over a frozen encoder
+    still larger ones: a correlation divides rounding by their deviation.
     """
-    is_slow = row["kind"] == "regression" and row["frozen"] == "frozen"
+    rate = 0.02
+    if row["kind"] == "regression":
+        rate = 1.0 if row["frozen"] == "frozen" else 0.05
     with eagerly():
         return finetune(
             task=row["kind"],
@@ -326,7 +328,7 @@ def trained(row, begun, data, output):
             output=output,
             epochs=2,
             batch_size=7,
-            learning_rate=1.0 if is_slow else 0.02,
+            learning_rate=rate,
             deterministic=True,
             **settings_of(row),
         )
