@@ -31,7 +31,6 @@ class Family:
         other: what another config has in place of that, every option changed.
         heads: what follows "For" in the names of its classes that are tasks here.
         encoders: the same of classes that are encoders here.
-        has_pooler: whether its base model has a pooler.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Family:
     other: Mapping
     heads: tuple = HEADS
     encoders: tuple = ()
-    has_pooler: bool = False
 
 
 _BERT = {
@@ -56,25 +54,21 @@ FAMILIES = {
         name="Bert",
         config=_BERT,
         other={**_OTHER, "layer_norm_eps": 1e-3, "type_vocab_size": 3},
-        has_pooler=True,
     ),
     "roberta": Family(
         name="Roberta",
         config={**_BERT, "type_vocab_size": 1},
         other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
-        has_pooler=True,
     ),
     "xlm-roberta": Family(
         name="XLMRoberta",
         config={**_BERT, "type_vocab_size": 1},
         other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
-        has_pooler=True,
     ),
     "camembert": Family(
         name="Camembert",
         config={**_BERT, "type_vocab_size": 1},
         other={"hidden_act": "gelu", "num_attention_heads": 1, "pad_token_id": 3},
-        has_pooler=True,
     ),
     "distilbert": Family(
         name="DistilBert",
@@ -98,7 +92,6 @@ FAMILIES = {
         name="MPNet",
         config=_BERT,
         other={**_OTHER, "layer_norm_eps": 1e-3, "max_position_embeddings": 160},
-        has_pooler=True,
     ),
 }
 WITH_HEADS = [(name, head) for name, family in FAMILIES.items() for head in family.heads]
