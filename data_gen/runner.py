@@ -69,7 +69,7 @@ class Progress:
         description: what is done first; None draws no bar.
 
     Attributes:
-        folder: the `OutputFolder` that is followed; None where there is none yet.
+        folder: the `OutputFolder` whose shards are counted; None before `follow`.
     """
 
     def __init__(self, description):

@@ -82,7 +82,7 @@ def _pair_classifier(model):
 
 
 def _label_of(task, beginning):
-    """The label that begins so, in any case, and its number; InputError if there is none."""
+    """The label with this beginning, in any case, and its number; InputError if no label has it."""
     for number, label in enumerate(task.labels):
         if label.casefold().startswith(beginning):
             return label, number

@@ -194,7 +194,7 @@ class TokenizedExamples(SequenceBatches):
         return planned_batches(plan, sequences.batch)
 
     def weight_by(self, *, of_example=None, of_class=None):
-        """Multiplies the weights of the labels, which are 1 where there are none.
+        """Multiplies the weights of the labels; missing weights are 1.
 
         Args:
             of_example: float32 (E,), the factor of each example, or None.

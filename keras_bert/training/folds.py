@@ -65,7 +65,7 @@ def _units(examples):
 
 
 def _labels(example):
-    """The labels by which an example is in a stratum; a score or tags are none."""
+    """The labels that decide an example's stratum; empty for a score or tags."""
     label = getattr(example, "label", None)
     return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
 

@@ -147,7 +147,7 @@ def test_weights_are_counted_without_making_them(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_packed_row_is_computed_as_its_sequences(family):
-    """Also distances and positions begin anew in each sequence."""
+    """Distances and positions start at 0 in each sequence, too."""
     encoder = small_encoder(family)
     inputs = batch(encoder.config)
     is_token = inputs["input_mask"] > 0

@@ -40,7 +40,7 @@ def for_servers():
 def for_gpu():
     """Within this context, what XLA compiles is traced for a GPU, whatever devices there are.
 
-    So the program of a GPU can be read, lowered and compared where there is none.
+    So the program of a GPU can be read, lowered and compared on a machine without one.
     """
     return _set(_FOR_GPU)
 
