@@ -47,8 +47,8 @@ API = {
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict zero_shot show_predictions embed embed_to_file fill_mask follows surprisal
-        pseudo_perplexity generate next_tokens log_probability senses
+        """predict predict_files zero_shot show_predictions embed embed_to_file embed_files
+        fill_mask follows surprisal pseudo_perplexity generate next_tokens log_probability senses
         SenseVectors word_similarity nearest WordVectors""",
     ),
     "pictures": (
