@@ -96,6 +96,8 @@ def to_hugging_face(model):
         tensors |= rename.gather(pooler, table, sizes=names.sizes)
     config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
+    if encoder.came_with_pooling is not None:
+        stored["default_pooling"] = encoder.came_with_pooling
     if is_task:
         labels = list(getattr(model, "labels", None) or ())
         sizes = {**names.sizes, "C": len(labels)}

@@ -49,6 +49,8 @@ class Encoder(keras.Model):
         pooler: the `Pooler` that came with the weights, or that the last `new_head_transform` made;
             or None. It is a part of a head, and not of this model.
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
+        came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
+            texts (see `keras_bert.heads.pooling`); None if it gives none.
 
     Args:
         config: a `CONFIG`.
@@ -68,6 +70,7 @@ class Encoder(keras.Model):
 
     pooler = None
     came_with_pooler = True
+    came_with_pooling = None
     _pooler_is_owned = False
 
     # Whether the weights were trained before: those of a folder, or after `fit`.
@@ -153,7 +156,15 @@ class Encoder(keras.Model):
 
     @property
     def default_pooling(self):
-        """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`."""
+        """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`.
+
+        It is `came_with_pooling`, or else the `usual_pooling` of the architecture.
+        """
+        return self.came_with_pooling or self.usual_pooling
+
+    @property
+    def usual_pooling(self):
+        """The default pooling of an encoder whose folder gives none."""
         if self.config.is_causal:
             return "last"
         return "mean" if self.POOLER_ACTIVATION is None else "cls"
@@ -250,11 +261,16 @@ class Encoder(keras.Model):
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
-        copy.came_with_pooler = self.came_with_pooler
+        copy.came_as(self)
         if self.pooler is not None:
             copy.new_pooler().set_weights(self.pooler.get_weights())
         copy.is_pretrained = self.is_pretrained
         return copy
+
+    def came_as(self, other):
+        """Notes that these weights came with what those of another encoder came with."""
+        self.came_with_pooler = other.came_with_pooler
+        self.came_with_pooling = other.came_with_pooling
 
     # One token at a time, for causal encoders.
 

@@ -1,6 +1,7 @@
 """How a task reads labelled data, and is compiled, trained and evaluated with Keras."""
 
 import inspect
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,13 +9,14 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
 from keras_bert.encoders.encoder import check_ids
 from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
+from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import (
@@ -167,7 +169,9 @@ class FittingModel(ReadingModel):
 
         The history has the task's `official_metrics` of the validation data as `val_…`, which
         callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
-        tokens/s then.
+        tokens/s then. Of such batches it warns (`InputWarning`) of what `keras_bert.finetune` warns
+        of: validation texts that are also in the training data, repeated texts with different
+        labels, labels that are never predicted, and a loss that did not fall.
         """
         given = _by_name("fit", self, x, y, *more, **options)
         given = self._batches_to_fit(given)
@@ -180,9 +184,19 @@ class FittingModel(ReadingModel):
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
-            options = with_progress(self, options, train=info, dev=dev)
+            options, progress = with_progress(self, options, train=info, dev=dev)
             history = super().fit(x, **options)
         self.encoder.is_pretrained = True
+        if info is not None and self.reads_files():
+            losses = enumerate(history.history.get("loss", ()), start=1)
+            records = [{"step": epoch, "train": {"loss": loss}} for epoch, loss in losses]
+            metrics = progress and progress.official_metrics
+            lines = (
+                *example_findings(info.sequences.examples, dev and dev.sequences.examples),
+                *result_and_loss_findings(self, metrics, records, steps_per_epoch=1),
+            )
+            for line in lines:
+                warnings.warn(line, InputWarning, stacklevel=2)
         return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
