@@ -49,7 +49,7 @@ class MultipleChoice(PooledTask):
         super().make_head()
         self.HEAD_READS = ("input_mask",)
         self.dropout, self.classifier = labelled_head(
-            self.encoder, 1, dropout=self.settings.dropout
+            self.encoder, 1, dropout=self.head_dropout
         )
 
     def build_head(self, encoded, inputs):
