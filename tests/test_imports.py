@@ -42,7 +42,7 @@ LIGHT = {
     *("text.vocabulary", "text.vocabularies.*", "text.hugging_face", "text.tokenizer_json"),
     *("text.template", "text.steps", "text.sentencepiece_model", "text.sentencepiece_files"),
     *("text.vocabulary_files", "text.learners", "text.unigram_learner", "records.masking"),
-    *("training.optimizer", "training.update_rules"),
+    *("training.costs", "training.optimizer", "training.update_rules"),
 }
 TENSORFLOW = {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 DATA_GEN_MAY_IMPORT = {"base", "records", "text"}

@@ -475,7 +475,8 @@ def check_ids(inputs, config):
         is_token = mask.astype(bool)
         if (is_token[..., 1:] & ~is_token[..., :-1]).any():
             raise InputError.naming(
-                "{} must be 1 at the tokens of a row and then 0: on a GPU, padding comes last.",
+                "{} must be 1 at the tokens of a row and then 0: on a GPU under JAX, padding comes "
+                "after the tokens.",
                 argument("input_mask"),
             )
 

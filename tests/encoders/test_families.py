@@ -274,7 +274,9 @@ def check_gradients(ours, reference, encoder):
     pad = encoder.config.pad_token_id
     for name, gradient in ours.items():
         wanted = of_theirs[name].numpy()
-        if name.endswith(("position_embeddings.weight", "word_embeddings.weight", "tok_embeddings.weight")):
+        if name.endswith(
+            ("position_embeddings.weight", "word_embeddings.weight", "tok_embeddings.weight")
+        ):
             wanted[pad] = gradient[pad] = 0  # PyTorch does not train the row of padding
         size = np.abs(wanted).max()
         np.testing.assert_allclose(
