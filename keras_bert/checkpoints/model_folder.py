@@ -55,6 +55,8 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
     config_json, tensors = to_hugging_face(model)
+    if tokenizer is not None:
+        tokenizer.input_names = getattr(model, "encoder", model).input_names
     if tokenizer is not None and isinstance(model, CausalLM):
         config_json |= _ends_of_texts(tokenizer)
     config_json |= config.generation_keys
@@ -96,6 +98,8 @@ def to_hugging_face(model):
         tensors |= rename.gather(pooler, table, sizes=names.sizes)
     config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
+    if encoder.came_with_pooling is not None:
+        stored["default_pooling"] = encoder.came_with_pooling
     if is_task:
         labels = list(getattr(model, "labels", None) or ())
         sizes = {**names.sizes, "C": len(labels)}

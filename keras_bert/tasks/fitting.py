@@ -1,14 +1,15 @@
 """How a task is compiled, trained and evaluated with Keras, also on labelled data."""
 
 import inspect
+import warnings
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
-from keras_bert.encoders.encoder import check_ids
+from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import LabelledModel, is_raw, split_point
@@ -155,22 +156,34 @@ class FittingModel(LabelledModel):
 
         The history has the task's `official_metrics` of the validation data as `val_…`, which
         callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
-        tokens/s then.
+        tokens/s then. Of such batches it warns (`InputWarning`) of what `keras_bert.finetune` warns
+        of: validation texts that are also in the training data, repeated texts with different
+        labels, labels that are never predicted, and a loss that did not fall.
         """
         given = _by_name("fit", self, x, y, *more, **options)
         given = self._batches_to_fit(given)
         x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
-            self._check_batches(batches)
+            self.check_batches(batches)
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec"):
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
-            options = with_progress(self, options, train=info, dev=dev)
+            options, progress = with_progress(self, options, train=info, dev=dev)
             history = super().fit(x, **options)
         self.encoder.is_pretrained = True
+        if info is not None and self.reads_files():
+            losses = enumerate(history.history.get("loss", ()), start=1)
+            records = [{"step": epoch, "train": {"loss": loss}} for epoch, loss in losses]
+            metrics = progress and progress.official_metrics
+            lines = (
+                *example_findings(info.sequences.examples, dev and dev.sequences.examples),
+                *result_and_loss_findings(self, metrics, records, steps_per_epoch=1),
+            )
+            for line in lines:
+                warnings.warn(line, InputWarning, stacklevel=2)
         return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
@@ -186,7 +199,7 @@ class FittingModel(LabelledModel):
         else:
             given |= {} if y is None else {"y": y}
             x = x if dataset_info(x) is None else dataset_info(x).in_order()
-        self._check_batches(x)
+        self.check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
@@ -210,7 +223,7 @@ class FittingModel(LabelledModel):
         if info is not None:
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
             x = info.in_order(pad_to_longest=has_tokens)
-        self._check_batches(x)
+        self.check_batches(x)
         return super().predict(x, **given)
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
@@ -221,12 +234,6 @@ class FittingModel(LabelledModel):
             inputs = sequences.inputs(*sequences.take(numbers))
             x = {name: np.asarray(inputs[name]) for name in self.input}
         return super().__call__(x, *more, **options)
-
-    def _check_batches(self, x):
-        """Raises an error for ids that the encoder does not have."""
-        inputs = x[0] if isinstance(x, tuple) and x else x
-        if isinstance(inputs, dict):
-            check_ids(inputs, self.config)
 
     def _batches_to_fit(self, given):
         """The arguments of `fit` by name, with batches in the place of texts, tables and files."""

@@ -16,10 +16,10 @@ from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
+from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
-from keras_bert.training.findings import example_findings, loss_finding, result_findings
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -333,10 +333,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         }
         metrics["warnings"] = [
             *example_findings(train_examples.examples, data.dev and data.dev.examples),
-            *result_findings(
-                metrics["dev"], has_class_weights=hasattr(task.settings, "class_weights")
+            *result_and_loss_findings(
+                task, metrics["dev"], records, steps_per_epoch=plan.evaluate_every
             ),
-            *loss_finding(records, plan.evaluate_every),
         ]
         for line in metrics["warnings"]:
             report(f"Warning: {line}")

@@ -187,9 +187,8 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
-            has_pooler = encoder.came_with_pooler  # the same pooling as the model's
-            encoder = new_encoder(encoder.config, dtype=self._dtype)
-            encoder.came_with_pooler = has_pooler
+            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.came_as(of_model)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]
