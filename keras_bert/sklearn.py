@@ -20,7 +20,7 @@ from keras_bert.base.settings import PathText
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
 from keras_bert.readers.labels import one_label
-from keras_bert.readers.memory import plain
+from keras_bert.readers.sources import plain
 from keras_bert.training.finetune import finetune
 
 # Examples that a run evaluates on after each epoch; its last model is kept, whatever they say.

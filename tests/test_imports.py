@@ -52,8 +52,8 @@ INFERENCE_JOB = "data_gen.inference"
 # Conveniences that look up the way: (module, what is imported), one line inside a function.
 LATE_IMPORTS = {
     ("text.tokenizer", "inputs.framing"),
-    ("tasks.task", "checkpoints.model_folder"),
-    ("tasks.task", "exports.saved_model"),
+    ("tasks.storing", "checkpoints.model_folder"),
+    ("tasks.storing", "exports.saved_model"),
     ("tasks.fit_progress", "inference.predict"),
     ("tasks.pretraining.pretrainer", "inference.fill_mask"),
     ("tasks.pretraining.language_models", "tasks.pretraining.generation"),

@@ -24,7 +24,7 @@ from keras_bert.base.settings import (
     setting,
     settings_type,
 )
-from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers import TextFileSettings
 
 _OF_MASKED_LM = "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
 _OF_CAUSAL_LM = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"

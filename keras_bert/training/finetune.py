@@ -30,9 +30,7 @@ from keras_bert.training.finetuning_settings import (
     BASELINE,
     RANDOM,
     FinetuneSettings,
-    SweepSettings,
     finetune_settings,
-    sweep_settings,
 )
 from keras_bert.training.finetuning_task import compile_for
 from keras_bert.training.folds import run_folds
@@ -41,6 +39,7 @@ from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
+from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 from keras_bert.training.workers import run_of
 
 
@@ -126,7 +125,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.finetuning_settings.sweep_settings(task)`).
+    the classifier's (see `keras_bert.training.sweep_settings.sweep_settings(task)`).
 
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
