@@ -55,6 +55,8 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
     config_json, tensors = to_hugging_face(model)
+    if tokenizer is not None:
+        tokenizer.input_names = getattr(model, "encoder", model).input_names
     if tokenizer is not None and isinstance(model, CausalLM):
         config_json |= _ends_of_texts(tokenizer)
     config_json |= config.generation_keys

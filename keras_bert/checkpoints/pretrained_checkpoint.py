@@ -144,6 +144,7 @@ class PretrainedCheckpoint:
         plain = {}
         table, in_class = self.names.pooler_table(), self.class_names.transform
         in_head = {f"{in_class}{line.theirs.removeprefix(PLAIN_POOLER)}": line for line in table}
+        heads = {line.theirs for lines in self.class_names.heads.values() for line in lines}
         for name in self._tensors.shapes:
             short = self.names.plain(name)
             if short is None:
@@ -151,7 +152,10 @@ class PretrainedCheckpoint:
             if in_class not in (None, PLAIN_POOLER):
                 if short.startswith(PLAIN_POOLER):
                     continue
-                short = in_head[short].theirs if short in in_head else short
+                if short in in_head:
+                    if short in heads:  # a masked LM's transform, from which others begin
+                        plain[short] = name
+                    short = in_head[short].theirs
             elif short.startswith(KEPT + PLAIN_POOLER):
                 short = short.removeprefix(KEPT)
             if short in plain:

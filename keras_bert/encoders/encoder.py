@@ -46,7 +46,7 @@ class Encoder(keras.Model):
 
     Attributes:
         config: the config.
-        pooler: the `Pooler` that came with the weights, or that the last `new_head_transform` made;
+        pooler: the layer that came with the weights, or that the last `new_head_transform` made;
             or None. It is a part of a head, and not of this model.
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
         came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
@@ -175,14 +175,14 @@ class Encoder(keras.Model):
         return usual if longest is None else min(usual, longest)
 
     def new_head_transform(self, task_type):
-        """The layer between the first token's vector and the last linear layer of a task type.
+        """The layer between what a task type reads and its last linear layer.
 
-        It is that of the class of `transformers` for the task, such as BERT's pooler, from (B, D)
-        to (B, D), and belongs to the task: it is trained and saved with the head, over a frozen
+        It is that of the class of `transformers` for the task, such as BERT's pooler, from (…, D)
+        to (…, D), and belongs to the task: it is trained and saved with the head, over a frozen
         encoder too. It begins with the weights of `pooler` where there are any.
 
         Returns:
-            A `Pooler`, which is `pooler` from now on; None if that class has no such layer.
+            A layer, which is `pooler` from now on; None if that class has no such layer.
         """
         if not self.has_head_transform(task_type):
             return None
@@ -199,16 +199,20 @@ class Encoder(keras.Model):
 
     def new_pooler(self):
         """Makes `pooler` of random weights, which a file replaces; returns it."""
-        layer = Pooler(
+        layer = self.make_pooler()
+        layer.build()
+        self._hold_pooler(layer, is_owned=False)
+        return layer
+
+    def make_pooler(self):
+        """The layer that `new_head_transform` returns, with random weights."""
+        return Pooler(
             hidden_size=self.config.hidden_size,
             activation=self.POOLER_ACTIVATION,
             initializer_range=self.config.head_initializer_range,
             dtype=self.layer_policy,
             name="pooler",
         )
-        layer.build()
-        self._hold_pooler(layer, is_owned=False)
-        return layer
 
     def _hold_pooler(self, layer, *, is_owned):
         # Keras does not count it among the layers of this model.
@@ -471,7 +475,8 @@ def check_ids(inputs, config):
         is_token = mask.astype(bool)
         if (is_token[..., 1:] & ~is_token[..., :-1]).any():
             raise InputError.naming(
-                "{} must be 1 at the tokens of a row and then 0: on a GPU, padding comes last.",
+                "{} must be 1 at the tokens of a row and then 0: on a GPU under JAX, padding comes "
+                "after the tokens.",
                 argument("input_mask"),
             )
 

@@ -30,6 +30,11 @@ class FitProgress(keras.callbacks.Callback):
         self.dev_examples = dev_examples
         self._inference = None
 
+    @property
+    def async_safe(self):
+        """True: on JAX Keras calls it in other threads, and no step waits for an earlier one."""
+        return True
+
     def on_epoch_begin(self, epoch, logs=None):
         self._began = None
 
@@ -40,6 +45,8 @@ class FitProgress(keras.callbacks.Callback):
             self._began = batch, time.perf_counter()
             return
         first, when = self._began
+        if batch <= first:  # called after a later one
+            return
         steps_per_second = (batch - first) / (time.perf_counter() - when)
         logs["tokens/s"] = self._rate = round(steps_per_second * self.tokens_per_step)
 

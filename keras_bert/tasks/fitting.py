@@ -11,11 +11,10 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
-from keras_bert.encoders.encoder import check_ids
-from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
+from keras_bert.tasks.batch_checks import CheckingModel
 from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
@@ -58,7 +57,7 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
     return getattr(dataset, "keras_bert_info", None)
 
 
-class FittingModel(ReadingModel):
+class FittingModel(CheckingModel):
     """The methods of Keras that a `Task` extends, and what reads labelled data for them."""
 
     def default_losses(self) -> dict[str, Any]:
@@ -177,7 +176,7 @@ class FittingModel(ReadingModel):
         given = self._batches_to_fit(given)
         x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
-            self._check_batches(batches)
+            self.check_batches(batches)
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec"):
@@ -212,7 +211,7 @@ class FittingModel(ReadingModel):
         else:
             given |= {} if y is None else {"y": y}
             x = x if dataset_info(x) is None else dataset_info(x).in_order()
-        self._check_batches(x)
+        self.check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
@@ -236,7 +235,7 @@ class FittingModel(ReadingModel):
         if info is not None:
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
             x = info.in_order(pad_to_longest=has_tokens)
-        self._check_batches(x)
+        self.check_batches(x)
         return super().predict(x, **given)
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
@@ -247,12 +246,6 @@ class FittingModel(ReadingModel):
             inputs = sequences.inputs(*sequences.take(numbers))
             x = {name: np.asarray(inputs[name]) for name in self.input}
         return super().__call__(x, *more, **options)
-
-    def _check_batches(self, x):
-        """Raises an error for ids that the encoder does not have."""
-        inputs = x[0] if isinstance(x, tuple) and x else x
-        if isinstance(inputs, dict):
-            check_ids(inputs, self.config)
 
     def _batches_to_fit(self, given):
         """The arguments of `fit` by name, with batches in the place of texts, tables and files."""
