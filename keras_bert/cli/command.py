@@ -246,7 +246,8 @@ def _options(field):
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
         (kind,) = typing.get_args(kind)
-        options |= {"action": "append"} if optional else {"nargs": "+"}
+        repeats = optional and kind not in (int, float)
+        options |= {"action": "append"} if repeats else {"nargs": "+"}
         return {**options, "type": _converter(kind), "metavar": description.unit}
     if description.several:
         options |= {"nargs": "+", "action": _OneOrSeveral}

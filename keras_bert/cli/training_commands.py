@@ -229,10 +229,10 @@ def sweep(settings, arguments):
     keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … \\
       --output sweep-c
 
-    The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
-    the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
-    these are given. Run the same command again to resume. The flags depend on --task (default:
-    classifier).
+    The default is 18 runs around the learning rate and the epochs of finetune, for base and many
+    examples those of the BERT paper; the best model is the one with the best metric on the dev
+    data. Several --layers are compared at finetune's own, unless others are given. Run the same
+    command again to resume. The flags depend on --task (default: classifier).
     """
     from keras_bert.training.finetune import sweep
 

@@ -145,9 +145,12 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     first = of_run.of(next(iter(settings.runs().values())))
     with _scope_of(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
+        count = len(data.train.examples)
+        first = data.recipe.with_training_defaults(data.recipe.resolved(first), count, not_reported)
         settings = data.recipe.resolved(settings)
+        settings = data.recipe.with_defaults_of_sweep(settings, count, report)
         runs = {name: of_run.of(run) for name, run in settings.runs().items()}
-        one_run = _runs_on(data, task, data.recipe.resolved(first), report)
+        one_run = _runs_on(data, task, first, report)
         return run_series(
             settings,
             runs,
@@ -231,7 +234,8 @@ def _runs_on(data, task, first, report):
     """
 
     def task_settings(settings):
-        return settings.seed, settings.layers, settings.epochs
+        unfrozen = settings.epochs if settings.gradual_unfreezing else None
+        return settings.seed, settings.layers, unfrozen
 
     tasks, encoded = {task_settings(first): task}, {}
 

@@ -11,13 +11,18 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
 from keras_bert.heads import MIXES
-from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
+from keras_bert.tasks.training_defaults import (
+    HEAD_LEARNING_RATE,
+    LEAST_STEPS,
+    training_defaults,
+)
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,
     train_last_layers,
 )
+from keras_bert.training.settings import as_list
 from keras_bert.training.starting_point import EarlierTask, StartingPoint
 
 
@@ -54,17 +59,44 @@ class TaskRecipe:
 
         `report` is called with a line on these.
         """
-        learning_rate, least_steps = defaults = training_defaults(
+        defaults = self._training_defaults(settings)
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def with_defaults_of_sweep(self, settings, count, report):
+        """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
+
+        One that compares layers tries one of both.
+        """
+        defaults = self._training_defaults(settings)
+        examples = {"examples": count, "batch_size": max(settings.batch_size)}
+        if "layers" in settings.varied:
+            rates, epochs = [defaults.learning_rate], [defaults.epochs(**examples)]
+        else:
+            rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
+        chosen = {"learning_rate": rates, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def _training_defaults(self, settings):
+        defaults = training_defaults(
             hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
         )
-        if settings.freeze_encoder:
-            learning_rate = HEAD_LEARNING_RATE
-        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        chosen = {"learning_rate": learning_rate, "epochs": epochs}
+        return (
+            defaults._replace(learning_rate=HEAD_LEARNING_RATE)
+            if settings.freeze_encoder
+            else defaults
+        )
+
+    def _with_defaults(self, settings, chosen, count, report):
+        """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
-            parts = [f"{name} {value:g}" for name, value in chosen.items()]
-            steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
+            parts = [
+                f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
+                for name, value in chosen.items()
+            ]
+            steps = f", for at least {LEAST_STEPS} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
                 f"Defaults for {counted(count, 'training example')}, {weights} weights and the "

@@ -24,7 +24,6 @@ from keras_bert.heads import LAST, MIXES
 from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.classification import PoolingSettings
-from keras_bert.tasks.training_defaults import EPOCHS, HEAD_LEARNING_RATE
 from keras_bert.training.finetuning_settings import (
     FinetuneSettings,
     LabelledRunSettings,
@@ -36,29 +35,39 @@ from keras_bert.training.finetuning_settings import (
 
 # The grid of `glue` with `quick`.
 QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
-_RATE_OF_LAYERS = 5e-5  # of a sweep of layers
 
 
 class SweepSettings(LabelledRunSettings):
     """Settings of `keras_bert.sweep`, without those of the task.
 
-    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
-    compared, the others' are those of `finetune`.
+    The defaults follow from `training_defaults`: for BERT base and many examples they are the
+    search of Devlin et al. 2018, appendix A.3. Where several `layers` are compared, the others' are
+    those of `finetune`.
     """
 
-    learning_rate: float | Sequence[float] = optimisation_setting(
-        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0, common=True
+    learning_rate: float | Sequence[float] | None = optimisation_setting(
+        None,
+        help="the learning rates to try",
+        unit="RATE",
+        default_help="that of finetune, and 0.6 and 0.4 times it: 5e-5, 3e-5, 2e-5 for base",
+        above=0,
+        common=True,
     )
     batch_size: int | Sequence[int] = optimisation_setting(
         (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1, common=True
     )
-    epochs: int | Sequence[int] = optimisation_setting(
-        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1, common=True
+    epochs: int | Sequence[int] | None = optimisation_setting(
+        None,
+        help="the numbers of epochs to try",
+        unit="EPOCHS",
+        default_help="2, 3, 4, or as many as make 100, 150 and 200 steps",
+        at_least=1,
+        common=True,
     )
     layers: Sequence[str] = model_setting(
         (LAST,),
-        help="the layers to try, as those of finetune; with several, the default is one rate "
-        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
+        help="the layers to try, as those of finetune; with several, the default is finetune's "
+        "learning rate, batch size and number of epochs alone",
         unit="LAYERS",
         common=True,
     )
@@ -68,9 +77,7 @@ class SweepSettings(LabelledRunSettings):
         """As `Settings.of`; only here is it known what is given beside several `layers`."""
         layers = given.get("layers")
         if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else _RATE_OF_LAYERS
-            size = FinetuneSettings.defaults()["batch_size"]
-            given = {"learning_rate": rate, "batch_size": size, "epochs": EPOCHS, **given}
+            given = {"batch_size": FinetuneSettings.defaults()["batch_size"], **given}
         return super().of(given)
 
     @property
@@ -82,7 +89,7 @@ class SweepSettings(LabelledRunSettings):
 
     def check(self):
         for name in ("learning_rate", "batch_size", "epochs", "layers"):
-            if not getattr(self, name):
+            if getattr(self, name) == []:
                 raise InputError.naming(
                     "{} is empty. Give at least one value to try.", argument(name)
                 )
@@ -92,15 +99,18 @@ class SweepSettings(LabelledRunSettings):
             finetune_settings(self.task).of(settings)
 
     def runs(self):
-        """The settings of `finetune` for each run, by name."""
+        """The settings of `finetune` for each run, by name.
+
+        Learning rates and epochs are None until the recipe of the data has chosen them.
+        """
         common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         common["num_seeds"] = 1
         seeds = range(self.seed, self.seed + self.num_seeds)
         runs = {}
         for layers, rate, size, epochs, seed in product(
-            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
+            self.layers, self.learning_rate or [None], self.batch_size, self.epochs or [None], seeds
         ):
-            name = f"rate-{in_few_digits(rate)}-batch-{size}-epochs-{epochs}"
+            name = f"rate-{rate and in_few_digits(rate)}-batch-{size}-epochs-{epochs}"
             name = f"{layers}-{name}" if "layers" in self.varied else name
             name = f"{name}-seed-{seed}" if "seed" in self.varied else name
             tried = {"layers": layers, "learning_rate": rate, "batch_size": size, "epochs": epochs}
@@ -122,8 +132,15 @@ _SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "
 class GlueSettings(_SweepOfGlueSettings):
     """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
 
-    The default grid is that of Devlin et al. 2018, appendix A.3.
+    The default grid is that of Devlin et al. 2018, appendix A.3, whatever the model.
     """
+
+    learning_rate: float | Sequence[float] = optimisation_setting(
+        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0, common=True
+    )
+    epochs: int | Sequence[int] = optimisation_setting(
+        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1, common=True
+    )
 
     report: InitVar[Report] = None
 
