@@ -17,6 +17,7 @@ from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaul
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
+NO_CHOICE = -10000.0  # the logit of a missing choice, whose probability is then 0
 _SIGNATURES = {
     name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
 }
@@ -210,7 +211,8 @@ class FittingModel(LabelledModel):
 
         Their rows are those of the data, in its order; of a task that splits a long example into
         several sequences, one per sequence. An example without a text is an error. Sequences are
-        padded to the longest one where an output has an axis of tokens.
+        padded to the longest one where an output has an axis of tokens, and examples to the most
+        choices or words; the logit of a choice that an example does not have is below all others.
 
         `keras_bert.predict` returns labels, tags or answers instead.
         """
@@ -224,7 +226,10 @@ class FittingModel(LabelledModel):
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
             x = info.in_order(pad_to_longest=has_tokens)
         self.check_batches(x)
-        return super().predict(x, **given)
+        outputs = super().predict(x, **given)
+        if info is None:
+            return outputs
+        return {name: _dense(output) for name, output in outputs.items()}
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, also on texts and tables, which become one batch."""
@@ -347,6 +352,13 @@ class FittingModel(LabelledModel):
         steps = -(-len(sequences) // batch_size)
         batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=steps)
         return batches
+
+
+def _dense(output):
+    """An array of what Keras returns for batches of different shapes, a `tf.RaggedTensor`."""
+    if hasattr(output, "to_tensor"):
+        return output.to_tensor(default_value=NO_CHOICE).numpy()
+    return output
 
 
 def _by_name(method, model, *given, **options):

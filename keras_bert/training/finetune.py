@@ -92,11 +92,23 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
     """
-    given, report = settings, report or not_reported
+    return finetune_weighted(settings, report or not_reported)
+
+
+def finetune_weighted(given, report, *, sample_weight=None):
+    """`finetune` of the arguments `given`, with the weight of each training example in the loss.
+
+    `sample_weight` is float32 (N,) for the examples as they are read, or None. Runs on a fraction
+    of the examples or on folds take no weights.
+    """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     with _scope_of(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
+        if sample_weight is not None:
+            data.train.weight_by(of_example=sample_weight)
+            inputs = {**data.inputs, "train": data.train.fingerprint}
+            data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
         if settings.folds is not None:
             return run_folds(settings, data, task, partial(finetune_on, report=report), report)
