@@ -117,6 +117,7 @@ class SelfAttention(Layer):
             num_heads=self.num_heads,
             positions=self.positions,
             window=self.window,
+            project=self.query_key_value,
             dropout=self.dropout,
             training=training,
             cls_only=cls_only,
@@ -158,5 +159,6 @@ class SelfAttention(Layer):
             num_heads=self.num_heads,
             positions=self.positions,
             window=self.window,
+            project=self.query_key_value,
         )
         return self.projection(context), cache
