@@ -5,7 +5,6 @@ import dataclasses
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.encoders.config import EncoderConfig
@@ -14,6 +13,7 @@ from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.dense import with_quantized_parts
 from keras_bert.layers.kernels.fused_attention import reads_lengths
+from keras_bert.layers.kernels.private import set_mask
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -124,7 +124,7 @@ class Encoder(keras.Model):
         is_token = ops.not_equal(mask, 0)
         for name in ("sequence_output", "hidden_states"):
             for x in keras.tree.flatten(outputs.get(name, ())):
-                set_keras_mask(x, is_token)
+                set_mask(x, is_token)
         return outputs
 
     @property

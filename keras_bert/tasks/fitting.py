@@ -81,18 +81,22 @@ class FittingModel(LabelledModel):
     ) -> None:
         """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
 
-        Its gradients would vanish, so the optimizer becomes a
-        `keras.optimizers.LossScaleOptimizer`.
+        See `with_scaled_loss`.
         """
-        if auto_scale_loss and self._computes_in_float16():
-            optimizer = keras.optimizers.get(optimizer)
-            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-                optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        optimizer = self.with_scaled_loss(optimizer) if auto_scale_loss else optimizer
         super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
 
-    def _computes_in_float16(self):
-        policy = self.encoder.layer_policy
-        return keras.dtype_policies.get(policy).compute_dtype == "float16"
+    def with_scaled_loss(self, optimizer: Any) -> Any:
+        """The optimizer, as a `LossScaleOptimizer` where the encoder computes in float16.
+
+        The gradients would vanish there.
+        """
+        if keras.dtype_policies.get(self.encoder.layer_policy).compute_dtype != "float16":
+            return optimizer
+        optimizer = keras.optimizers.get(optimizer)
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            return optimizer
+        return keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
 
     def compile_defaults(
         self,

@@ -32,7 +32,7 @@ from keras_bert.training.finetuning_settings import (
     FinetuneSettings,
     finetune_settings,
 )
-from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.folds import run_folds
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
@@ -286,8 +286,13 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         of_smallest_batch = len(train_examples) // plan.evaluate_every
         dev = [] if data.dev is None else [data.dev]
         Devices().check_batch_size(min([of_smallest_batch, *map(len, dev)]))
-        model, splits = task, [train_examples, *dev]
-        if settings.freeze_encoder:
+        model, splits, few_shapes = task, [train_examples, *dev], None
+        if not settings.freeze_encoder:
+            few_shapes = for_xla(
+                train_examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
+            )
+            splits[0] = few_shapes or train_examples
+        else:
             features, model = freeze(task)
             drawn = (count, settings.seed) if train_examples is not data.train else None
             seed = settings.seed if data.recipe.start.is_random else None
@@ -300,7 +305,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 batch_size=settings.batch_size,
                 folder=run.checkpoints if is_chief else None,
             )
-        compile_for(settings, plan, model=model, task=task)
+        compile_for(settings, plan, model=model, task=task, jit_compile=few_shapes is not None)
         source = LabelledExamples(
             model, task, *splits, dev_examples=data.dev, plan=plan, settings=settings
         )
