@@ -24,7 +24,11 @@ from keras_bert.tasks.raw_data import (
     weights_of_classes,
     weights_of_rows,
 )
-from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
+from keras_bert.tasks.training_defaults import (
+    TrainingDefaults,
+    lora_learning_rate,
+    training_defaults,
+)
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
@@ -74,9 +78,12 @@ class FittingModel(ReadingModel):
     @property
     def training_defaults(self) -> TrainingDefaults:
         """The `TrainingDefaults` of fine-tuning this task's encoder."""
-        return training_defaults(
+        defaults = training_defaults(
             hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
         )
+        if self.encoder.lora is None:
+            return defaults
+        return defaults._replace(learning_rate=lora_learning_rate(defaults.learning_rate))
 
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""

@@ -313,6 +313,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         outputs = source.outputs_at(selected["step"]) if dev else None
         if not is_chief:
             return run.finish()
+        trained = task
         if settings.dtype != "float32" and dev:
             task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
         if dev:
@@ -320,6 +321,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         else:
             task.update_settings(**data.over_folds.tuned)
         save_folder(task, task.tokenizer, run.model, overwrite=True)
+        if settings.lora_rank is not None:
+            trained.settings, trained.tuned = task.settings, task.tuned
+            trained.save_adapter(run.adapter, base=settings.model, overwrite=True)
         metrics = {
             "kept": selected,
             "best_metric": task.METRIC,

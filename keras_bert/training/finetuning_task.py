@@ -1,6 +1,7 @@
 """The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
 
 import dataclasses
+import math
 from typing import Any
 
 import keras
@@ -11,7 +12,11 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
 from keras_bert.heads import MIXES
-from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
+from keras_bert.tasks.training_defaults import (
+    HEAD_LEARNING_RATE,
+    lora_learning_rate,
+    training_defaults,
+)
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
@@ -57,6 +62,8 @@ class TaskRecipe:
         learning_rate, least_steps = defaults = training_defaults(
             hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
         )
+        if settings.lora_rank is not None:
+            learning_rate = lora_learning_rate(learning_rate)
         if settings.freeze_encoder:
             learning_rate = HEAD_LEARNING_RATE
         epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
@@ -106,6 +113,13 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
+        if settings.lora_rank is not None:
+            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
+            encoder.enable_lora(settings.lora_rank, **names)
+            report(_line_on_lora(task))
+        if settings.recompute:
+            encoder.require("recompute")
+            encoder.recomputes = True
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -162,6 +176,19 @@ def options_not_given(earlier, settings, given):
     if "layers" in names and settings.layers not in MIXES:
         names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
     return {name: value for name, value in earlier.options.items() if name not in names}
+
+
+def _line_on_lora(task):
+    """A line on what is trained, in numbers of parameters."""
+    trained, held = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (task.trainable_weights, task.non_trainable_weights)
+    )
+    lora = task.encoder.lora
+    return (
+        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
+        f"{listed(lora.layers)}. {held:,} are frozen."
+    )
 
 
 def _line_on_continued(settings, options, same, new, lost):
