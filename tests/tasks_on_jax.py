@@ -7,6 +7,7 @@
 
 import contextlib
 import sys
+import threading
 import warnings
 
 import jax
@@ -23,6 +24,7 @@ from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import TASKS, task_class
+from keras_bert.tasks.fit_progress import FitProgress
 from keras_bert.training.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
@@ -170,6 +172,24 @@ def test_transitions_between_words_are_trained_over_an_lstm():
     logits = task.predict_on_batch(inputs)["logits"]
     said, _ = jax.jit(task.crf.decode)(logits, weights["logits"] > 0)
     assert said.shape == (3, 7)
+
+
+def test_no_step_waits_for_what_the_bar_shows():
+    threads = []
+
+    class Progress(FitProgress):
+        def on_train_batch_end(self, batch, logs=None):
+            super().on_train_batch_end(batch, logs)
+            threads.append((threading.current_thread(), "tokens/s" in logs))
+
+    task = make(task_class("classifier"))
+    inputs, labels = batch(task)
+    task.compile_defaults("sgd")
+    progress = Progress(task, tokens_per_step=6, dev_examples=None)
+    history = task.fit(inputs, labels, batch_size=1, callbacks=[progress], verbose=0).history
+    assert history["tokens/s"][0] > 0
+    assert len(threads) == 3 and any(has_speed for _, has_speed in threads)
+    assert threading.main_thread() not in [thread for thread, _ in threads]
 
 
 def test_no_tensorflow_was_there():

@@ -13,7 +13,6 @@ from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import hub, tensor_files
-from keras_bert.checkpoints.loading import find_model_folder, is_name
 
 CONFIG = "adapter_config.json"
 FILE = "adapter_model.safetensors"
@@ -48,6 +47,29 @@ def is_adapter(folder):
     return (folder / CONFIG).exists() and not (folder / tensor_files.FILE).exists()
 
 
+def base_folder(base):
+    """The folder of a base model: of a folder, the output of a run, or `hf://owner/name`.
+
+    Raises InputError where there is none, or it is an adapter itself.
+    """
+    folder = hub.download(base) if is_name(base) else Path(base)
+    inner = folder / "model"
+    folder = inner if (inner / hub.CONFIG).exists() else folder
+    if is_adapter(folder):
+        raise InputError(
+            f"{base} is an adapter, and the base of another one is a whole model. `keras-bert "
+            "convert` writes it as one."
+        )
+    if not (folder / hub.CONFIG).exists():
+        raise InputError(f"The base model {base} is not a model folder.")
+    return folder
+
+
+def is_name(base):
+    """Whether a base model is given by name, and not as a path."""
+    return isinstance(base, str) and base.startswith(hub.SCHEME)
+
+
 class Adapter:
     """An adapter that is read.
 
@@ -79,18 +101,21 @@ class Adapter:
 
     def _find_base(self):
         name, revision = self.config.get("base_model_name_or_path"), self.config.get("revision")
-        advice = f"Write the path of the base model there, in {self._source}."
         if not isinstance(name, str) or not name:
-            raise InputError(f"The adapter does not say base_model_name_or_path. {advice}")
-        if not Path(name).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            name = f"hf://{name}" + (f"@{revision}" if revision else "")
-        base = find_model_folder(name)
-        if not base.is_dir() or is_adapter(base):
             raise InputError(
-                f"The base_model_name_or_path of the adapter, {name}, is not a model folder. "
-                f"{advice}"
+                f"{self._source} has no base_model_name_or_path. Write the path of the base model "
+                "there."
             )
-        return base
+        if not Path(name).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+            name = f"{hub.SCHEME}{name}" + (f"@{revision}" if revision else "")
+        try:
+            return base_folder(name)
+        except InputError as error:
+            raise InputError.naming(
+                "{}: {} Write the path of the base model as base_model_name_or_path there.",
+                self._source,
+                error,
+            ) from error
 
     def class_name(self, names):
         """The class of `transformers` that the adapter is for, or None.
@@ -169,7 +194,7 @@ def contents(encoder, tensors, *, class_name, base, base_shapes):
         encoder: the encoder, with LoRA.
         tensors: the arrays of the whole model by the names of its class.
         class_name: that class.
-        base: the folder or name of the base model, `hf://owner/name[@revision]`.
+        base: the folder of the base model, or its name, `hf://owner/name[@revision]`.
         base_shapes: the shapes of its tensors by plain names.
     """
     lora, names = encoder.lora, encoder.tensor_names(encoder.config)

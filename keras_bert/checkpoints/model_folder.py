@@ -15,7 +15,6 @@ from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import adapters, tensor_files
-from keras_bert.checkpoints.loading import find_model_folder, is_name, name_of
 from keras_bert.checkpoints.pretrained_checkpoint import (
     CONFIG,
     MARK,
@@ -74,7 +73,8 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
     Args:
         model: an encoder or a task, after `Encoder.enable_lora`.
         tokenizer, folder, overwrite: see `save_folder`.
-        base: the model that the encoder was loaded from, as `load` takes it.
+        base: the model that the encoder was loaded from: a model folder, the output of a run, or
+            `hf://owner/name`.
 
     Raises:
         InputError: the encoder has no LoRA, `base` is not a whole model folder, or see
@@ -83,20 +83,13 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
     encoder = model if isinstance(model, Encoder) else model.encoder
     if encoder.lora is None:
         raise InputError("The encoder has no LoRA. Call `encoder.enable_lora(rank)` before it.")
-    base_folder = find_model_folder(base)
-    if adapters.is_adapter(base_folder):
-        raise InputError.naming(
-            "{} is an adapter, and the base of another one is a whole model. Write it as one with "
-            "{}, and start from that.",
-            base,
-            argument("convert"),
-        )
+    base_folder = adapters.base_folder(base)
     config_json, tensors = to_hugging_face(model)
     adapter_config, tensors = adapters.contents(
         encoder,
         tensors,
         class_name=config_json["architectures"][0],
-        base=base if is_name(base) else name_of(base_folder),
+        base=base if adapters.is_name(base) else base_folder,
         base_shapes=PretrainedCheckpoint(base_folder).shapes,
     )
     contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}
@@ -104,7 +97,9 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
 
 
 def _publish(contents, model, tokenizer, folder, *, overwrite):
-    """Writes a folder: `contents` are JSON objects and arrays by name, by the names of the files."""
+    """Writes a folder; `contents` are JSON objects and arrays by name, by the names of files."""
+    if tokenizer is not None:
+        tokenizer.input_names = getattr(model, "encoder", model).input_names
     if tokenizer is not None and isinstance(model, CausalLM):
         contents[CONFIG] |= _ends_of_texts(tokenizer)
     contents[CONFIG] |= model.config.generation_keys
@@ -149,6 +144,8 @@ def to_hugging_face(model):
         tensors |= rename.gather(pooler, table, sizes=names.sizes)
     config_json = {"architectures": [class_name], **model.config.to_dict()}
     stored = {"version": keras_bert.__version__}
+    if encoder.came_with_pooling is not None:
+        stored["default_pooling"] = encoder.came_with_pooling
     if is_task:
         labels = list(getattr(model, "labels", None) or ())
         sizes = {**names.sizes, "C": len(labels)}

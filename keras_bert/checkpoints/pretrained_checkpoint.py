@@ -14,6 +14,7 @@ from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
 from keras_bert.checkpoints.adapters import Adapter, is_adapter
+from keras_bert.checkpoints.hub import POOLING
 from keras_bert.encoders import (
     encoder_class,
     model_type_of_class,
@@ -22,6 +23,7 @@ from keras_bert.encoders import (
 )
 from keras_bert.encoders.tensor_names import KEPT, PLAIN_POOLER
 from keras_bert.heads import MIXES, check_layers
+from keras_bert.heads.pooling import POOLINGS
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
@@ -37,6 +39,9 @@ _EARLIER_NAMES = {
     "tune_for": "threshold_metric",
     "figure": "metric",
 }
+
+# Parts of our poolings by the names of sentence-transformers.
+_POOLING_PARTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
 
 # A file may claim any number of labels, which get names here.
 _MAX_LABELS = 1_000_000
@@ -78,7 +83,7 @@ class PretrainedCheckpoint:
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
         adapter = Adapter(self.folder) if is_adapter(self.folder) else None
-        weights = self.folder if adapter is None else adapter.base
+        self._weights = weights = self.folder if adapter is None else adapter.base
         path = self.folder / CONFIG
         if adapter is not None and not path.exists():
             path = weights / CONFIG
@@ -164,6 +169,7 @@ class PretrainedCheckpoint:
         plain = {}
         table, in_class = self.names.pooler_table(), self.class_names.transform
         in_head = {f"{in_class}{line.theirs.removeprefix(PLAIN_POOLER)}": line for line in table}
+        heads = {line.theirs for lines in self.class_names.heads.values() for line in lines}
         for name in self._tensors.shapes:
             short = self.names.plain(name)
             if short is None:
@@ -171,7 +177,10 @@ class PretrainedCheckpoint:
             if in_class not in (None, PLAIN_POOLER):
                 if short.startswith(PLAIN_POOLER):
                     continue
-                short = in_head[short].theirs if short in in_head else short
+                if short in in_head:
+                    if short in heads:  # a masked LM's transform, from which others begin
+                        plain[short] = name
+                    short = in_head[short].theirs
             elif short.startswith(KEPT + PLAIN_POOLER):
                 short = short.removeprefix(KEPT)
             if short in plain:
@@ -198,6 +207,36 @@ class PretrainedCheckpoint:
         is_possible = self.encoder_class.POOLER_ACTIVATION is not None
         return is_possible and any(name.startswith(PLAIN_POOLER) for name in self.shapes)
 
+    @functools.cached_property
+    def pooling(self):
+        """One of `POOLINGS`, which the folder gives for vectors of whole texts, or None.
+
+        It is that of the file POOLING, or else the one that `save_folder` has stored. A pooling
+        that does not exist here is reported.
+        """
+        path = self._weights / POOLING
+        if not path.exists():
+            name = self.stored.get("default_pooling")
+            if name not in (None, *POOLINGS):
+                raise InputError(
+                    f"{self.source}, under {MARK}: invalid default_pooling {name!r}. Choose from: "
+                    f"{', '.join(POOLINGS)}."
+                )
+            return name
+        modes = pooling_modes(read_json(path))
+        parts = {_POOLING_PARTS.get(mode) for mode in modes}
+        for name, of_name in POOLINGS.items():
+            if set(of_name) == parts:
+                return name
+        warnings.warn(
+            f"{path} asks for the pooling {' with '.join(modes) or 'of nothing'}, which is not "
+            "supported and was ignored. Classifiers, regressions and multiple choice take "
+            f"`pooling` (--pooling): {', '.join(POOLINGS)}.",
+            InputWarning,
+            stacklevel=4,
+        )
+        return None
+
     def _load_tokenizer(self, folder):
         if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(folder):
             warnings.warn(
@@ -223,6 +262,7 @@ class PretrainedCheckpoint:
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
         encoder.came_with_pooler = self.has_pooler
+        encoder.came_with_pooling = self.pooling
         if self.has_pooler:
             rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
         encoder.is_pretrained = True
@@ -419,6 +459,23 @@ def check_vocabulary(vocabulary, config, *, source):
             f"{source} has {len(vocabulary)} tokens, more than the {config.vocab_size} rows of the "
             "model's token embedding."
         )
+
+
+def pooling_modes(config_json):
+    """The sorted names of the poolings that sentence-transformers concatenates.
+
+    `config_json` is the object in POOLING: keys such as `pooling_mode_mean_tokens`, which is true
+    where it is missing, or `pooling_mode`, one name or a list.
+    """
+    given = config_json.get("pooling_mode")
+    if given is not None:
+        return sorted(map(str, given if isinstance(given, list) else [given]))
+    start = "pooling_mode_"
+    flags = {f"{start}mean_tokens": True, **config_json}
+    names = (name for name, value in flags.items() if name.startswith(start) and value is True)
+    ends = "_tokens", "_token"
+    names = (name.removeprefix(start) for name in names)
+    return sorted(name.removesuffix(ends[0]).removesuffix(ends[1]) for name in names)
 
 
 def class_of(config_json):

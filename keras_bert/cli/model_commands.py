@@ -4,7 +4,9 @@ generate and nearest.
 
 import re
 import shlex
+from importlib import import_module
 
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, text_table
 from keras_bert.cli.command import command, one_liner, report, report_next
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
@@ -113,6 +115,7 @@ def evaluate(settings, arguments):
     "predict",
     "predict with a fine-tuned model",
     settings=lambda first: predict_settings(settings_class(task_type_of_model(first))),
+    is_job_with_runner=True,
     backends=_TENSORFLOW,
 )
 def predict(settings, arguments):
@@ -127,11 +130,16 @@ def predict(settings, arguments):
 
     With --output, a table is written: the columns of the input, the label and its probabilities.
     With --glue, the lines are those of the file to submit, which --output writes into a folder.
+
+    With --runner and other options of Apache Beam it is a job over many files, such as
+    --data 'texts/*.csv' --output labelled.jsonl, a folder with a file for each (docs/clusters.md).
     """
     import json
 
     from keras_bert.inference.predict import predict
 
+    if arguments.beam_options:
+        return _run_job("predict_files", settings, arguments)
     glue, output = settings.get("glue"), settings.get("output")
     predictions = predict(**settings, report=report)
     model = shlex.quote(settings["model"])
@@ -148,6 +156,22 @@ def predict(settings, arguments):
     for line in lines:
         print(line, flush=True)
     report_next(next_step)
+
+
+def _run_job(function, settings, arguments):
+    """Runs a function of `data_gen.inference`, and returns the next step."""
+    for name in ("data", "output"):
+        if name not in settings:
+            raise InputError.naming("A job needs {}. Pass it.", argument(name))
+    names = {"model", "data", "output", "force"}
+    given = {name: settings.pop(name) for name in names & settings.keys()}
+    shards = getattr(import_module("data_gen.inference"), function)(
+        **given, settings=settings, beam_options=arguments.beam_options, report=report
+    )
+    output, rows = given["output"], sum(shard["rows"] for shard in shards)
+    print(f"{output}: {counted(rows, 'row')} in {counted(len(shards), 'file')}.")
+    program = "import json; print(*json.load(open({})), sep=chr(10))"
+    return one_liner(program, f"{output}/shards.json")
 
 
 @command(
@@ -183,6 +207,7 @@ def zero_shot(settings, arguments):
     "embed",
     "write contextual embeddings of words and texts",
     settings=EmbedToFileSettings,
+    is_job_with_runner=True,
     backends=("tensorflow", "jax"),
 )
 def embed(settings, arguments):
@@ -194,8 +219,14 @@ def embed(settings, arguments):
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
+
+    With --runner and other options of Apache Beam it is a job over many files, such as
+    --data 'texts/*.txt' --output vectors.parquet, a folder with a file for each (docs/clusters.md).
     """
     from keras_bert.inference.embed_to_file import embed_to_file
+
+    if arguments.beam_options:
+        return _run_job("embed_files", settings, arguments)
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]

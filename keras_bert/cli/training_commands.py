@@ -111,13 +111,11 @@ def pretrain(settings, arguments):
     --causal-fraction, all or some examples are read from left to right. Several --data, --steps and
     --batch-size are phases of the run, one after another.
 
-    keras-bert pretrain --data data --vocab vocab.txt --architecture mini \\
-      --steps 5000 --output a
-    keras-bert pretrain --data data --vocab vocab.txt --model bert-base \\
-      --steps 5000 --output b
-    keras-bert pretrain --data data --vocab vocab.txt --minutes 60 --output c
+    keras-bert pretrain --data data --architecture mini --steps 5000 --output a
+    keras-bert pretrain --data data --model bert-base --steps 5000 --output b
+    keras-bert pretrain --data data --minutes 60 --output c
     keras-bert pretrain --data short long --steps 9000 1000 --batch-size 256 64 \\
-      --vocab vocab.txt --output d
+      --output d
     tensorboard --logdir a/logs
     """
     from keras_bert.training.devices import is_written_here

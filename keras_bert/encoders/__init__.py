@@ -28,6 +28,7 @@ ENCODERS = {
     "distilbert": _home("distilbert", "DistilBertConfig", "DistilBertEncoder"),
     "electra": _home("electra", "ElectraConfig", "ElectraEncoder"),
     "mpnet": _home("mpnet", "MPNetConfig", "MPNetEncoder"),
+    "modernbert": _home("modernbert", "ModernBertConfig", "ModernBertEncoder"),
     "xlm-roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "camembert": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "openai-gpt": _home("gpt", "OpenAIGptConfig", "GptEncoder"),

@@ -50,12 +50,14 @@ class Encoder(keras.Model):
 
     Attributes:
         config: the config.
-        pooler: the `Pooler` that came with the weights, or that the last `new_head_transform` made;
+        pooler: the layer that came with the weights, or that the last `new_head_transform` made;
             or None. It is a part of a head, and not of this model.
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
         lora: the `Lora` after `enable_lora`, or None.
         recomputes: whether the backward pass computes each layer's activations again, in place of
             storing them; may be set where CAN_RECOMPUTE.
+        came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
+            texts (see `keras_bert.heads.pooling`); None if it gives none.
 
     Args:
         config: a `CONFIG`.
@@ -76,6 +78,7 @@ class Encoder(keras.Model):
 
     pooler = None
     came_with_pooler = True
+    came_with_pooling = None
     _pooler_is_owned = False
 
     # Whether the weights were trained before: those of a folder, or after `fit`.
@@ -163,7 +166,15 @@ class Encoder(keras.Model):
 
     @property
     def default_pooling(self):
-        """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`."""
+        """The default pooling of a head over a whole text: see `keras_bert.heads.pooling`.
+
+        It is `came_with_pooling`, or else the `usual_pooling` of the architecture.
+        """
+        return self.came_with_pooling or self.usual_pooling
+
+    @property
+    def usual_pooling(self):
+        """The default pooling of an encoder whose folder gives none."""
         if self.config.is_causal:
             return "last"
         return "mean" if self.POOLER_ACTIVATION is None else "cls"
@@ -174,14 +185,14 @@ class Encoder(keras.Model):
         return usual if longest is None else min(usual, longest)
 
     def new_head_transform(self, task_type):
-        """The layer between the first token's vector and the last linear layer of a task type.
+        """The layer between what a task type reads and its last linear layer.
 
-        It is that of the class of `transformers` for the task, such as BERT's pooler, from (B, D)
-        to (B, D), and belongs to the task: it is trained and saved with the head, over a frozen
+        It is that of the class of `transformers` for the task, such as BERT's pooler, from (…, D)
+        to (…, D), and belongs to the task: it is trained and saved with the head, over a frozen
         encoder too. It begins with the weights of `pooler` where there are any.
 
         Returns:
-            A `Pooler`, which is `pooler` from now on; None if that class has no such layer.
+            A layer, which is `pooler` from now on; None if that class has no such layer.
         """
         if not self.has_head_transform(task_type):
             return None
@@ -198,16 +209,20 @@ class Encoder(keras.Model):
 
     def new_pooler(self):
         """Makes `pooler` of random weights, which a file replaces; returns it."""
-        layer = Pooler(
+        layer = self.make_pooler()
+        layer.build()
+        self._hold_pooler(layer, is_owned=False)
+        return layer
+
+    def make_pooler(self):
+        """The layer that `new_head_transform` returns, with random weights."""
+        return Pooler(
             hidden_size=self.config.hidden_size,
             activation=self.POOLER_ACTIVATION,
             initializer_range=self.config.head_initializer_range,
             dtype=self.layer_policy,
             name="pooler",
         )
-        layer.build()
-        self._hold_pooler(layer, is_owned=False)
-        return layer
 
     def _hold_pooler(self, layer, *, is_owned):
         # Keras does not count it among the layers of this model.
@@ -260,7 +275,7 @@ class Encoder(keras.Model):
         config = dataclasses.replace(config or self.config, **config_changes)
         copy = type(self)(config, dtype=dtype or self.layer_policy, name=self.name)
         copy_weights(self, copy)
-        copy.came_with_pooler = self.came_with_pooler
+        copy.came_as(self)
         if self.pooler is not None:
             copy.new_pooler().set_weights(self.pooler.get_weights())
         copy.is_pretrained = self.is_pretrained
@@ -294,6 +309,11 @@ class Encoder(keras.Model):
     def default_lora_layers(self) -> tuple[str, ...]:
         """The layers that have LoRA by default: those of queries and values, if there are some."""
         return ()
+
+    def came_as(self, other):
+        """Notes that these weights came with what those of another encoder came with."""
+        self.came_with_pooler = other.came_with_pooler
+        self.came_with_pooling = other.came_with_pooling
 
     # One token at a time, for causal encoders.
 
@@ -362,7 +382,7 @@ class Encoder(keras.Model):
                 raise InputError.naming(self.LIMITS[capability])
             if capability == "recompute" and not self.CAN_RECOMPUTE:
                 raise InputError.naming(
-                    "{recompute} is for Transformer layers, and a {} encoder has none. Leave it out.",
+                    "{recompute} is for Transformer layers. A {} encoder has none: leave it out.",
                     self.config.model_type,
                 )
             if capability == "generate" and type(self).step is Encoder.step:
@@ -499,7 +519,8 @@ def check_ids(inputs, config):
         is_token = mask.astype(bool)
         if (is_token[..., 1:] & ~is_token[..., :-1]).any():
             raise InputError.naming(
-                "{} must be 1 at the tokens of a row and then 0: on a GPU, padding comes last.",
+                "{} must be 1 at the tokens of a row and then 0: on a GPU under JAX, padding comes "
+                "after the tokens.",
                 argument("input_mask"),
             )
 

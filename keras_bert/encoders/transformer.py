@@ -1,5 +1,7 @@
 """The one stack of Transformer layers: what all Transformer encoders build, call and cache."""
 
+import math
+
 from keras import ops
 
 from keras_bert.encoders.encoder import Encoder
@@ -72,21 +74,25 @@ class TransformerEncoder(Encoder):
             **options: those of `TransformerBlock`.
         """
         config = self.config
+        usual_attention = {
+            "num_heads": config.num_attention_heads,
+            "dropout": config.attention_probs_dropout_prob,
+            "output_dropout": config.hidden_dropout_prob,
+            "positions": self.positions,
+            **self._common,
+        }
+        usual_feed_forward = {
+            "intermediate_size": config.intermediate_size,
+            "hidden_act": config.hidden_act,
+            "dropout": config.hidden_dropout_prob,
+            **self._common,
+        }
         parts = {
             "attention": SelfAttention(
-                num_heads=config.num_attention_heads,
-                dropout=config.attention_probs_dropout_prob,
-                output_dropout=config.hidden_dropout_prob,
-                positions=self.positions,
-                name="attention",
-                **{**self._common, **(attention or {})},
+                **{**usual_attention, **(attention or {})}, name="attention"
             ),
             "feed_forward": FeedForward(
-                intermediate_size=config.intermediate_size,
-                hidden_act=config.hidden_act,
-                dropout=config.hidden_dropout_prob,
-                name="feed_forward",
-                **{**self._common, **(feed_forward or {})},
+                **{**usual_feed_forward, **(feed_forward or {})}, name="feed_forward"
             ),
             "attention_norm": self.norm("attention_norm"),
             "feed_forward_norm": self.norm("feed_forward_norm"),
@@ -103,21 +109,29 @@ class TransformerEncoder(Encoder):
         """The norm after the last layer, or None."""
         return None
 
-    def lm_transform(self, *, hidden_act=None):
+    def lm_transform(self, **options):
         """A new `LMTransform`: BERT's layers before the output embedding of a masked LM.
 
-        `hidden_act` None is the config's.
+        `options` are those of its arguments that differ from BERT's.
         """
         config = self.config
-        return LMTransform(
-            hidden_size=config.hidden_size,
-            output_size=self.token_embedding.output_dim,
-            hidden_act=hidden_act or config.hidden_act,
-            layer_norm_eps=config.layer_norm_eps,
-            initializer_range=config.initializer_range,
-            dtype=self.layer_policy,
-            name="transform",
-        )
+        usual = {
+            "hidden_size": config.hidden_size,
+            "output_size": self.token_embedding.output_dim,
+            "hidden_act": config.hidden_act,
+            "layer_norm_eps": config.layer_norm_eps,
+            "initializer_range": config.initializer_range,
+            "dtype": self.layer_policy,
+            "name": "transform",
+        }
+        return LMTransform(**{**usual, **options})
+
+    def scale_residual_outputs(self):
+        """Scales what 2 L sub-layers add to the residual stream to the size of one."""
+        scale = 1 / math.sqrt(2 * self.config.num_hidden_layers)
+        for block in self.blocks:
+            for layer in (block.attention.projection, block.feed_forward.dense_out):
+                layer.kernel.assign(layer.kernel * scale)
 
     @property
     def layer_groups(self):

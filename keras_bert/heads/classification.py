@@ -31,13 +31,8 @@ def check_labels(labels, *, least):
 
 
 def labelled_head(encoder, units, *, dropout, use_bias=True):
-    """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes.
-
-    `dropout` None is the `head_dropout` of the encoder's config.
-    """
+    """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes."""
     policy = encoder.layer_policy
-    if dropout is None:
-        dropout = encoder.config.head_dropout
     classifier = logits_layer(
         units,
         initializer_range=encoder.config.head_initializer_range,

@@ -353,7 +353,6 @@ class QuickstartSteps:
 
         settings = {
             "data": self.path("pretraining-data"),
-            "vocab": self.path("vocab.txt"),
             "output": self.path("pretrained"),
             "architecture": self.path("architecture.json"),
             "steps": self.sizes.steps,

@@ -1,6 +1,7 @@
 """How a task reads labelled data, and is compiled, trained and evaluated with Keras."""
 
 import inspect
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,13 +9,13 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from keras_bert.base.errors import InputError
+from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
-from keras_bert.encoders.encoder import check_ids
-from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.settings import ERROR
+from keras_bert.tasks.batch_checks import CheckingModel
+from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import (
@@ -60,7 +61,7 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
     return getattr(dataset, "keras_bert_info", None)
 
 
-class FittingModel(ReadingModel):
+class FittingModel(CheckingModel):
     """The methods of Keras that a `Task` extends, and what reads labelled data for them."""
 
     def default_losses(self) -> dict[str, Any]:
@@ -174,22 +175,34 @@ class FittingModel(ReadingModel):
 
         The history has the task's `official_metrics` of the validation data as `val_…`, which
         callbacks may monitor, if `dataset` or this method made its batches. The progress bar shows
-        tokens/s then.
+        tokens/s then. Of such batches it warns (`InputWarning`) of what `keras_bert.finetune` warns
+        of: validation texts that are also in the training data, repeated texts with different
+        labels, labels that are never predicted, and a loss that did not fall.
         """
         given = _by_name("fit", self, x, y, *more, **options)
         given = self._batches_to_fit(given)
         x, options = given.pop("x"), given
         for batches in (x, options.get("validation_data")):
-            self._check_batches(batches)
+            self.check_batches(batches)
         info = dataset_info(x)
         totals, steps = (info.sequences.weight_totals, info.steps) if info else ({}, None)
         if hasattr(x, "element_spec"):
             options.setdefault("shuffle", False)  # which Keras warns of, and does not do
         with means_over(self, totals, steps=steps):
             dev = dataset_info(options.get("validation_data"))
-            options = with_progress(self, options, train=info, dev=dev)
+            options, progress = with_progress(self, options, train=info, dev=dev)
             history = super().fit(x, **options)
         self.encoder.is_pretrained = True
+        if info is not None and self.reads_files():
+            losses = enumerate(history.history.get("loss", ()), start=1)
+            records = [{"step": epoch, "train": {"loss": loss}} for epoch, loss in losses]
+            metrics = progress and progress.official_metrics
+            lines = (
+                *example_findings(info.sequences.examples, dev and dev.sequences.examples),
+                *result_and_loss_findings(self, metrics, records, steps_per_epoch=1),
+            )
+            for line in lines:
+                warnings.warn(line, InputWarning, stacklevel=2)
         return history
 
     def evaluate(self, x: Any = None, y: Any = None, *more: Any, **options: Any) -> Any:
@@ -205,7 +218,7 @@ class FittingModel(ReadingModel):
         else:
             given |= {} if y is None else {"y": y}
             x = x if dataset_info(x) is None else dataset_info(x).in_order()
-        self._check_batches(x)
+        self.check_batches(x)
         info = dataset_info(x)
         totals, count = (info.sequences.weight_totals, len(info.sequences)) if info else ({}, None)
         with means_over(self, totals, examples=count):
@@ -229,7 +242,7 @@ class FittingModel(ReadingModel):
         if info is not None:
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
             x = info.in_order(pad_to_longest=has_tokens)
-        self._check_batches(x)
+        self.check_batches(x)
         return super().predict(x, **given)
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
@@ -240,12 +253,6 @@ class FittingModel(ReadingModel):
             inputs = sequences.inputs(*sequences.take(numbers))
             x = {name: np.asarray(inputs[name]) for name in self.input}
         return super().__call__(x, *more, **options)
-
-    def _check_batches(self, x):
-        """Raises an error for ids that the encoder does not have."""
-        inputs = x[0] if isinstance(x, tuple) and x else x
-        if isinstance(inputs, dict):
-            check_ids(inputs, self.config)
 
     def _batches_to_fit(self, given):
         """The arguments of `fit` by name, with batches in the place of texts, tables and files."""

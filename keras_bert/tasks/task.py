@@ -200,12 +200,27 @@ class Task(FittingModel):
     def make_head(self):
         """Sets the attributes HEADS to new layers; `dropout` is the `Dropout` before them."""
 
+    @property
+    def head_dropout(self):
+        """The rate of `dropout`: the setting, or else that of the encoder's config."""
+        rate = getattr(self.settings, "dropout", None)
+        return self.config.head_dropout(self.TASK_TYPE) if rate is None else rate
+
     def new_transform(self):
-        """The `transform` of a head that reads the first token.
+        """The `transform` of a head that reads one vector per sequence.
 
         None where the encoder has no such layer, or the head reads vectors of another size.
         """
         return self.encoder.new_head_transform(self.TASK_TYPE) if self.reader.keeps_size else None
+
+    def new_token_transform(self):
+        """The `transform` of a head that reads the vectors of all tokens; None as above.
+
+        None, too, for a task type that `transformers` has no class for.
+        """
+        names = self.encoder.tensor_names(self.config)
+        has_class = names.class_of(self.TASK_TYPE) != names.base_class
+        return self.new_transform() if has_class else None
 
     def _connect(self, tokenizer, name):
         encoder = self.encoder

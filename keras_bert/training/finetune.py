@@ -11,15 +11,16 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import find_model_folder, load_task, save_folder
+from keras_bert.checkpoints.loading import is_name
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
+from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
 from keras_bert.training.devices import Devices, out_of_scope, scope_of
-from keras_bert.training.findings import example_findings, loss_finding, result_findings
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -323,7 +324,8 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         save_folder(task, task.tokenizer, run.model, overwrite=True)
         if settings.lora_rank is not None:
             trained.settings, trained.tuned = task.settings, task.tuned
-            trained.save_adapter(run.adapter, base=settings.model, overwrite=True)
+            base = settings.model if is_name(settings.model) else find_model_folder(settings.model)
+            trained.save_adapter(run.adapter, base=base, overwrite=True)
         metrics = {
             "kept": selected,
             "best_metric": task.METRIC,
@@ -338,10 +340,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         }
         metrics["warnings"] = [
             *example_findings(train_examples.examples, data.dev and data.dev.examples),
-            *result_findings(
-                metrics["dev"], has_class_weights=hasattr(task.settings, "class_weights")
+            *result_and_loss_findings(
+                task, metrics["dev"], records, steps_per_epoch=plan.evaluate_every
             ),
-            *loss_finding(records, plan.evaluate_every),
         ]
         for line in metrics["warnings"]:
             report(f"Warning: {line}")

@@ -377,7 +377,10 @@ def read_settings(path, *, command):
     """Returns the settings in a run.json that `command` wrote, or in a TOML file for it."""
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"There is no settings file {path}. Expected the run.json of a run.")
+        raise InputError(
+            f"There is no settings file {path}. Expected a run.json, or the "
+            "TOML file of keras-bert init."
+        )
     run = _parse_run(path)
     if run["command"] != command:
         raise InputError(

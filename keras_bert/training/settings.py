@@ -217,10 +217,11 @@ class PretrainSettings(RunSettings):
         is_path=True,
         several=True,
     )
-    vocab: PathText = required(
-        help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
-        "encoding: vocab.json and merges.txt)",
+    vocab: PathText | None = advanced_setting(
+        None,
+        help="the vocabulary that the data must have been made with; another one is an error",
         unit="PATH",
+        default_help="that of the data, which holds it",
         is_path=True,
     )
     steps: int | Sequence[int] | None = optimisation_setting(

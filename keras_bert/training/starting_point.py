@@ -145,8 +145,8 @@ class StartingPoint:
         """The one that the settings of a run describe."""
         if settings.lora_rank is not None and is_adapter(find_model_folder(settings.model)):
             raise InputError.naming(
-                "{} is an adapter, and {lora_rank} makes adapters of whole models. Write it as one "
-                "with keras-bert convert, and start from that.",
+                "{} is an adapter, and {lora_rank} makes adapters of whole models. `keras-bert "
+                "convert` writes it as one.",
                 settings.model,
             )
         names = ("model", "architecture", "vocab", "cased", "dtype")
@@ -194,9 +194,8 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
-            has_pooler = encoder.came_with_pooler  # the same pooling as the model's
-            encoder = new_encoder(encoder.config, dtype=self._dtype)
-            encoder.came_with_pooler = has_pooler
+            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.came_as(of_model)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]

@@ -61,7 +61,7 @@ def test_both_ways(model_type, layers, tmp_path):
         target_modules=None if layers is None and mapped else names,
     )
     adapted = peft.get_peft_model(type(model).from_pretrained(tmp_path / "base"), config)
-    for name, parameter in adapted.named_parameters():
+    for parameter in adapted.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.3)
     adapted.eval().save_pretrained(tmp_path / "theirs")

@@ -120,7 +120,10 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
     written = json.loads(config.read_text())
     for changes, message in (
         ({"use_dora": True}, "`use_dora` is True, which is not supported"),
-        ({"base_model_name_or_path": "gone"}, "gone, is not a model folder. Write the path"),
+        (
+            {"base_model_name_or_path": "gone"},
+            "base model gone is not a model folder. Write the path",
+        ),
     ):
         config.write_text(json.dumps({**written, **changes}))
         with says(message):
@@ -184,6 +187,7 @@ def given(tmp_path_factory, tokenizer):
         "learning_rate": 0.01,
         "checkpoint_every": 1,
         "lora_rank": 2,
+        "keep": "last",
     }
 
 

@@ -83,8 +83,9 @@ def test_a_run_ends_with_the_same_losses_and_the_same_after_a_stop(tmp_path):
 
 
 def test_what_has_nothing_to_compute_again():
-    encoder = AwdLstmEncoder(AwdLstmConfig(vocab_size=9, hidden_size=4, lstm_size=4))
-    with says("`recompute` is for Transformer layers, and a awd-lstm encoder has none. Leave it"):
+    sizes = {"vocab_size": 9, "hidden_size": 4, "lstm_size": 4, "num_hidden_layers": 1}
+    encoder = AwdLstmEncoder(AwdLstmConfig(**sizes))
+    with says("`recompute` is for Transformer layers. A awd-lstm encoder has none: leave it"):
         encoder.require("recompute")
     given = {"train": "a", "dev": "b", "output": "o", "model": "m", "recompute": True}
     with says("`recompute` is for the gradients of the encoder, and `freeze_encoder` needs none"):

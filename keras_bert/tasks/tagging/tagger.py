@@ -109,13 +109,15 @@ class Tagger(Task):
 
     def make_classifier(self):
         """Makes the layers from the encoder's outputs to the logits."""
-        rate = self.settings.dropout
-        rate = self.config.token_head_dropout if rate is None else rate
-        self.dropout, self.classifier = labelled_head(self.encoder, len(self.labels), dropout=rate)
+        self.transform = self.new_token_transform()
+        self.dropout, self.classifier = labelled_head(
+            self.encoder, len(self.labels), dropout=self.head_dropout
+        )
 
     def token_vectors(self, encoded, inputs):
         """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""
-        return self.dropout(encoded["sequence_output"])
+        x = encoded["sequence_output"]
+        return self.dropout(x if self.transform is None else self.transform(x))
 
     def build_head(self, encoded, inputs):
         logits = self.classifier(self.token_vectors(encoded, inputs))  # (B, S, C)

@@ -1,6 +1,7 @@
-"""The site's tutorials have links to Colab where mkdocs.yml has the repository's address."""
+"""Pages that docs/generated_pages.py makes: tutorials with links to Colab, and commands."""
 
 import importlib.util
+import logging
 import re
 
 import pytest
@@ -11,14 +12,19 @@ NOTEBOOKS = sorted(REPOSITORY.glob("notebooks/*.ipynb"))
 
 
 @pytest.fixture(scope="module")
-def tutorial():
-    """A function from a notebook and the repository's address to the text of the page."""
+def generated_pages():
     pytest.importorskip("mkdocs", reason="NOT TESTED without mkdocs")
     path = REPOSITORY / "docs" / "generated_pages.py"
     spec = importlib.util.spec_from_file_location("generated_pages", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return lambda notebook, address: dict(module._tutorial(notebook, address))[
+    return module
+
+
+@pytest.fixture(scope="module")
+def tutorial(generated_pages):
+    """A function from a notebook and the repository's address to the text of the page."""
+    return lambda notebook, address: dict(generated_pages._tutorial(notebook, address))[
         f"{notebook.stem}.md"
     ]
 
@@ -38,3 +44,25 @@ def test_a_tutorial_opens_in_colab(tutorial, notebook, ending):
 def test_without_an_address_on_github_nothing_is_linked(tutorial, address):
     page = tutorial(NOTEBOOKS[0], address)
     assert "colab.research" not in page and "OWNER/NAME" in page
+
+
+def test_the_commands_of_a_description_are_a_block(generated_pages, caplog):
+    text = (
+        "It trains.\n\nkeras-bert pretrain --data a --output b\ntensorboard --logdir b\n\nIt ends."
+    )
+    assert generated_pages._described("pretrain", text) == [
+        *("It trains.", "", "```bash"),
+        *("keras-bert pretrain --data a --output b\ntensorboard --logdir b", "```", ""),
+        *("It ends.", ""),
+    ]
+    for command in generated_pages._all_commands():
+        generated_pages._command(command)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("wrong", ["pretrain --datum a", "train --data a", "finetune --task x"])
+def test_a_command_that_is_none_is_a_warning(generated_pages, caplog, wrong):
+    with caplog.at_level(logging.WARNING):
+        generated_pages._described("pretrain", f"keras-bert {wrong}")
+    assert caplog.messages == [f"commands/pretrain.md: not a command: keras-bert {wrong}"]
+    assert caplog.records[0].name.startswith("mkdocs.")  # whose warnings `--strict` counts
