@@ -69,7 +69,7 @@ class PushSettings(Settings):
 
 _HOMES = {
     **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),
-    "save_folder": "keras_bert.checkpoints.model_folder",
+    **dict.fromkeys(("save_adapter", "save_folder"), "keras_bert.checkpoints.model_folder"),
 }
 
 __all__ = sorted(_HOMES)

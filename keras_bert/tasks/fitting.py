@@ -13,7 +13,11 @@ from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import LabelledModel, is_raw, split_point
-from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
+from keras_bert.tasks.training_defaults import (
+    TrainingDefaults,
+    lora_learning_rate,
+    training_defaults,
+)
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
@@ -64,9 +68,12 @@ class FittingModel(LabelledModel):
     @property
     def training_defaults(self) -> TrainingDefaults:
         """The `TrainingDefaults` of fine-tuning this task's encoder."""
-        return training_defaults(
+        defaults = training_defaults(
             hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
         )
+        if self.encoder.lora is None:
+            return defaults
+        return defaults._replace(learning_rate=lora_learning_rate(defaults.learning_rate))
 
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""

@@ -44,6 +44,20 @@ class StoredModel(FittingModel):
             )
         save_folder(self, self.tokenizer, filepath, overwrite=overwrite, **options)
 
+    def save_adapter(
+        self, folder: str | PathLike[str], *, base: str | PathLike[str], overwrite: bool = False
+    ) -> None:
+        """Writes what was trained with LoRA as an adapter of `peft`: see `Encoder.enable_lora`.
+
+        Args:
+            folder: the folder to write. It opens as a model folder does.
+            base: the folder or name of the model that the encoder was loaded from.
+            overwrite: replace a folder that this library wrote.
+        """
+        from keras_bert.checkpoints import save_adapter
+
+        save_adapter(self, self.tokenizer, folder, base=base, overwrite=overwrite)
+
     def save_assets(self, dir_path):
         """Keras's hook: writes the tokenizer into a .keras file."""
         if self.tokenizer is not None:

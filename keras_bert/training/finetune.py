@@ -11,7 +11,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import find_model_folder, load_task, save_folder
+from keras_bert.checkpoints.loading import is_name
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
@@ -333,6 +334,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         outputs = source.outputs_at(selected["step"]) if dev else None
         if not is_chief:
             return run.finish()
+        trained = task
         if settings.dtype != "float32" and dev:
             task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
         if dev:
@@ -340,6 +342,10 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         else:
             task.update_settings(**data.over_folds.tuned)
         save_folder(task, task.tokenizer, run.model, overwrite=True)
+        if settings.lora_rank is not None:
+            trained.settings, trained.tuned = task.settings, task.tuned
+            base = settings.model if is_name(settings.model) else find_model_folder(settings.model)
+            trained.save_adapter(run.adapter, base=base, overwrite=True)
         metrics = {
             "kept": selected,
             "best_metric": task.METRIC,

@@ -19,6 +19,7 @@ from keras_bert.base.settings import (
     required,
     setting,
 )
+from keras_bert.encoders.config import LORA_ALPHA
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
@@ -134,6 +135,25 @@ class LabelledRunSettings(RunSettings):
     freeze_static_vectors: bool = advanced_setting(
         False, help="keep the `static_vectors` as they are"
     )
+    lora_rank: int | None = optimisation_setting(
+        None,
+        help="freeze the encoder, and train low-rank updates of its layers (LoRA) of this rank and "
+        "the head: OUTPUT/model is a whole model, OUTPUT/adapter has the updates for peft",
+        unit="RANK",
+        default_help="train the whole model",
+        at_least=1,
+        common=True,
+    )
+    lora_alpha: float = optimisation_setting(
+        LORA_ALPHA, help="factor of the updates, times the rank", unit="ALPHA", above=0
+    )
+    lora_layers: Sequence[str] | None = optimisation_setting(
+        None,
+        help="the layers that have LoRA, by the names or ends of names of their modules in the "
+        "model folder, such as query, attention.output.dense",
+        unit="NAME",
+        default_help="queries and values",
+    )
     train_layers: int | None = optimisation_setting(
         None,
         help="train only the last layers, this many, and the head; freeze the rest",
@@ -186,7 +206,9 @@ class LabelledRunSettings(RunSettings):
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
         check_seeds(self)
+        _check_lora(self)
         for name, default in (
+            ("lora_rank", None),
             ("train_layers", None),
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
@@ -198,6 +220,11 @@ class LabelledRunSettings(RunSettings):
                     "them out.",
                     argument(name),
                 )
+        if self.freeze_encoder and self.recompute:
+            raise InputError.naming(
+                "{recompute} is for the gradients of the encoder, and {freeze_encoder} needs none. "
+                "Leave it out."
+            )
         if self.gradual_unfreezing and self.epochs == 1:
             raise InputError.naming(
                 "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
@@ -227,6 +254,18 @@ def check_layers_to_read(settings):
     for name in ("scalar_mix_l2", "scalar_mix_layer_norm"):
         if getattr(settings, name) and not {*layers} & {*MIXES}:
             raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
+
+
+def _check_lora(settings):
+    if settings.lora_rank is None:
+        for name, default in (("lora_alpha", LORA_ALPHA), ("lora_layers", None)):
+            if getattr(settings, name) != default:
+                raise InputError.naming("{} needs {lora_rank}.", argument(name))
+    elif settings.model is None:
+        raise InputError.naming(
+            "{lora_rank} keeps the weights of a {model}. Leave it out for random weights, which "
+            "are trained whole."
+        )
 
 
 def check_seeds(settings):
@@ -298,6 +337,11 @@ class FinetuneSettings(LabelledRunSettings):
             raise InputError.naming(
                 "{baseline} random is for runs that start from a model. This one starts from "
                 "random weights."
+            )
+        if self.baseline == RANDOM and self.lora_rank is not None:
+            raise InputError.naming(
+                "{lora_rank} keeps the weights of a model, and {baseline} random has none. Leave "
+                "one of them out."
             )
 
     @property

@@ -1,6 +1,7 @@
 """The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
 
 import dataclasses
+import math
 from typing import Any
 
 import keras
@@ -16,6 +17,7 @@ from keras_bert.layers.kernels.program import device
 from keras_bert.tasks.training_defaults import (
     HEAD_LEARNING_RATE,
     LEAST_STEPS,
+    lora_learning_rate,
     training_defaults,
 )
 from keras_bert.training.devices import Devices
@@ -85,11 +87,12 @@ class TaskRecipe:
         defaults = training_defaults(
             hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
         )
-        return (
-            defaults._replace(learning_rate=HEAD_LEARNING_RATE)
-            if settings.freeze_encoder
-            else defaults
-        )
+        if settings.freeze_encoder:
+            return defaults._replace(learning_rate=HEAD_LEARNING_RATE)
+        if settings.lora_rank is not None:
+            rate = lora_learning_rate(defaults.learning_rate)
+            return defaults._replace(learning_rate=rate)
+        return defaults
 
     def _with_defaults(self, settings, chosen, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
@@ -141,6 +144,13 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
+        if settings.lora_rank is not None:
+            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
+            encoder.enable_lora(settings.lora_rank, **names)
+            report(_line_on_lora(task))
+        if settings.recompute:
+            encoder.require("recompute")
+            encoder.recomputes = True
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -197,6 +207,19 @@ def options_not_given(earlier, settings, given):
     if "layers" in names and settings.layers not in MIXES:
         names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
     return {name: value for name, value in earlier.options.items() if name not in names}
+
+
+def _line_on_lora(task):
+    """A line on what is trained, in numbers of parameters."""
+    trained, held = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (task.trainable_weights, task.non_trainable_weights)
+    )
+    lora = task.encoder.lora
+    return (
+        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
+        f"{listed(lora.layers)}. {held:,} are frozen."
+    )
 
 
 def _line_on_continued(settings, options, same, new, lost):
