@@ -44,7 +44,6 @@ class LabelledRunSettings(RunSettings):
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
-        is_path=True,
         common=True,
     )
     architecture: str | None = model_setting(
@@ -61,7 +60,6 @@ class LabelledRunSettings(RunSettings):
         "(byte-pair encoding: vocab.json and merges.txt)",
         unit="PATH",
         default_help="the model's",
-        is_path=True,
         common=True,
     )
     cased: bool = data_setting(
@@ -70,7 +68,6 @@ class LabelledRunSettings(RunSettings):
     train: object = required(
         help="the examples to train on: a file, several, or a glob; - is standard input",
         unit="FILE",
-        is_path=True,
         several=True,
     )
     dev: object = data_setting(
@@ -78,7 +75,6 @@ class LabelledRunSettings(RunSettings):
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
         default_help="a tenth of the training examples, which is held back",
-        is_path=True,
         several=True,
         common=True,
     )
@@ -128,7 +124,6 @@ class LabelledRunSettings(RunSettings):
         "vocabulary: the head reads them concatenated with the encoder's output",
         unit="FOLDER",
         default_help="none",
-        is_path=True,
         common=True,
     )
     freeze_static_vectors: bool = advanced_setting(
