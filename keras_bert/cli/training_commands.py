@@ -371,7 +371,7 @@ def _glue_table(results):
 
 
 class InitSettings(Settings):
-    output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
+    output: PathText = required(help="the file to write", unit="FILE.toml")
     task: str = model_setting(
         "classifier", help="the task type, as --task of finetune", unit="TASK", common=True
     )

@@ -45,7 +45,6 @@ class LabelledRunSettings(RunSettings):
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
-        is_path=True,
         common=True,
     )
     architecture: str | None = model_setting(
@@ -62,7 +61,6 @@ class LabelledRunSettings(RunSettings):
         "(byte-pair encoding: vocab.json and merges.txt)",
         unit="PATH",
         default_help="the model's",
-        is_path=True,
         common=True,
     )
     cased: bool = data_setting(
@@ -71,7 +69,6 @@ class LabelledRunSettings(RunSettings):
     train: object = required(
         help="the examples to train on: a file, several, or a glob; - is standard input",
         unit="FILE",
-        is_path=True,
         several=True,
     )
     dev: object = data_setting(
@@ -79,7 +76,6 @@ class LabelledRunSettings(RunSettings):
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
         default_help="a tenth of the training examples, which is held back",
-        is_path=True,
         several=True,
         common=True,
     )
@@ -129,7 +125,6 @@ class LabelledRunSettings(RunSettings):
         "vocabulary: the head reads them concatenated with the encoder's output",
         unit="FOLDER",
         default_help="none",
-        is_path=True,
         common=True,
     )
     freeze_static_vectors: bool = advanced_setting(

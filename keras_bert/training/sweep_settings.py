@@ -148,13 +148,11 @@ class GlueSettings(_SweepOfGlueSettings):
         help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
         "task), submission/ and submission.zip",
         unit="FOLDER",
-        is_path=True,
         recorded=False,
     )
     data: PathText = required(
         help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
         unit="FOLDER",
-        is_path=True,
     )
     tasks: Sequence[str] = data_setting(
         tuple(name for name, task in GLUE.items() if task.train is not None),
