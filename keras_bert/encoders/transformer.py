@@ -18,7 +18,7 @@ class TransformerEncoder(Encoder):
     """Embeddings and Transformer layers.
 
     A subclass says what differs: it overrides `make_positions`, `make_embeddings`, `block` and
-    `norm` with other options of their layers, and `make_last_norm`.
+    `norm` with other options of their layers, `make_blocks` and `make_last_norm`.
 
     Attributes: `positions` (a `Positions`, or None), `embeddings`, `blocks` (the Transformer
     layers), `last_norm` (the norm after them, or None).
@@ -31,10 +31,10 @@ class TransformerEncoder(Encoder):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         self.positions = self.make_positions()
         self.embeddings = self.make_embeddings()
-        self.blocks = [self.block(number) for number in range(config.num_hidden_layers)]
+        self.blocks = self.make_blocks()
         self.last_norm = self.make_last_norm()
         self.embeddings.build()
-        for layer in (self.positions, *self.blocks, self.last_norm):
+        for layer in dict.fromkeys((self.positions, *self.blocks, self.last_norm)):
             if layer is not None:
                 layer.build((None, config.hidden_size))
         self.built = True
@@ -64,6 +64,10 @@ class TransformerEncoder(Encoder):
             "layer_norm": self.norm("layer_norm"),
         }
         return Embeddings(**{**usual, **self._common, **options}, name="embeddings")
+
+    def make_blocks(self):
+        """The Transformer layers in their order, of which several may be one layer."""
+        return [self.block(number) for number in range(self.config.num_hidden_layers)]
 
     def block(self, number, *, attention=None, feed_forward=None, **options):
         """The Transformer layer of that number, from 0.
@@ -136,7 +140,7 @@ class TransformerEncoder(Encoder):
     @property
     def layer_groups(self):
         first = [layer for layer in (self.embeddings, self.positions) if layer is not None]
-        groups = [first, *([block] for block in self.blocks)]
+        groups = [first, *([block] for block in dict.fromkeys(self.blocks))]
         if self.last_norm is not None:
             groups[-1].append(self.last_norm)
         return groups

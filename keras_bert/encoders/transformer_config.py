@@ -60,8 +60,12 @@ class TransformerConfig(EncoderConfig):
         That is query, key, value and output, the feed-forward layer, and attention. A causal
         sequence is counted like any other, though half of its attention is masked.
         """
-        weights = self._tensor_names().kernel_count()
+        weights = self._kernel_count()
         return 2 * length * weights + self.num_hidden_layers * 4 * self.hidden_size * length**2
+
+    def _kernel_count(self):
+        """Number of the weights of kernels that each token's vector is multiplied by."""
+        return self._tensor_names().kernel_count()
 
     def _tensor_names(self):
         from keras_bert.encoders import encoder_class  # imports Keras
