@@ -16,7 +16,8 @@ from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_object, check_regular, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.rename import Rename
-from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
+from keras_bert.checkpoints.config_json import MARK
+from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
 from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.encoder import Encoder

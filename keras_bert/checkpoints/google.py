@@ -18,13 +18,8 @@ from keras_bert.base.errors import InputError, InputWarning, input_errors, reaso
 from keras_bert.base.files import check_regular, new_folder, read_json
 from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder, held_names
-from keras_bert.checkpoints.pretrained_checkpoint import (
-    MARK,
-    check_vocabulary,
-    labels_from_config,
-    labels_to_config,
-    stored,
-)
+from keras_bert.checkpoints.config_json import MARK, labels_from_config, labels_to_config, stored
+from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import sizes_of

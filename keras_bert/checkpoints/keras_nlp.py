@@ -10,8 +10,9 @@ from keras_bert.base.errors import InputError, input_errors, reason_of
 from keras_bert.base.files import check_regular, new_folder, parse_json, read_small
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.rename import Rename
+from keras_bert.checkpoints.config_json import MARK
 from keras_bert.checkpoints.google import check_wordpiece, fields_of
-from keras_bert.checkpoints.pretrained_checkpoint import MARK, check_vocabulary
+from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.tensor_names import sizes_of

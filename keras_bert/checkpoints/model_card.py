@@ -13,8 +13,8 @@ import keras_bert
 from keras_bert.base.files import read_json, read_small, write_text
 from keras_bert.base.formatting import counted
 from keras_bert.base.terminal import escaped
+from keras_bert.checkpoints.config_json import CONFIG, stored
 from keras_bert.checkpoints.model_folder import CARD
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, stored
 from keras_bert.tasks import TASKS
 
 FILE = CARD

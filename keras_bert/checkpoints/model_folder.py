@@ -15,12 +15,8 @@ from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
 from keras_bert.checkpoints import adapters, tensor_files
-from keras_bert.checkpoints.pretrained_checkpoint import (
-    CONFIG,
-    MARK,
-    PretrainedCheckpoint,
-    labels_to_config,
-)
+from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads import LAST

@@ -6,13 +6,14 @@ from keras_bert.base.errors import InputError, Naming, argument
 from keras_bert.base.files import read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder
+from keras_bert.checkpoints.config_json import CONFIG
 from keras_bert.checkpoints.model_folder import (
     assign_heads,
     fingerprint_of_folder,
     holds_head,
     unused_heads,
 )
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, PretrainedCheckpoint
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
