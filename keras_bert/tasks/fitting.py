@@ -1,6 +1,7 @@
 """How a task is compiled, trained and evaluated with Keras, also on labelled data."""
 
 import inspect
+import itertools
 import warnings
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
+from keras_bert.encoders.encoder import check_ids
+from keras_bert.layers.kernels.fused_attention import reads_lengths
 from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
@@ -50,7 +53,54 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
     return getattr(dataset, "keras_bert_info", None)
 
 
-class FittingModel(LabelledModel):
+class CheckingModel(LabelledModel):
+    """A model that raises an error for ids that its encoder does not have (see `check_ids`).
+
+    Arrays are checked as a whole. Of datasets, generators and all else, an id that is too large is
+    an error of the lookup on a CPU. On a GPU it is none, and attention reads the lengths of rows:
+    the first batch is checked there.
+    """
+
+    def check_batches(self, x: Any) -> None:
+        """Raises InputError for arrays, (inputs, …) or inputs, that `check_ids` rejects."""
+        inputs = x[0] if isinstance(x, tuple) and x else x
+        if isinstance(inputs, dict):
+            check_ids(inputs, self.config)
+
+    def make_train_function(self, force: bool = False) -> None:
+        self._make_checked("train_function", force)
+
+    def make_test_function(self, force: bool = False) -> None:
+        self._make_checked("test_function", force)
+
+    def make_predict_function(self, force: bool = False) -> None:
+        self._make_checked("predict_function", force)
+
+    def _make_checked(self, name, force):
+        """Makes one of Keras's functions, with the first batch checked."""
+        is_new = force or getattr(self, name) is None
+        getattr(super(), f"make_{name}")(force)
+        if is_new and reads_lengths():
+            setattr(self, name, _FirstBatchChecked(getattr(self, name), self.check_batches))
+
+
+class _FirstBatchChecked:
+    """A function of (state, iterator), as Keras makes it on JAX, which checks its first batch."""
+
+    def __init__(self, function, check):
+        self._function = function
+        self._check = check
+        self._has_checked = False
+
+    def __call__(self, state, iterator):
+        if not self._has_checked:
+            batch = next(iterator)
+            self._check(keras.tree.map_structure(np.asarray, batch))  # it may be on the device
+            self._has_checked, iterator = True, itertools.chain([batch], iterator)
+        return self._function(state, iterator)
+
+
+class FittingModel(CheckingModel):
     """The methods of Keras that a `Task` extends, and `dataset`, which makes their batches."""
 
     def default_losses(self) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import quoted
+from keras_bert.heads.reader import ReadingModel
 from keras_bert.readers import ERROR
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import label_or_none, unknown_label
 from keras_bert.readers.sources import is_file, plain, rows_in_memory
-from keras_bert.tasks.batch_checks import CheckingModel
 
 
 def is_raw(x, input_names):
@@ -161,7 +161,7 @@ def split_point(count, validation_split):
     return first
 
 
-class LabelledModel(CheckingModel):
+class LabelledModel(ReadingModel):
     """What a `Task` says of labelled data, and how it reads them; `Task` describes the rest."""
 
     @classmethod
