@@ -18,6 +18,8 @@ NORMALIZERS = {
     "strip_accents": "StripAccents",
 }
 _NAMES = {type: name for name, type in NORMALIZERS.items()}
+# Name of a normalizer -> what it replaces by a double quote, as ALBERT's program does.
+QUOTES = {"double_backquotes": "``", "double_apostrophes": "''"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,20 +110,35 @@ def parse_normalizers(steps, *, source):
     """The names of normalizers from the objects of a `tokenizer.json`: a tuple of str."""
     names = []
     for step in steps:
-        if step.get("type") not in _NAMES:
+        if normalizer_name(step) is None:
             raise InputError(
                 f"{source} normalizes texts by {step.get('type')}. Expected "
                 f"{', '.join(NORMALIZERS.values())}: this tokenizer is not supported."
             )
-        names.append(_NAMES[step["type"]])
+        names.append(normalizer_name(step))
     return tuple(names)
+
+
+def normalizer_name(step):
+    """The name of a normalizer, an object of a `tokenizer.json`; None for another one."""
+    if step.get("type") != "Replace":
+        return _NAMES.get(step.get("type"))
+    replaced = {pattern: name for name, pattern in QUOTES.items()}
+    pattern = step.get("pattern")
+    pattern = pattern.get("String") if isinstance(pattern, dict) else None
+    return replaced.get(pattern) if step.get("content") == '"' else None
 
 
 def normalizers_to_tokenizers(names):
     """The normalizer of `tokenizers` for these names; None for none."""
     from tokenizers import normalizers
 
-    steps = [getattr(normalizers, NORMALIZERS[name])() for name in names]
+    steps = [
+        normalizers.Replace(QUOTES[name], '"')
+        if name in QUOTES
+        else getattr(normalizers, NORMALIZERS[name])()
+        for name in names
+    ]
     if not steps:
         return None
     return steps[0] if len(steps) == 1 else normalizers.Sequence(steps)

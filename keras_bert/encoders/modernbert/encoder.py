@@ -90,9 +90,7 @@ class ModernBertEncoder(TransformerEncoder):
 
     def lm_head(self, *, name="lm_head"):
         """As BERT's."""
-        return self._lm_head(
-            name, transform=self.lm_transform(), use_bias=self.config.decoder_bias
-        )
+        return self._lm_head(name, transform=self.lm_transform(), use_bias=self.config.decoder_bias)
 
     @classmethod
     def tensor_names(cls, config):

@@ -11,6 +11,7 @@ import tensorflow_text as tf_text
 
 from keras_bert.text.normalization import characters, ranges, utf8_width
 from keras_bert.text.ragged import row_ids, select
+from keras_bert.text.steps import QUOTES
 from keras_bert.text.vocabularies.spaced import WHITE_SPACE
 
 EDGE = b"\xff"  # a byte that no text has
@@ -130,7 +131,22 @@ def _lower(texts):
     return tf.strings.reduce_join(parts.with_values(lower), axis=1)
 
 
+def _as_quotes(pair):
+    """The normalizer that makes a double quote of each of these pairs of bytes."""
+
+    def normalize(texts):
+        marked = tf.strings.bytes_split(tf.strings.regex_replace(texts, pair, 2 * EDGE))
+        is_pair = marked.values == EDGE
+        is_second = is_pair & (tf.cumsum(tf.cast(is_pair, tf.int64)) % 2 == 0)
+        first = tf.where(~is_second)[:, 0]
+        after = first + 1 + tf.cast(tf.gather(is_pair, first), tf.int64)
+        return Normalized(tf.strings.regex_replace(texts, pair, '"'), first, after)
+
+    return normalize
+
+
 _STEPS = {
+    **{name: _as_quotes(pair) for name, pair in QUOTES.items()},
     "nfc": _composed("NFC"),
     "nfkc": _composed("NFKC"),
     "nfd": _by_character(lambda texts: tf_text.normalize_utf8(texts, "NFD")),
