@@ -86,12 +86,18 @@ FAMILIES = {
             "hidden_dim": 20,
             "max_position_embeddings": 16,
         },
-        other={"activation": "relu", "n_heads": 1, "n_layers": 1},
+        other={
+            **{"activation": "relu", "n_heads": 1, "n_layers": 1},
+            **{"dropout": 0.05, "seq_classif_dropout": 0.3, "qa_dropout": 0.4},
+        },
     ),
     "electra": Family(
         name="Electra",
         config={**_BERT, "embedding_size": 12},
-        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+        other={
+            **{**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+            **{"classifier_dropout": 0.3, "summary_last_dropout": 0.4},
+        },
         encoders=("PreTraining",),
     ),
     "mpnet": Family(
@@ -102,7 +108,10 @@ FAMILIES = {
     "albert": Family(
         name="Albert",
         config={**_BERT, "embedding_size": 12},
-        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+        other={
+            **{**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+            "classifier_dropout_prob": 0.3,
+        },
         heads=(*HEADS, "PreTraining"),
     ),
     "deberta-v2": Family(
@@ -137,6 +146,7 @@ FAMILIES = {
             **{"hidden_activation": "relu", "num_attention_heads": 1, "norm_eps": 1e-3},
             **{"attention_bias": True, "mlp_bias": True, "norm_bias": True},
             **{"classifier_bias": True, "classifier_pooling": "cls"},
+            **{"classifier_dropout": 0.3, "embedding_dropout": 0.2, "mlp_dropout": 0.1},
             **{"decoder_bias": False, "classifier_activation": "relu", "num_hidden_layers": 2},
             "layer_types": ["sliding_attention", "full_attention"],
             "rope_parameters": {
@@ -375,6 +385,17 @@ def check_gradients(ours, reference, encoder):
         )
 
 
+def check_dropout(task, reference):
+    """Before the last layer, in training, it is that of the class."""
+    of_head = {
+        module.p
+        for name, module in reference.named_modules()
+        if isinstance(module, torch.nn.Dropout)
+        and not name.startswith(f"{reference.base_model_prefix}.")
+    }
+    assert of_head - {0.0} == ({task.dropout.rate} if task.dropout else set()) - {0.0}
+
+
 def with_vocabulary(folder):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(26))]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
@@ -398,6 +419,8 @@ def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, o
     given = {**inputs, "masked_lm_positions": np.tile(np.arange(9, dtype="int32"), (3, 1))}
     if head == "MultipleChoice":
         given = {name: x[None] for name, x in inputs.items()}
+    if head in HEADS:
+        check_dropout(task, reference)
     expected = reference(**theirs(given, names=names))
     weights = task.trainable_weights
     with tf.GradientTape() as tape:

@@ -261,6 +261,35 @@ def test_alberts_texts_are_folded_before(tmp_path, named):
     assert found == expected
 
 
+def debertas_steps():
+    """As transformers 5 writes them for DeBERTa."""
+    spaces = {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[\n\r\t]"}, "content": " "}
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    return {"type": "Sequence", "normalizers": [spaces, {"type": "NFC"}, strip]}
+
+
+def test_white_space_becomes_single_spaces(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["normalizer"] = debertas_steps()
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.encode_special_tokens = True
+    ours = Tokenizer.from_folder(tmp_path)
+    assert ours.vocabulary.normalizers == ("single_spaces", "nfc")
+    texts = ["a\nb", "\ta \u3000 the\r\n", " x", "", "a\xa0b", "the bank\t\t", "\u2003\n"]
+    texts += [*SENTENCES, "Cafe\u0301  du\tMonde"]
+    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert ours.tokenize(texts).to_list() == expected
+    tokens = ours.tokenize_with_offsets(texts)
+    for text, starts, ends in zip(
+        texts, tokens.starts.to_list(), tokens.ends.to_list(), strict=True
+    ):
+        covered = {at for bounds in zip(starts, ends, strict=True) for at in range(*bounds)}
+        assert {at for at, c in enumerate(text) if not c.isspace()} <= covered
+        assert all(not text[start:end].isspace() for start, end in zip(starts, ends, strict=True))
+
+
 def test_a_seed_that_is_set_changes_nothing(tokenizer):
     """It clears the kernels of TensorFlow, with what belongs to them."""
     expected = tokenizer.tokenize(SENTENCES).to_list()
