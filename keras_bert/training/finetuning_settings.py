@@ -28,7 +28,7 @@ from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
 from keras_bert.tasks.classification import PoolingSettings
-from keras_bert.tasks.training_defaults import EPOCHS, LEAST_STEPS
+from keras_bert.tasks.training_defaults import EPOCHS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -94,7 +94,7 @@ class LabelledRunSettings(RunSettings):
         None,
         help="passes over the training data",
         unit="EPOCHS",
-        default_help=f"{EPOCHS}, or as many as make {LEAST_STEPS} steps",
+        default_help=f"{EPOCHS}, or as many as make 100 steps (base, large) to 300 (tiny, mini)",
         at_least=1,
         common=True,
     )
@@ -351,7 +351,8 @@ class SweepSettings(LabelledRunSettings):
         None,
         help="the numbers of epochs to try",
         unit="EPOCHS",
-        default_help="2, 3, 4, or as many as make 100, 150 and 200 steps",
+        default_help="2, 3, 4, or as many as make finetune's least number of steps, 1.5 times "
+        "and twice as many",
         at_least=1,
         common=True,
     )
