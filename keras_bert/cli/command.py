@@ -87,6 +87,17 @@ def report_next(step):
     report(f"Next: {step}")
 
 
+def export_command(model):
+    """The command that exports a model, the next step after many others."""
+    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+def finetune_command(model):
+    """The command that fine-tunes a model, likewise."""
+    start = f"keras-bert finetune --task classifier --model {shlex.quote(model)}"
+    return f"{start} --train FILE --dev FILE --output DIR"
+
+
 def console(*, stderr=False):
     """A Rich console for results: it escapes what it prints, except its own colours.
 

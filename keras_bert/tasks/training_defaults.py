@@ -49,6 +49,15 @@ class TrainingDefaults(NamedTuple):
         ]
 
 
+def lora_learning_rate(learning_rate: float) -> float:
+    """The learning rate of LoRA, where that of the whole encoder is `learning_rate`.
+
+    Ten times as much, up to that of a head: 5e-4 for a base and 3e-4 for a large encoder, as in
+    Hu et al. 2021 (table 9).
+    """
+    return min(10 * learning_rate, HEAD_LEARNING_RATE)
+
+
 def training_defaults(*, hidden_size: int, is_pretrained: bool) -> TrainingDefaults:
     """The learning rate, and the least number of steps, of an encoder that is fine-tuned whole.
 

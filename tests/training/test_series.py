@@ -17,9 +17,10 @@ from keras_bert.inference.evaluate import evaluate
 from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.training import frozen
 from keras_bert.training.finetune import finetune, sweep
-from keras_bert.training.finetuning_settings import finetune_settings, sweep_settings
+from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.series import mean_and_std, run_series
+from keras_bert.training.sweep_settings import sweep_settings
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
