@@ -23,7 +23,7 @@ from keras_bert.encoders.config import LORA_ALPHA
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.training_defaults import EPOCHS, LEAST_STEPS
+from keras_bert.tasks.training_defaults import EPOCHS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -83,7 +83,7 @@ class LabelledRunSettings(RunSettings):
         None,
         help="passes over the training data",
         unit="EPOCHS",
-        default_help=f"{EPOCHS}, or as many as make {LEAST_STEPS} steps",
+        default_help=f"{EPOCHS}, or as many as make 100 steps (base, large) to 300 (tiny, mini)",
         at_least=1,
         common=True,
     )
