@@ -41,11 +41,21 @@ _EARLIER_NAMES = {
 _MAX_LABELS = 1_000_000
 
 
+def undetected_format(source):
+    """The message for a file or folder of none of the formats of models."""
+    return (
+        f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
+        f"({CONFIG}), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
+        "AllenNLP (options.json and weights.hdf5)."
+    )
+
+
 class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
     Args:
         folder: the path.
+        tokenizer: False does not read the tokenizer's files.
 
     Attributes:
         folder: the path.
@@ -63,7 +73,7 @@ class PretrainedCheckpoint:
         InputError: see `keras_bert.checkpoints.load`.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, tokenizer=True):
         self.folder = Path(folder)
         # For messages: a folder in the cache has the name of the file that it was converted from.
         self.name = getattr(folder, "given", None) or self.folder
@@ -77,7 +87,9 @@ class PretrainedCheckpoint:
         path = self.folder / CONFIG
         self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
-            message = f"{folder} is not a model folder: it has no {CONFIG}."
+            message = undetected_format(folder)
+            if any(self.folder.glob("*.safetensors")):
+                message = f"{folder} is not a model folder: it has no {CONFIG}."
             if (self.folder / "saved_model.pb").exists():
                 message += (
                     " It contains a SavedModel, which lacks the sizes of its encoder. Use the "
@@ -102,7 +114,7 @@ class PretrainedCheckpoint:
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         self._check_encoder()
         self.config.report_extra_keys(source=path)
-        self.tokenizer = self._load_tokenizer()
+        self.tokenizer = self._load_tokenizer() if tokenizer else None
 
     def _remove_prefix(self):
         """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
