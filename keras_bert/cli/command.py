@@ -81,6 +81,17 @@ def report_next(step):
     report(f"Next: {step}")
 
 
+def after_pretraining(model, metrics):
+    """The next step after pre-training or its evaluation, by the names of the model's `metrics`."""
+    model = shlex.quote(model)
+    finetune = f"keras-bert finetune --task classifier --model {model} --train FILE --output DIR"
+    if metrics.keys() & {"skip_gram_loss", "cbow_loss"}:
+        return f"keras-bert nearest --model {model} --word WORD, or {finetune}"
+    if "causal_lm_loss" in metrics and "masked_lm_loss" not in metrics:
+        return f'keras-bert generate --model {model} --prompt "…", or {finetune}'
+    return finetune
+
+
 def console(*, stderr=False):
     """A Rich console for results: it escapes what it prints, except its own colours.
 

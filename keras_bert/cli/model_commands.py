@@ -6,7 +6,13 @@ import re
 import shlex
 
 from keras_bert.base.formatting import counted, text_table
-from keras_bert.cli.command import command, one_liner, report, report_next
+from keras_bert.cli.command import (
+    after_pretraining,
+    command,
+    one_liner,
+    report,
+    report_next,
+)
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference import (
     EvaluateRecordsSettings,
@@ -100,13 +106,10 @@ def evaluate(settings, arguments):
         print(metrics_text(metrics))
     for error in errors:
         report(task_class(task_type_of(settings["model"])).describe_error(error))
-    model = shlex.quote(settings["model"])
-    next_step = f"export --model {model} --output savedmodels/NAME"
     if arguments.settings_class is EvaluateRecordsSettings:
-        next_step = (
-            f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
-        )
-    report_next(f"keras-bert {next_step}")
+        return report_next(after_pretraining(settings["model"], metrics))
+    model = shlex.quote(settings["model"])
+    report_next(f"keras-bert export --model {model} --output savedmodels/NAME")
 
 
 @command(
@@ -258,7 +261,10 @@ def follows(settings, arguments):
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")
-    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+    return (
+        f"keras-bert finetune --task pair-classifier --model {shlex.quote(settings['model'])} "
+        "--train FILE --output DIR"
+    )
 
 
 @command(
@@ -284,7 +290,8 @@ def surprisal(settings, arguments):
 
     picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
     next_step = (
-        f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
+        "--train FILE --output DIR"
     )
     if only_perplexity:
         number = pseudo_perplexity(**settings, report=report)

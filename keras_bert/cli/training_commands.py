@@ -18,7 +18,7 @@ from keras_bert.base.settings import (
     model_setting,
     required,
 )
-from keras_bert.cli.command import command, console, report
+from keras_bert.cli.command import after_pretraining, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
@@ -142,11 +142,7 @@ def pretrain(settings, arguments):
         print(metrics["health"]["sentence"])
     draw(settings["output"])
     _print_tensorboard(f"{settings['output']}/logs")
-    model = shlex.quote(f"{settings['output']}/model")
-    return (
-        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
-        "--output DIR"
-    )
+    return after_pretraining(f"{settings['output']}/model", metrics["eval"] or metrics["train"])
 
 
 @command(
