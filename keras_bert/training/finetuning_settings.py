@@ -184,6 +184,15 @@ class LabelledRunSettings(RunSettings):
         common=True,
     )
 
+    @classmethod
+    def missing_arguments(cls, given):
+        """As that of every settings class; with them, a model where there is no start at all."""
+        missing = super().missing_arguments(given)
+        if missing and given.get("model") is None and given.get("architecture") is None:
+            missing.append("model")
+        order = {"model": 0, "train": 1}
+        return sorted(missing, key=lambda name: order.get(name, 2))
+
     def __post_init__(self, *arguments):
         if isinstance(self.task, str):
             object.__setattr__(self, "task", task_type_named(self.task))
