@@ -184,7 +184,8 @@ class TokenizedExamples(SequenceBatches):
         return tuple(targets) if self.weights else (targets[0],)
 
     def batch(self, numbers):
-        return self.inputs(*self.take(numbers)), *self.targets(numbers)
+        targets = self.targets(numbers) if self.labels else ()
+        return self.inputs(*self.take(numbers)), *targets
 
     def in_order(self, *, batch_size, pad_to_longest=False):
         """The dataset of every sequence once, in order; `pad_to_longest` gives all one length."""

@@ -15,7 +15,12 @@ class FitProgress(keras.callbacks.Callback):
         task: the `Task`.
         tokens_per_step: tokens in a batch on average; None adds no tokens/s.
         dev_examples: the `TokenizedExamples` that are evaluated on, or None.
+
+    Attributes:
+        official_metrics: those of the last epoch, or None.
     """
+
+    official_metrics = None
 
     def __init__(self, task, *, tokens_per_step, dev_examples):
         super().__init__()
@@ -55,14 +60,15 @@ class FitProgress(keras.callbacks.Callback):
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)
         predictions = self._inference.of_sequences(self.dev_examples)
-        metrics = self.task.official_metrics(predictions, self.dev_examples.examples)
-        for name, metric in metrics.items():
+        examples = self.dev_examples.examples
+        self.official_metrics = self.task.official_metrics(predictions, examples)
+        for name, metric in self.official_metrics.items():
             if isinstance(metric, float):  # not a number of examples
                 logs.setdefault(f"val_{name}", metric)
 
 
 def with_progress(task, options, *, train, dev):
-    """The options of `fit` with a `FitProgress` among the callbacks.
+    """-> (the options of `fit` with a `FitProgress` among the callbacks, that or None).
 
     `train` and `dev` are the `DatasetInfo` of the batches, or None for others.
 
@@ -76,7 +82,7 @@ def with_progress(task, options, *, train, dev):
     if isinstance(callbacks, keras.callbacks.CallbackList) or (
         dev is None and not (train and shows_bar)
     ):
-        return options
+        return options, None
     progress = FitProgress(
         task,
         tokens_per_step=train.tokens_per_step if train and shows_bar else None,
@@ -85,4 +91,4 @@ def with_progress(task, options, *, train, dev):
     callbacks = [] if callbacks is None else callbacks
     callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
     # First, so that early stopping and best weights by the task's own metrics find them.
-    return {**options, "callbacks": [progress, *callbacks]}
+    return {**options, "callbacks": [progress, *callbacks]}, progress

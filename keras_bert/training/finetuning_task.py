@@ -1,6 +1,7 @@
 """The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
 
 import dataclasses
+import math
 from typing import Any
 
 import keras
@@ -13,7 +14,12 @@ from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
-from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
+from keras_bert.tasks.training_defaults import (
+    HEAD_LEARNING_RATE,
+    LEAST_STEPS,
+    lora_learning_rate,
+    training_defaults,
+)
 from keras_bert.training.devices import Devices
 from keras_bert.training.optimizer import (
     depths,
@@ -21,6 +27,7 @@ from keras_bert.training.optimizer import (
     make_optimizer,
     train_last_layers,
 )
+from keras_bert.training.settings import as_list
 from keras_bert.training.starting_point import EarlierTask, StartingPoint
 
 
@@ -57,17 +64,45 @@ class TaskRecipe:
 
         `report` is called with a line on these.
         """
-        learning_rate, least_steps = defaults = training_defaults(
+        defaults = self._training_defaults(settings)
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def with_defaults_of_sweep(self, settings, count, report):
+        """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
+
+        One that compares layers tries one of both.
+        """
+        defaults = self._training_defaults(settings)
+        examples = {"examples": count, "batch_size": max(settings.batch_size)}
+        if "layers" in settings.varied:
+            rates, epochs = [defaults.learning_rate], [defaults.epochs(**examples)]
+        else:
+            rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
+        chosen = {"learning_rate": rates, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def _training_defaults(self, settings):
+        defaults = training_defaults(
             hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
         )
         if settings.freeze_encoder:
-            learning_rate = HEAD_LEARNING_RATE
-        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        chosen = {"learning_rate": learning_rate, "epochs": epochs}
+            return defaults._replace(learning_rate=HEAD_LEARNING_RATE)
+        if settings.lora_rank is not None:
+            rate = lora_learning_rate(defaults.learning_rate)
+            return defaults._replace(learning_rate=rate)
+        return defaults
+
+    def _with_defaults(self, settings, chosen, count, report):
+        """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
-            parts = [f"{name} {value:g}" for name, value in chosen.items()]
-            steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
+            parts = [
+                f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
+                for name, value in chosen.items()
+            ]
+            steps = f", for at least {LEAST_STEPS} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
                 f"Defaults for {counted(count, 'training example')}, {weights} weights and the "
@@ -109,6 +144,13 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
+        if settings.lora_rank is not None:
+            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
+            encoder.enable_lora(settings.lora_rank, **names)
+            report(_line_on_lora(task))
+        if settings.recompute:
+            encoder.require("recompute")
+            encoder.recomputes = True
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -165,6 +207,19 @@ def options_not_given(earlier, settings, given):
     if "layers" in names and settings.layers not in MIXES:
         names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
     return {name: value for name, value in earlier.options.items() if name not in names}
+
+
+def _line_on_lora(task):
+    """A line on what is trained, in numbers of parameters."""
+    trained, held = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (task.trainable_weights, task.non_trainable_weights)
+    )
+    lora = task.encoder.lora
+    return (
+        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
+        f"{listed(lora.layers)}. {held:,} are frozen."
+    )
 
 
 def _line_on_continued(settings, options, same, new, lost):
