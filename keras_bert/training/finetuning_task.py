@@ -23,6 +23,7 @@ from keras_bert.training.optimizer import (
     make_optimizer,
     train_last_layers,
 )
+from keras_bert.training.settings import as_list
 from keras_bert.training.starting_point import EarlierTask, StartingPoint
 
 
@@ -114,8 +115,8 @@ class TaskRecipe:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
         if settings.lora_rank is not None:
-            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
-            encoder.enable_lora(settings.lora_rank, **names)
+            layers = settings.lora_layers and as_list(settings.lora_layers)
+            encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
             report(_line_on_lora(task))
         if settings.recompute:
             encoder.require("recompute")
