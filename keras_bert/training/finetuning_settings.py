@@ -140,14 +140,20 @@ class LabelledRunSettings(RunSettings):
         common=True,
     )
     lora_alpha: float = optimisation_setting(
-        LORA_ALPHA, help="factor of the updates, times the rank", unit="ALPHA", above=0
+        LORA_ALPHA,
+        help="factor of the updates, times the rank",
+        unit="ALPHA",
+        above=0,
+        common=True,
     )
-    lora_layers: Sequence[str] | None = optimisation_setting(
+    lora_layers: str | Sequence[str] | None = optimisation_setting(
         None,
         help="the layers that have LoRA, by the names or ends of names of their modules in the "
         "model folder, such as query, attention.output.dense",
         unit="NAME",
         default_help="queries and values",
+        several=True,
+        common=True,
     )
     train_layers: int | None = optimisation_setting(
         None,

@@ -144,8 +144,8 @@ class TaskRecipe:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
         if settings.lora_rank is not None:
-            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
-            encoder.enable_lora(settings.lora_rank, **names)
+            layers = settings.lora_layers and as_list(settings.lora_layers)
+            encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
             report(_line_on_lora(task))
         if settings.recompute:
             encoder.require("recompute")
