@@ -4,7 +4,9 @@ A classifier over a BERT of random weights, dropout on, full batches. Each form 
 own. On TensorFlow: the processor time of a step, the least of several, and how far the resident
 memory rises above that of the built model, weights and Adam's moments left out. With --jax: what
 XLA reserves for the temporary values of the compiled step's loss and gradients on this device,
-without running it.
+without running it. XLA's default schedule on a CPU computes early what is to be computed again:
+
+    XLA_FLAGS=--xla_cpu_enable_concurrency_optimized_scheduler=false
 
     python benchmarks/training_memory.py
     python benchmarks/training_memory.py --architecture base --batch 8 --length 128

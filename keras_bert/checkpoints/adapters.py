@@ -13,6 +13,7 @@ from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import hub, tensor_files
+from keras_bert.encoders.tensor_names import KEPT
 
 CONFIG = "adapter_config.json"
 FILE = "adapter_model.safetensors"
@@ -207,7 +208,8 @@ def contents(encoder, tensors, *, class_name, base, base_shapes):
         else:  # an embedding with more tokens
             modules.add(line.theirs.split(".")[-2])
     encoder_names = {line.theirs for line in names.table(class_name)}
-    modules |= {n.removeprefix(prefix).split(".")[0] for n in whole.keys() - encoder_names}
+    heads = (n for n in whole.keys() - encoder_names if not n.startswith(KEPT))
+    modules |= {name.removeprefix(prefix).split(".")[0] for name in heads}
     path, revision = os.path.abspath(base), None
     if is_name(base):
         path, revision = hub.parsed(base)

@@ -11,6 +11,12 @@ from tests.peers import peft, torch, transformers
 
 GPT2 = {"vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 20}
 CONFIGS = {"gpt2": ("GPT2", GPT2)} | {n: (f.name, f.config) for n, f in FAMILIES.items()}
+MORE = {
+    "gpt2": "c_proj",
+    "distilbert": "ffn.lin2",
+    "albert": "ffn_output",
+    "modernbert": "mlp.Wo",
+}
 OPTIONS = {"id2label": dict(enumerate(LABELS)), "pad_token_id": 1}
 
 
@@ -18,7 +24,7 @@ def reference(model_type):
     """A classifier of `transformers` with large random weights."""
     name, config = CONFIGS[model_type]
     torch.manual_seed(5)
-    config = getattr(transformers, f"{name}Config")(**config, **OPTIONS)
+    config = getattr(transformers, f"{name}Config")(**{**config, **OPTIONS})
     return randomized(getattr(transformers, f"{name}ForSequenceClassification")(config))
 
 
@@ -48,7 +54,7 @@ def test_both_ways(model_type, layers, tmp_path):
         (tmp_path / "base" / "vocab.txt").write_text("\n".join(words) + "\n")
     encoder, tokenizer = load(tmp_path / "base")
     if layers is not None:
-        more = {"gpt2": "c_proj", "distilbert": "ffn.lin2"}.get(model_type, "output.dense")
+        more = MORE.get(model_type, "output.dense")
         layers = [*encoder.default_lora_layers, more]
 
     # Theirs, read here.
@@ -90,7 +96,8 @@ def test_both_ways(model_type, layers, tmp_path):
 
 def standard(encoder):
     """The settings of a classifier that computes what the class of `transformers` does."""
-    return {"pooling": "last" if encoder.config.is_causal else "cls", "max_length": 16}
+    names = encoder.tensor_names(encoder.config).names_for("classifier")
+    return {"pooling": names.pooling, "max_length": 16}
 
 
 def tensor_names(folder):
