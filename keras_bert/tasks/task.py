@@ -20,6 +20,7 @@ from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
 from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
 from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
+from keras_bert.layers.dense import check_float_weights
 from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
 from keras_bert.tasks.fitting import FittingModel
 from keras_bert.tasks.losses import check_can_average, mean_outputs
@@ -432,7 +433,10 @@ class Task(FittingModel):
             filepath: the path to write.
             overwrite: replace the file, or a model folder that this library wrote.
             **options: those of Keras for a file.
+
+        Raises InputError: the model was quantized, or the folder may not be replaced.
         """
+        check_float_weights(self)
         if str(filepath).endswith((".keras", ".h5")):
             super().save(filepath, overwrite=overwrite, **options)
             return
