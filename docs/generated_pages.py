@@ -38,7 +38,9 @@ API = {
     "encoders": (
         "Encoders",
         """load BertConfig BertEncoder RobertaConfig RobertaEncoder DistilBertConfig
-        DistilBertEncoder ElectraConfig ElectraEncoder MPNetConfig MPNetEncoder OpenAIGptConfig
+        DistilBertEncoder ElectraConfig ElectraEncoder MPNetConfig MPNetEncoder AlbertConfig
+        AlbertEncoder DebertaConfig DebertaEncoder ModernBertConfig ModernBertEncoder
+        OpenAIGptConfig
         Gpt2Config GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),
@@ -51,8 +53,8 @@ API = {
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict zero_shot show_predictions embed embed_to_file fill_mask follows surprisal
-        pseudo_perplexity generate next_tokens log_probability senses
+        """predict predict_files zero_shot show_predictions embed embed_to_file embed_files
+        fill_mask follows surprisal pseudo_perplexity generate next_tokens log_probability senses
         SenseVectors word_similarity nearest WordVectors""",
     ),
     "pictures": (

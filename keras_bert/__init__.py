@@ -26,6 +26,12 @@ _HOMES = {
         "keras_bert.encoders.electra.encoder": "ElectraEncoder",
         "keras_bert.encoders.mpnet.config": "MPNetConfig",
         "keras_bert.encoders.mpnet.encoder": "MPNetEncoder",
+        "keras_bert.encoders.albert.config": "AlbertConfig",
+        "keras_bert.encoders.albert.encoder": "AlbertEncoder",
+        "keras_bert.encoders.deberta.config": "DebertaConfig",
+        "keras_bert.encoders.deberta.encoder": "DebertaEncoder",
+        "keras_bert.encoders.modernbert.config": "ModernBertConfig",
+        "keras_bert.encoders.modernbert.encoder": "ModernBertEncoder",
         "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
         "keras_bert.encoders.gpt.encoder": "GptEncoder",
         "keras_bert.encoders.bilm.config": "BilmConfig",
@@ -74,6 +80,7 @@ _HOMES = {
         "keras_bert.checkpoints.convert": "convert push",
         "keras_bert.serving.serve": "serve BackgroundServer",
         "keras_bert.serving.ask": "ask",
+        "data_gen.inference": "predict_files embed_files",
         "data_gen.vocabulary": "learn_vocabulary",
         "data_gen.pretraining_data": "pretraining_data",
         "keras_bert.records.inspection": "inspect",
@@ -90,6 +97,8 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 if TYPE_CHECKING:
     import keras_bert.sklearn  # noqa: F401
+    from data_gen.inference import embed_files as embed_files
+    from data_gen.inference import predict_files as predict_files
     from data_gen.pretraining_data import pretraining_data as pretraining_data
     from data_gen.vocabulary import learn_vocabulary as learn_vocabulary
     from keras_bert.base.errors import InputError as InputError
@@ -99,10 +108,14 @@ if TYPE_CHECKING:
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
     from keras_bert.cli.doctor import diagnose as diagnose
+    from keras_bert.encoders.albert.config import AlbertConfig as AlbertConfig
+    from keras_bert.encoders.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.encoders.bert.config import BertConfig as BertConfig
     from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
     from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
+    from keras_bert.encoders.deberta.config import DebertaConfig as DebertaConfig
+    from keras_bert.encoders.deberta.encoder import DebertaEncoder as DebertaEncoder
     from keras_bert.encoders.distilbert.config import DistilBertConfig as DistilBertConfig
     from keras_bert.encoders.distilbert.encoder import DistilBertEncoder as DistilBertEncoder
     from keras_bert.encoders.electra.config import ElectraConfig as ElectraConfig
@@ -112,6 +125,8 @@ if TYPE_CHECKING:
     from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
     from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
     from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+    from keras_bert.encoders.modernbert.config import ModernBertConfig as ModernBertConfig
+    from keras_bert.encoders.modernbert.encoder import ModernBertEncoder as ModernBertEncoder
     from keras_bert.encoders.mpnet.config import MPNetConfig as MPNetConfig
     from keras_bert.encoders.mpnet.encoder import MPNetEncoder as MPNetEncoder
     from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig

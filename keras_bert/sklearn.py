@@ -21,7 +21,7 @@ from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
 from keras_bert.readers.examples import not_reported
 from keras_bert.readers.labels import one_label
-from keras_bert.readers.memory import plain
+from keras_bert.readers.sources import plain
 from keras_bert.tasks.raw_data import weights_of_rows
 from keras_bert.training.finetune import finetune_weighted
 

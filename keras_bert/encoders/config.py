@@ -33,6 +33,8 @@ _UNUSED_KEYS = frozenset(
 )
 # Other programs begin and end a text with these. They are kept; `extra_keys` does not have them.
 _GENERATION_KEYS = ("bos_token_id", "eos_token_id")
+# `alpha` of LoRA, as in `peft`.
+LORA_ALPHA = 8.0
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
 _MAX_DEPTH = 50
 
@@ -130,6 +132,7 @@ class EncoderConfig:
                 size, or an invalid value.
         """
         check_object(values, source=source)
+        values = cls.translated(values, source=source)
         model_type = values.get("model_type", cls.MODEL_TYPES[0])
         if model_type not in cls.MODEL_TYPES:
             raise InputError(
@@ -165,6 +168,11 @@ class EncoderConfig:
             return cls(**given, extra_keys=extra_keys, generation_keys=generation_keys)
         except ValueError as error:
             raise InputError(f"Invalid value in {source}: {error}") from error
+
+    @classmethod
+    def translated(cls, values: dict[str, Any], *, source: str) -> dict[str, Any]:
+        """The dictionary of a `config.json` of another generation, as `from_dict` reads it."""
+        return values
 
     def to_dict(self) -> dict[str, Any]:
         """The dictionary of a `config.json`: every field, then `extra_keys`."""
@@ -234,16 +242,15 @@ class EncoderConfig:
         """Number of the encoder's `hidden_states`: the embeddings, and one per layer applied."""
         return self.num_hidden_layers + 1
 
-    @property
-    def head_dropout(self) -> float:
-        """Default dropout of a task's head: `classifier_dropout`, or `hidden_dropout_prob`."""
+    def head_dropout(self, task_type: str) -> float:
+        """Default dropout before the last layer of a task type, as `transformers` has it.
+
+        It is `classifier_dropout`, or else `hidden_dropout_prob`; 0 for question answering.
+        """
+        if task_type == "question-answering":
+            return 0.0
         rate = getattr(self, "classifier_dropout", None)
         return getattr(self, "hidden_dropout_prob", 0.1) if rate is None else rate
-
-    @property
-    def token_head_dropout(self) -> float:
-        """Default dropout of a head that reads every token."""
-        return self.head_dropout
 
     @property
     def head_initializer_range(self) -> float:

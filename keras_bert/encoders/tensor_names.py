@@ -106,6 +106,8 @@ class ClassNames:
             means that the class has no such layer.
         drops_before_transform: whether the class has its dropout before that layer, too, and not
             only after it.
+        transforms_any_pooling: whether that layer is over the vector of any pooling, and not over
+            that of the first token alone. (Of a class for tokens it is over every token.)
     """
 
     task_types: tuple[str, ...]
@@ -113,6 +115,7 @@ class ClassNames:
     pooling: str | None = None
     transform: str | None = None
     drops_before_transform: bool = False
+    transforms_any_pooling: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,6 +128,8 @@ class TensorNames:
         layers: the number of layers.
         sizes: the sizes that the letters of the lines' shapes stand for.
         transform: PLAIN_POOLER if the base model has a pooler, else None.
+        base_pooler: the name of that pooler in the base model.
+        pooler: the lines of the layer that `transform` names, relative to it.
         prefix: the prefix of the encoder's names in a class with a head.
         classes: the classes with a head, by name.
         head_prefixes: the prefixes of the heads' tensors.
@@ -138,6 +143,8 @@ class TensorNames:
     sizes: Mapping[str, int]
     layers: int = 0
     transform: str | None = None
+    base_pooler: str = PLAIN_POOLER
+    pooler: Sequence[Rename] = tuple(POOLER)
     prefix: str = ""
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
     head_prefixes: tuple[str, ...] = (KEPT,)
@@ -191,9 +198,9 @@ class TensorNames:
         name = PLAIN_POOLER
         if class_name is not None:
             name = self.names(class_name).transform or KEPT + PLAIN_POOLER
-            if name == PLAIN_POOLER and class_name in self.classes:
-                name = self.prefix + name
-        return rename.under(POOLER, theirs=name)
+            if name == PLAIN_POOLER == self.transform:
+                name = (self.prefix if class_name in self.classes else "") + self.base_pooler
+        return rename.under(self.pooler, theirs=name)
 
 
 def task_classes(
@@ -202,8 +209,11 @@ def task_classes(
     lm_head: Sequence[Rename],
     causal: str | None = None,
     labels: str = "classifier",
+    answers: str = "qa_outputs",
     transform: str | None = PLAIN_POOLER,
     choices_transform: str | None = PLAIN_POOLER,
+    tokens_transform: str | None = None,
+    pooling: str = "cls",
 ) -> dict[str, ClassNames]:
     """The usual classes of `transformers` for a bidirectional encoder, by name.
 
@@ -213,8 +223,12 @@ def task_classes(
         causal: the name of the class of a causal LM with the same head; None if there is none.
         labels: the name of the linear layer over a whole text: a logit per label, or the score of a
             regression.
+        answers: the name of the linear layer of question answering.
         transform, choices_transform: see `ClassNames`, of the class for labelled texts, which has
             its dropout before a transform of its own, too, and of the class for choices.
+        tokens_transform: the same of the classes for tokens, the masked LM's among them. Where they
+            have one, that of texts is over any pooling.
+        pooling: what the classes for texts read.
     """
     masked = ("fill-mask", "span-pretrainer", "masked-causal-lm")
     head = {"lm_head": lm_head}
@@ -224,25 +238,30 @@ def task_classes(
     }
     choice = {"classifier": dense("classifier", "classifier", "D 1")}
     tags = {"classifier": dense("classifier", "classifier", "D C")}
-    answer = {"qa_outputs": dense("qa_outputs", "qa_outputs", "D 2")}
+    answer = {"qa_outputs": dense("qa_outputs", answers, "D 2")}
+    of_texts = {"pooling": pooling, "transforms_any_pooling": tokens_transform is not None}
     classes = {
-        f"{model}ForMaskedLM": ClassNames(task_types=masked, heads=head),
+        f"{model}ForMaskedLM": ClassNames(
+            task_types=masked, heads=head, transform=tokens_transform
+        ),
         f"{model}ForSequenceClassification": ClassNames(
             task_types=("classifier", "pair-classifier", "regression"),
             heads=label,
-            pooling="cls",
             transform=transform,
             drops_before_transform=transform == f"{labels.split('.')[0]}.dense",
+            **of_texts,
         ),
         f"{model}ForMultipleChoice": ClassNames(
             task_types=("multiple-choice",),
             heads=choice,
-            pooling="cls",
             transform=choices_transform,
+            **of_texts,
         ),
-        f"{model}ForTokenClassification": ClassNames(task_types=("tagger",), heads=tags),
+        f"{model}ForTokenClassification": ClassNames(
+            task_types=("tagger",), heads=tags, transform=tokens_transform
+        ),
         f"{model}ForQuestionAnswering": ClassNames(
-            task_types=("question-answering",), heads=answer
+            task_types=("question-answering",), heads=answer, transform=tokens_transform
         ),
     }
     if causal is not None:

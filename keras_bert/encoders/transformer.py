@@ -1,5 +1,7 @@
 """The one stack of Transformer layers: what all Transformer encoders build, call and cache."""
 
+import math
+
 from keras import ops
 
 from keras_bert.encoders.encoder import Encoder
@@ -7,6 +9,7 @@ from keras_bert.heads.lm_head import LMTransform
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
+from keras_bert.layers.recompute import recomputed
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
@@ -15,22 +18,23 @@ class TransformerEncoder(Encoder):
     """Embeddings and Transformer layers.
 
     A subclass says what differs: it overrides `make_positions`, `make_embeddings`, `block` and
-    `norm` with other options of their layers, and `make_last_norm`.
+    `norm` with other options of their layers, `make_blocks` and `make_last_norm`.
 
     Attributes: `positions` (a `Positions`, or None), `embeddings`, `blocks` (the Transformer
     layers), `last_norm` (the norm after them, or None).
     """
 
     INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
+    CAN_RECOMPUTE = True
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         self.positions = self.make_positions()
         self.embeddings = self.make_embeddings()
-        self.blocks = [self.block(number) for number in range(config.num_hidden_layers)]
+        self.blocks = self.make_blocks()
         self.last_norm = self.make_last_norm()
         self.embeddings.build()
-        for layer in (self.positions, *self.blocks, self.last_norm):
+        for layer in dict.fromkeys((self.positions, *self.blocks, self.last_norm)):
             if layer is not None:
                 layer.build((None, config.hidden_size))
         self.built = True
@@ -61,6 +65,10 @@ class TransformerEncoder(Encoder):
         }
         return Embeddings(**{**usual, **self._common, **options}, name="embeddings")
 
+    def make_blocks(self):
+        """The Transformer layers in their order, of which several may be one layer."""
+        return [self.block(number) for number in range(self.config.num_hidden_layers)]
+
     def block(self, number, *, attention=None, feed_forward=None, **options):
         """The Transformer layer of that number, from 0.
 
@@ -70,21 +78,25 @@ class TransformerEncoder(Encoder):
             **options: those of `TransformerBlock`.
         """
         config = self.config
+        usual_attention = {
+            "num_heads": config.num_attention_heads,
+            "dropout": config.attention_probs_dropout_prob,
+            "output_dropout": config.hidden_dropout_prob,
+            "positions": self.positions,
+            **self._common,
+        }
+        usual_feed_forward = {
+            "intermediate_size": config.intermediate_size,
+            "hidden_act": config.hidden_act,
+            "dropout": config.hidden_dropout_prob,
+            **self._common,
+        }
         parts = {
             "attention": SelfAttention(
-                num_heads=config.num_attention_heads,
-                dropout=config.attention_probs_dropout_prob,
-                output_dropout=config.hidden_dropout_prob,
-                positions=self.positions,
-                name="attention",
-                **{**self._common, **(attention or {})},
+                **{**usual_attention, **(attention or {})}, name="attention"
             ),
             "feed_forward": FeedForward(
-                intermediate_size=config.intermediate_size,
-                hidden_act=config.hidden_act,
-                dropout=config.hidden_dropout_prob,
-                name="feed_forward",
-                **{**self._common, **(feed_forward or {})},
+                **{**usual_feed_forward, **(feed_forward or {})}, name="feed_forward"
             ),
             "attention_norm": self.norm("attention_norm"),
             "feed_forward_norm": self.norm("feed_forward_norm"),
@@ -101,29 +113,44 @@ class TransformerEncoder(Encoder):
         """The norm after the last layer, or None."""
         return None
 
-    def lm_transform(self, *, hidden_act=None):
+    def lm_transform(self, **options):
         """A new `LMTransform`: BERT's layers before the output embedding of a masked LM.
 
-        `hidden_act` None is the config's.
+        `options` are those of its arguments that differ from BERT's.
         """
         config = self.config
-        return LMTransform(
-            hidden_size=config.hidden_size,
-            output_size=self.token_embedding.output_dim,
-            hidden_act=hidden_act or config.hidden_act,
-            layer_norm_eps=config.layer_norm_eps,
-            initializer_range=config.initializer_range,
-            dtype=self.layer_policy,
-            name="transform",
-        )
+        usual = {
+            "hidden_size": config.hidden_size,
+            "output_size": self.token_embedding.output_dim,
+            "hidden_act": config.hidden_act,
+            "layer_norm_eps": config.layer_norm_eps,
+            "initializer_range": config.initializer_range,
+            "dtype": self.layer_policy,
+            "name": "transform",
+        }
+        return LMTransform(**{**usual, **options})
+
+    def scale_residual_outputs(self):
+        """Scales what 2 L sub-layers add to the residual stream to the size of one."""
+        scale = 1 / math.sqrt(2 * self.config.num_hidden_layers)
+        for block in self.blocks:
+            for layer in (block.attention.projection, block.feed_forward.dense_out):
+                layer.kernel.assign(layer.kernel * scale)
 
     @property
     def layer_groups(self):
         first = [layer for layer in (self.embeddings, self.positions) if layer is not None]
-        groups = [first, *([block] for block in self.blocks)]
+        groups = [first, *([block] for block in dict.fromkeys(self.blocks))]
         if self.last_norm is not None:
             groups[-1].append(self.last_norm)
         return groups
+
+    @property
+    def default_lora_layers(self):
+        kernel, parts = "blocks.{i}.attention.query_key_value.kernel", (None, (0, 3), (2, 3))
+        lines = self.tensor_names(self.config).encoder
+        lines = [line for line in lines if line.ours == kernel and line.part in parts]
+        return tuple(line.theirs.split(".")[-2] for line in lines)
 
     @property
     def token_embedding(self):
@@ -147,10 +174,13 @@ class TransformerEncoder(Encoder):
         has_states = "hidden_states" in outputs
         cls_only = outputs == ("first_output",)
         states, probabilities = [x], []
+        shared = () if self.positions is None else (self.positions,)
         x = layout.unpad(x)  # (R, D)
         for number, block in enumerate(self.blocks, start=1):
             is_last = number == len(self.blocks)
             options = {"cls_only": cls_only and is_last, "training": training}
+            if self.recomputes and training:
+                block = recomputed(block, *shared)
             if "attention_probabilities" in outputs:
                 x, attention = block(x, layout=layout, return_probabilities=True, **options)
                 probabilities.append(attention)

@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.labels import is_missing, one_label
-from keras_bert.readers.memory import plain
+from keras_bert.readers.sources import plain
 
 
 def check_labels(labels, *, least):
@@ -31,13 +31,8 @@ def check_labels(labels, *, least):
 
 
 def labelled_head(encoder, units, *, dropout, use_bias=True):
-    """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes.
-
-    `dropout` None is the `head_dropout` of the encoder's config.
-    """
+    """The `Dropout` and the linear layer (`units` logits) of Hugging Face's classes."""
     policy = encoder.layer_policy
-    if dropout is None:
-        dropout = encoder.config.head_dropout
     classifier = logits_layer(
         units,
         initializer_range=encoder.config.head_initializer_range,

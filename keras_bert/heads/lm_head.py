@@ -93,7 +93,7 @@ class TiedHead(Layer):
 class LMTransform(Layer):
     """A dense layer, an activation and a LayerNorm (google-research/bert `get_masked_lm_output`).
 
-    Shapes: x (R, D) -> (R, E).
+    Shapes: x (…, D) -> (…, E).
 
     Args:
         hidden_size: D.
@@ -101,6 +101,7 @@ class LMTransform(Layer):
         hidden_act: activation, by Hugging Face's name.
         layer_norm_eps: epsilon of the LayerNorm.
         initializer_range: standard deviation of new weights.
+        use_bias, norm_has_bias: whether the dense layer and the LayerNorm have biases.
     """
 
     def __init__(
@@ -111,6 +112,8 @@ class LMTransform(Layer):
         hidden_act,
         layer_norm_eps,
         initializer_range,
+        use_bias=True,
+        norm_has_bias=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -121,9 +124,13 @@ class LMTransform(Layer):
             initializer_range=initializer_range,
             name="dense",
             dtype=self.dtype_policy,
+            use_bias=use_bias,
         )
         self.layer_norm = LayerNorm(
-            epsilon=layer_norm_eps, name="layer_norm", dtype=self.dtype_policy
+            epsilon=layer_norm_eps,
+            use_bias=norm_has_bias,
+            name="layer_norm",
+            dtype=self.dtype_policy,
         )
 
     def build(self, x_shape=None):

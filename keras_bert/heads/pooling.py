@@ -85,7 +85,7 @@ _POOLED = {"last": _last, "max": _max, "mean": _mean}
 class Pooler(Layer):
     """A dense layer with an activation over the vector of the first token, as BERT's pooler.
 
-    Shapes: first (B, D) -> (B, D).
+    Shapes: first (…, D) -> (…, D).
 
     Args:
         hidden_size: D.

@@ -25,6 +25,7 @@ class FeedForward(Layer):
         initializer_range: standard deviation of new weights.
         use_bias: whether the dense layers have biases.
         has_gate: whether there is a gate.
+        inner_dropout: fraction of the second dense layer's input set to zero in training.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class FeedForward(Layer):
         initializer_range,
         use_bias=True,
         has_gate=False,
+        inner_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -50,6 +52,11 @@ class FeedForward(Layer):
         self.dense_in = dense((1 + has_gate) * intermediate_size, name="dense_in", **weights)
         self.dense_out = dense(hidden_size, name="dense_out", **weights)
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
+        self.inner_dropout = None
+        if inner_dropout:
+            self.inner_dropout = Dropout(
+                rate=inner_dropout, name="inner_dropout", dtype=self.dtype_policy
+            )
 
     def build(self, x_shape=None):
         self.dense_in.build((None, self.settings["hidden_size"]))
@@ -61,6 +68,8 @@ class FeedForward(Layer):
         x, gate = ops.split(x, 2, axis=-1) if self.has_gate else (x, None)  # (R, I)
         x = self.activation(x, training=training)
         x = x if gate is None else x * gate
+        if self.inner_dropout is not None:
+            x = self.inner_dropout(x, training=training)
         return self.dropout(self.dense_out(x), training=training)
 
 
@@ -78,7 +87,7 @@ class TransformerBlock(Layer):
     Args:
         attention: a layer called as `SelfAttention` is.
         feed_forward: a layer from (R, D) to (R, D).
-        attention_norm, feed_forward_norm: their norms.
+        attention_norm, feed_forward_norm: their norms. With `norm_first` the former may be None.
         norm_first: the norms come before the sub-layers.
     """
 
@@ -106,7 +115,8 @@ class TransformerBlock(Layer):
             self.feed_forward,
             self.feed_forward_norm,
         ):
-            if not part.built:  # Keras builds the parts of a block that it loads
+            # (Keras builds the parts of a block that it loads.)
+            if part is not None and not part.built:
                 part.build(x_shape)
         self.built = True
 
@@ -127,7 +137,7 @@ class TransformerBlock(Layer):
         return (x, probabilities) if return_probabilities else x
 
     def _attention_input(self, x):
-        return self.attention_norm(x) if self.norm_first else x
+        return self.attention_norm(x) if self.norm_first and self.attention_norm else x
 
     def _after_attention(self, x, attended, *, training):
         x = x + attended

@@ -8,7 +8,12 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import sentencepiece_files
-from keras_bert.text.sentencepiece_files import CAMEMBERT, FAIRSEQ_TOKENS, XLM_ROBERTA
+from keras_bert.text.sentencepiece_files import (
+    CAMEMBERT,
+    FAIRSEQ_TOKENS,
+    XLM_ROBERTA,
+    tokens_of_pieces,
+)
 from keras_bert.text.steps import added_token_objects, held, normalizer_steps
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
@@ -25,6 +30,7 @@ from keras_bert.text.vocabulary import (
     BERT_TOKENS,
     CONFIG_FILE,
     TOKENIZER_FILE,
+    UNK,
     SpecialTokens,
     tokens_by_id,
 )
@@ -33,8 +39,10 @@ from keras_bert.text.vocabulary import (
 _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 # Classes that make their steps themselves, and their special tokens where a folder names none.
 _GPT2, _ROBERTA, _GPT = "GPT2Tokenizer", "RobertaTokenizer", "OpenAIGPTTokenizer"
+_MPNET = "MPNetTokenizer"  # BERT's words and pieces, between fairseq's special tokens
 _END_OF_TEXT = "<|endoftext|>"
 _CLASS_TOKENS = {
+    _MPNET: dataclasses.replace(FAIRSEQ_TOKENS, unk=UNK),
     _GPT2: SpecialTokens(unk=_END_OF_TEXT, bos=_END_OF_TEXT, eos=_END_OF_TEXT),
     _ROBERTA: FAIRSEQ_TOKENS,
     _GPT: SpecialTokens(unk="<unk>"),
@@ -124,12 +132,11 @@ class TokenizerFolder:
         """
         name, usual = self._class_name, BERT_TOKENS
         if self.has_unigram():
-            if FAIRSEQ_TOKENS.mask in unigram_ids(self._tokenizer, source=self._file):
-                usual = FAIRSEQ_TOKENS
+            usual = tokens_of_pieces(unigram_ids(self._tokenizer, source=self._file).keys())
         else:
             [(file, data), *_] = files.items()
             source = f"{self._folder}/{file}"
-            name = sentencepiece_files.class_of_file(name, source)
+            name = sentencepiece_files.class_of_file(name, source, data)
         special = self.special_tokens(sentencepiece_files.CLASS_TOKENS.get(name, usual))
         if self.has_unigram():
             vocabulary = UnigramVocabulary.from_tokenizer(
@@ -141,10 +148,22 @@ class TokenizerFolder:
                 source=source,
                 name=name,
                 special_tokens=special,
-                lowercase=self._config.get("do_lower_case") is True,
+                normalizers=sentencepiece_files.normalizers_of(name, self._config),
             )
         self.check_added(special, vocabulary.added_tokens)
         return vocabulary, name
+
+    def class_of_wordpiece(self, vocab_txt):
+        """The class of transformers that a WordPiece vocabulary is for, or None.
+
+        `vocab_txt` is the content of the folder's `vocab.txt`, None without one. Where no class is
+        named, MPNet's vocabulary is told by its token for masks, which BERT's does not have.
+        """
+        if self._class_name is not None:
+            return self._class_name
+        mask = _CLASS_TOKENS[_MPNET].mask
+        tokens = self._ids() if vocab_txt is None else vocab_txt.decode("utf-8", "ignore").split()
+        return _MPNET if mask in tokens else None
 
     def wordpiece(self, special_tokens):
         """The vocabulary of a `tokenizer.json` alone, as transformers 5 saves BERT's."""
@@ -158,8 +177,12 @@ class TokenizerFolder:
         tokens = tokens_by_id(self._ids(), source=self._file, special_tokens=special_tokens)
         return WordPieceVocabulary(tokens, special_tokens=special_tokens)
 
-    def special_tokens(self, usual=BERT_TOKENS):
-        """The `SpecialTokens` that the configuration names; `usual` where it names none."""
+    def special_tokens(self, usual=BERT_TOKENS, *, name=None):
+        """The `SpecialTokens` that the configuration names.
+
+        Where it names none they are those of the class `name`, or `usual`.
+        """
+        usual = _CLASS_TOKENS.get(name, usual)
         config, source = self._config, self._config_file
         if config.get("tokenizer_class") == "BertJapaneseTokenizer":
             raise InputError(
@@ -211,6 +234,8 @@ class TokenizerFolder:
     def check_added(self, special_tokens, added_tokens=()):
         """Rejects tokens that the folder adds to its vocabulary, but for these."""
         supported = {*special_tokens.tokens, *(token.content for token in added_tokens)}
+        if special_tokens == _CLASS_TOKENS[_MPNET]:
+            supported.add(FAIRSEQ_TOKENS.unk)  # a token of MPNet's that no text comes to
         if others := sorted(self._every_added().union(self.added) - supported):
             shown = ", ".join(map(repr, others[:3])) + (" …" if others[3:] else "")
             raise InputError(
@@ -247,7 +272,7 @@ class TokenizerFolder:
         `name` is the class of transformers that it is for; RoBERTa's has a template of its own.
         """
         special = vocabulary.special_tokens
-        fairseq = (_ROBERTA, XLM_ROBERTA, CAMEMBERT)
+        fairseq = (_ROBERTA, XLM_ROBERTA, CAMEMBERT, _MPNET)
         if name in fairseq and special.cls is not None and special.sep is not None:
             return _roberta_template(special.cls, special.sep)
         steps = [held(self._tokenizer, "post_processor", dict, source=self._file)]

@@ -265,7 +265,13 @@ class Tokenizer(tf.Module):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Writes a tokenizer folder that Hugging Face's `AutoTokenizer` opens with the same ids."""
-        write_folder(folder, self.vocabulary, lowercase=self.lowercase, template=self.template)
+        write_folder(
+            folder,
+            self.vocabulary,
+            lowercase=self.lowercase,
+            template=self.template,
+            has_segments="segment_ids" in self.input_names,
+        )
 
 
 def _as_tensor(texts):

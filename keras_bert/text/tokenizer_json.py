@@ -7,10 +7,13 @@ from keras_bert.text.template import PLAIN_TEMPLATE
 from keras_bert.text.vocabulary import BERT_TOKENS
 
 
-def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
+def tokenizer_config(vocabulary, *, lowercase, template, is_bert, has_segments):
     """The content of `tokenizer_config.json`.
 
-    `is_bert`: BERT's own class gives the same ids with the vocabulary alone.
+    Args:
+        vocabulary, lowercase, template: those of the tokenizer.
+        is_bert: whether BERT's own class gives the same ids with the vocabulary alone.
+        has_segments: whether the model takes segment ids.
     """
     missing = dict.fromkeys(BERT_TOKENS.to_dict())  # null: the tokenizer has none
     named = missing | vocabulary.special_tokens.to_dict()
@@ -19,9 +22,11 @@ def tokenizer_config(vocabulary, *, lowercase, template, is_bert):
         if role in named:
             extra[f"{role}_token"] = named.pop(role)
     options = vocabulary.config_options(lowercase=lowercase)
-    if not _has_segments(template):
-        # GPT's models would add an embedding for `token_type_ids`.
+    if not (has_segments and _has_segments(template)):
+        # GPT's models would add an embedding for `token_type_ids`, others reject them.
         options["model_input_names"] = ["input_ids", "attention_mask"]
+    elif not is_bert:  # whose class has them
+        options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     return {
         "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         **options,

@@ -230,23 +230,31 @@ def output_texts(path, vocabulary, *, lowercase):
     return texts | {path: vocabulary.files()[VOCAB_TXT]}
 
 
-def write_folder(folder, vocabulary, *, lowercase, template=BERT_TEMPLATE):
+def write_folder(folder, vocabulary, **options):
     """Writes a folder that `open_folder` and transformers' AutoTokenizer open.
 
-    Other files in the folder stay.
+    Other files in the folder stay. `options` are those of `folder_texts`.
     """
-    texts = folder_texts(vocabulary, lowercase=lowercase, template=template)
-    write_into(folder, texts, last=vocabulary.FILES[-1])
+    write_into(folder, folder_texts(vocabulary, **options), last=vocabulary.FILES[-1])
 
 
-def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE):
-    """The files that `write_folder` writes: name -> text."""
+def folder_texts(vocabulary, *, lowercase, template=BERT_TEMPLATE, has_segments=True):
+    """The files that `write_folder` writes: name -> text.
+
+    `has_segments`: whether the model takes segment ids.
+    """
     texts = {} if TOKENIZER_FILE in vocabulary.FILES else vocabulary.files()
     is_bert = isinstance(vocabulary, WordPieceVocabulary) and (
         (vocabulary.special_tokens, template) == (BERT_TOKENS, BERT_TEMPLATE)
     )
     texts[TOKENIZER_FILE] = tokenizer_json(vocabulary, lowercase=lowercase, template=template)
-    config = tokenizer_config(vocabulary, lowercase=lowercase, template=template, is_bert=is_bert)
+    config = tokenizer_config(
+        vocabulary,
+        lowercase=lowercase,
+        template=template,
+        is_bert=is_bert,
+        has_segments=has_segments,
+    )
     return {**texts, CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
@@ -271,7 +279,8 @@ def _read_folder(folder):
         model = theirs.bpe_model()
         if contents or model is not None:
             return _read_bpe(folder, contents, theirs, model)
-    special = theirs.special_tokens()
+    name = theirs.class_of_wordpiece(contents.get(VOCAB_TXT))
+    special = theirs.special_tokens(name=name)
     if VOCAB_TXT in contents:
         vocabulary = parse_vocabulary(contents, folder=folder, special_tokens=special)
     elif tokenizer:
@@ -286,7 +295,7 @@ def _read_folder(folder):
         )
     case = theirs.case(special)
     theirs.check_tokens(vocabulary)
-    return vocabulary, case, theirs.template(vocabulary)
+    return vocabulary, case, theirs.template(vocabulary, name=name)
 
 
 def _read_bpe(folder, contents, theirs, model):

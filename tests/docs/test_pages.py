@@ -150,6 +150,7 @@ def test_the_help_of_finetune_has_the_flags_of_tutorials_and_pages(monkeypatch):
 PAGES_OF_BENCHMARKS = ("benchmarks.md",)  # which have flags of their own
 FLAGS_OF_OTHERS = {
     ("CONTRIBUTING.md", "--graphs-as-written"),
+    ("clusters.md", "--runner"),
     ("clusters.md", "--add-opens"),
     ("clusters.md", "--parallelism"),
     ("moving_from_spanbert.md", "--span-upper"),

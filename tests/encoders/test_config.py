@@ -211,11 +211,11 @@ def test_what_tasks_and_training_ask_of_a_config():
     assert not config.is_causal and BertConfig(**SIZES, is_decoder=True).is_causal
     roberta = RobertaConfig(**SIZES, max_position_embeddings=9, type_vocab_size=1)
     assert (roberta.max_length, roberta.num_segments) == (7, 0)
-    assert config.head_dropout == 0.1
-    assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout == 0.3
+    assert config.head_dropout("classifier") == 0.1
+    assert BertConfig(**SIZES, hidden_dropout_prob=0.3).head_dropout("tagger") == 0.3
     of_head = {"classifier_dropout": 0.0, "initializer_range": 0.3, "layer_norm_eps": 1e-5}
     config = BertConfig(**SIZES, hidden_act="relu", **of_head)
-    assert (config.head_dropout, config.head_initializer_range) == (0.0, 0.3)
+    assert (config.head_dropout("classifier"), config.head_initializer_range) == (0.0, 0.3)
     assert (config.head_layer_norm_eps, config.head_activation) == (1e-5, "relu")
     for size in ("2 layers", "hidden size 8", "2 heads", "30 tokens", "up to 512 tokens"):
         assert size in config.described

@@ -29,7 +29,7 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
-from tests.small_model import make_encoder, make_tokenizer
+from tests.small_model import make_encoder, make_mpnet_tokenizer, make_tokenizer
 
 POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
 # The kinds that `transformers` has a class for, and what that reads.
@@ -45,7 +45,10 @@ OPTIONS = {
     "causal": ("both ways", "causal"),
     "segments": (1, 2),
     "pooler": ("pooler", "no pooler"),
-    "type": ("bert", "roberta", "distilbert", "electra", "mpnet"),
+    "type": (
+        *("bert", "roberta", "distilbert", "electra", "mpnet"),
+        *("albert", "deberta-v2", "modernbert"),
+    ),
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
@@ -82,6 +85,17 @@ OTHER_LINES = {
 }
 WORDS = [f"w{i}" for i in range(8)]
 TOKENIZER = make_tokenizer(WORDS)
+TOKENIZERS = {"mpnet": make_mpnet_tokenizer(WORDS)}
+# What a config of a type needs.
+FIELDS = {
+    "albert": {"embedding_size": 4},
+    "deberta-v2": {
+        **{"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        **{"pos_att_type": ("p2c", "c2p"), "position_buckets": 8},
+    },
+    "modernbert": {"pad_token_id": 0, "local_attention": 8},
+}
+WITHOUT_SEGMENTS = ("distilbert", "mpnet", "modernbert")
 LENGTHS = {"whole": 40, "too long": 12}
 LAYERS = {"mix": "mix-all", "mix of norms": "mix-all"}
 
@@ -102,7 +116,7 @@ def impossible(one, other):
     if "type" in pair and "causal" in pair:
         return pair["causal"] == "causal" and pair["type"] not in ("bert", "roberta")
     if "type" in pair and "segments" in pair:
-        return pair["segments"] > 1 and pair["type"] in ("distilbert", "mpnet")
+        return pair["segments"] > 1 and pair["type"] in WITHOUT_SEGMENTS
     if pooling and "causal" in pair:
         return pair["causal"] == "causal" and pooling in ("cls", "both")
     # The tags of a CRF are those of one token per word.
@@ -207,8 +221,9 @@ def start(tmp_path_factory):
 
     @functools.cache
     def of(**options):
+        tokenizer = TOKENIZERS.get(options["model_type"], TOKENIZER)
         encoder = make_encoder(
-            TOKENIZER,
+            tokenizer,
             num_hidden_layers=1,
             hidden_size=8,
             intermediate_size=12,
@@ -217,15 +232,16 @@ def start(tmp_path_factory):
             **options,
         )
         path = folder / str(len(list(folder.iterdir())))
-        save_folder(encoder, TOKENIZER, path)
+        save_folder(encoder, tokenizer, path)
         return path
 
     def options_of(row):
         segments = {"type_vocab_size": row["segments"]}
         causal = {"is_decoder": row["causal"] == "causal"}
         return {
-            **(segments if row["type"] not in ("distilbert", "mpnet") else {}),
+            **(segments if row["type"] not in WITHOUT_SEGMENTS else {}),
             **(causal if row["type"] in ("bert", "roberta") else {}),
+            **FIELDS.get(row["type"], {}),
         }
 
     return lambda row: of(
@@ -392,7 +408,7 @@ def check_weights(row, begun, model):
 
 def check_architecture(row, model):
     name = class_of(model)
-    assert name.lower().startswith(row["type"])
+    assert name.lower().startswith(row["type"].replace("-", ""))
     assert name.endswith("Model") != is_standard(row)
 
 

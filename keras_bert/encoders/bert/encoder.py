@@ -36,10 +36,10 @@ class BertEncoder(TransformerEncoder):
         )
 
     @property
-    def default_pooling(self):
+    def usual_pooling(self):
         """[CLS], unless the weights came without a pooler: a masked LM trains neither."""
         is_trained = self.came_with_pooler or self.pooler is not None
-        return super().default_pooling if is_trained or self.config.is_causal else "mean"
+        return super().usual_pooling if is_trained or self.config.is_causal else "mean"
 
     def lm_head(self, *, name="lm_head"):
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""

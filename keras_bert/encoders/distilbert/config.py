@@ -13,6 +13,7 @@ class DistilBertConfig(BidirectionalConfig):
 
     Attributes: those of `BidirectionalConfig` without segments and with a fixed epsilon, and
         classifier_dropout: dropout before the classifier of a whole text.
+        qa_dropout: dropout before the last layer of question answering.
 
     Raises:
         ValueError: an invalid value.
@@ -32,10 +33,7 @@ class DistilBertConfig(BidirectionalConfig):
         "attention_probs_dropout_prob": "attention_dropout",
         "classifier_dropout": "seq_classif_dropout",
     }
-    UNUSED_KEYS: ClassVar[frozenset[str]] = BidirectionalConfig.UNUSED_KEYS | {
-        "qa_dropout",
-        "tie_weights_",
-    }
+    UNUSED_KEYS: ClassVar[frozenset[str]] = BidirectionalConfig.UNUSED_KEYS | {"tie_weights_"}
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {
         **BidirectionalConfig.SUPPORTED_VALUES,
         "sinusoidal_pos_embds": (False, None),
@@ -44,8 +42,11 @@ class DistilBertConfig(BidirectionalConfig):
     type_vocab_size: ClassVar[int] = 0
     layer_norm_eps: ClassVar[float] = 1e-12
     classifier_dropout: float = 0.2
+    qa_dropout: float = 0.1
     model_type: str = "distilbert"
 
-    @property
-    def token_head_dropout(self) -> float:
-        return self.hidden_dropout_prob
+    def head_dropout(self, task_type: str) -> float:
+        if task_type == "question-answering":
+            return self.qa_dropout
+        reads_tokens = task_type in ("tagger", "semantic-roles")
+        return self.hidden_dropout_prob if reads_tokens else self.classifier_dropout

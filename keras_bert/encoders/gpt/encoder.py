@@ -1,7 +1,5 @@
 """OpenAI GPT and GPT-2: causal Transformers (Radford et al. 2018, 2019)."""
 
-import math
-
 import keras
 
 from keras_bert.encoders import read_config
@@ -31,11 +29,7 @@ class GptEncoder(TransformerEncoder):
     def __init__(self, config, *, dtype=None, name="gpt_encoder", **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         if config.NORM_FIRST:
-            # What 2 L sub-layers add to the residual stream is to have the size of one.
-            scale = 1 / math.sqrt(2 * config.num_hidden_layers)
-            for block in self.blocks:
-                for layer in (block.attention.projection, block.feed_forward.dense_out):
-                    layer.kernel.assign(layer.kernel * scale)
+            self.scale_residual_outputs()
 
     def make_embeddings(self):
         return super().make_embeddings(dropout=self.config.embedding_dropout, layer_norm=None)

@@ -8,6 +8,7 @@ draw the same) and learned biases are left to XLA.
 """
 
 import functools
+import math
 import warnings
 
 import keras
@@ -23,13 +24,18 @@ _FIRST_CAPABILITY = 8.0  # Ampere
 def fused_attention(query, key, value, layout, *, window):
     """softmax(query keyᵀ / √H) value where the layout allows, or None if no kernel takes the case.
 
+    A row whose padding is not at its end, as `Layout.padding_is_last` has it, becomes NaN where the
+    kernel reads lengths: it is never read as if it were.
+
     Shapes: query, key, value (B, S, N, H) -> (B, S, N, H). `layout` and `window` are as in
-    `attend`; tokens come before padding in each row.
+    `attend`.
     """
     length, _, size = query.shape[1:]
     dtype = keras.backend.standardize_dtype(query.dtype)
     if not reads_lengths() or dtype not in _TYPES or size not in _HEAD_SIZES:
         return None
+    zero, nan = (ops.cast(number, value.dtype) for number in (0.0, math.nan))
+    is_readable = layout.padding_is_last[:, None, None, None]
     if layout.is_packed or (window is not None and not layout.causal):
         if length % 2:  # the gradient of a mask needs an even length
             return None
@@ -37,12 +43,14 @@ def fused_attention(query, key, value, layout, *, window):
     elif layout.causal:  # no token sees the padding after it
         options = {"is_causal": True}
         options |= {} if window is None else {"local_window_size": (window, 0)}
+        value = ops.where(is_readable, value, nan)
     else:
         # Of no key at all it would be NaN.
         options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
         # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
         is_token = layout.is_token[:, :, None, None]
-        key, value = (ops.where(is_token, x, ops.zeros((), x.dtype)) for x in (key, value))
+        key = ops.where(is_token, key, zero)
+        value = ops.where(is_token, value, ops.where(is_readable, zero, nan))
     import jax
 
     try:

@@ -110,7 +110,7 @@ class Classifier(TextTask):
         self.dropout, self.classifier = labelled_head(
             encoder,
             len(self.labels),
-            dropout=settings.dropout,
+            dropout=self.head_dropout,
             use_bias=self.TASK_TYPE not in encoder.WITHOUT_BIAS,
         )
         self.hidden = None

@@ -35,6 +35,8 @@ class PooledTask(Task):
                     ", ".join(usable),
                 )
             self.transform = self.new_transform()
+        elif self._transforms_any_pooling:
+            self.transform = self.new_transform()
         if {"cls", "last"}.issuperset(POOLINGS[pooling]) and self.reader.bilstm is None:
             encoder.require("single-token-pooling")
         self.ENCODER_OUTPUTS = encoder_outputs(pooling)
@@ -45,9 +47,17 @@ class PooledTask(Task):
         return pooling is not None and "cls" in POOLINGS[pooling]
 
     def is_standard(self):
-        names = self.encoder.tensor_names(self.config)
-        pooling = names.names_for(self.TASK_TYPE).pooling
-        return super().is_standard() and self.settings.pooling == pooling
+        return super().is_standard() and self.settings.pooling == self._class_names.pooling
+
+    @property
+    def _class_names(self):
+        return self.encoder.tensor_names(self.config).names_for(self.TASK_TYPE)
+
+    @property
+    def _transforms_any_pooling(self):
+        """Whether `transform` is over the pooled vector, of the encoder's size."""
+        is_single = len(POOLINGS[self.settings.pooling]) == 1
+        return is_single and self._class_names.transforms_any_pooling
 
     @classmethod
     def settings_in_config(cls, config_json):
@@ -56,10 +66,12 @@ class PooledTask(Task):
 
     def vector(self, encoded, mask):
         """The vector that the head reads: (B, D), or (B, n D) of n parts."""
-        names = self.encoder.tensor_names(self.config)
-        if self.transform is not None and names.names_for(self.TASK_TYPE).drops_before_transform:
+        pooling, transform = self.settings.pooling, self.transform
+        if transform is not None and self._class_names.drops_before_transform:
             encoded = {**encoded, "first_output": self.dropout(encoded["first_output"])}
-        return pooled(encoded, mask, pooling=self.settings.pooling, transform=self.transform)
+        if transform is not None and self._transforms_any_pooling:
+            return transform(pooled(encoded, mask, pooling=pooling, transform=None))
+        return pooled(encoded, mask, pooling=pooling, transform=transform)
 
 
 class TextTask(PooledTask):

@@ -70,7 +70,7 @@ class Regressor(TextTask):
     def make_head(self):
         super().make_head()
         self.METRIC = self.settings.metric
-        self.dropout, self.scorer = labelled_head(self.encoder, 1, dropout=self.settings.dropout)
+        self.dropout, self.scorer = labelled_head(self.encoder, 1, dropout=self.head_dropout)
         self.scorer.bias_initializer = keras.initializers.Constant(self._first_score)
 
     @property

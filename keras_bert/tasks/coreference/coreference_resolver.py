@@ -226,8 +226,7 @@ class CoreferenceResolver(Task):
         self.scores = AntecedentScores(
             units=UNITS, max_antecedents=settings.max_antecedents, dtype="float32", name="scores"
         )
-        rate = self.config.head_dropout if settings.dropout is None else settings.dropout
-        self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
+        self.dropout = keras.layers.Dropout(self.head_dropout, dtype=policy, name="dropout")
 
     def build_head(self, encoded, inputs):
         words = self.word_means(

@@ -46,9 +46,7 @@ class MultipleChoice(PooledTask):
     def make_head(self):
         super().make_head()
         self.HEAD_READS = ("input_mask",)
-        self.dropout, self.classifier = labelled_head(
-            self.encoder, 1, dropout=self.settings.dropout
-        )
+        self.dropout, self.classifier = labelled_head(self.encoder, 1, dropout=self.head_dropout)
 
     def build_head(self, encoded, inputs):
         mask = inputs["input_mask"]  # (B, n, S)

@@ -3,7 +3,7 @@
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import RowSettings, fields_setting
+from keras_bert.readers import RowSettings, fields_setting
 from keras_bert.readers.squad import WRONG_OFFSETS
 from keras_bert.tasks import TaskSettings, dropout_setting, max_length_setting
 
@@ -17,7 +17,7 @@ class QuestionSettings(RowSettings, TaskSettings):
         at_least=5,
         help=": question, a window of the context, [CLS] and two [SEP]",
     )
-    dropout: float | None = dropout_setting("0, as in BERT's own program")
+    dropout: float | None = dropout_setting("from the model's config; BERT has none")
     stride: int | None = setting(
         None,
         help="tokens from the start of a window of a long context to the start of the next",

@@ -227,8 +227,8 @@ class QuestionAnswerer(Task):
 
     def make_head(self):
         policy = self.encoder.layer_policy
-        rate = self.settings.dropout or 0.0
-        self.dropout = keras.layers.Dropout(rate, dtype=policy, name="dropout")
+        self.transform = self.new_token_transform()
+        self.dropout = keras.layers.Dropout(self.head_dropout, dtype=policy, name="dropout")
         self.qa_outputs = logits_layer(
             2,
             initializer_range=self.config.head_initializer_range,
@@ -237,7 +237,9 @@ class QuestionAnswerer(Task):
         )
 
     def build_head(self, encoded, inputs):
-        logits = self.qa_outputs(self.dropout(encoded["sequence_output"]))  # (B, S, 2)
+        x = encoded["sequence_output"]
+        x = x if self.transform is None else self.transform(x)
+        logits = self.qa_outputs(self.dropout(x))  # (B, S, 2)
         at_tokens = ops.cast(inputs["input_mask"], "bool")  # (B, S)
         return {
             "start_logits": ops.where(at_tokens, logits[..., 0], _AT_PADDING),

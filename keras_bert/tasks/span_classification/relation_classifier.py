@@ -70,7 +70,7 @@ class RelationClassifier(WordsTask):
             max_words=MAX_SPAN_LENGTH,
         )
         self.dropout, self.classifier = labelled_head(
-            self.encoder, len(self.labels), dropout=self.settings.dropout
+            self.encoder, len(self.labels), dropout=self.head_dropout
         )
 
     def build_head(self, encoded, inputs):

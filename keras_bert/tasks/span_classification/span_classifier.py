@@ -110,7 +110,7 @@ class SpanClassifier(WordsTask):
             max_words=settings.max_span_length,
         )
         self.dropout, self.classifier = labelled_head(
-            self.encoder, 1 + len(self.labels), dropout=settings.dropout
+            self.encoder, 1 + len(self.labels), dropout=self.head_dropout
         )
         self.classifier.bias_initializer = _prior_bias
 

@@ -8,6 +8,7 @@ import keras
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
+from keras_bert.readers import COUNT, ERROR, REPAIR
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
@@ -20,7 +21,6 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings
@@ -109,13 +109,15 @@ class Tagger(Task):
 
     def make_classifier(self):
         """Makes the layers from the encoder's outputs to the logits."""
-        rate = self.settings.dropout
-        rate = self.config.token_head_dropout if rate is None else rate
-        self.dropout, self.classifier = labelled_head(self.encoder, len(self.labels), dropout=rate)
+        self.transform = self.new_token_transform()
+        self.dropout, self.classifier = labelled_head(
+            self.encoder, len(self.labels), dropout=self.head_dropout
+        )
 
     def token_vectors(self, encoded, inputs):
         """The inputs of the linear layer, (B, S, D): the encoder's outputs after dropout."""
-        return self.dropout(encoded["sequence_output"])
+        x = encoded["sequence_output"]
+        return self.dropout(x if self.transform is None else self.transform(x))
 
     def build_head(self, encoded, inputs):
         logits = self.classifier(self.token_vectors(encoded, inputs))  # (B, S, C)
