@@ -20,6 +20,7 @@ from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads import LAST
+from keras_bert.layers.dense import check_float_weights
 from keras_bert.tasks.pretraining.language_models import CausalLM
 from keras_bert.text.vocabulary import TOKENIZER_FILES
 
@@ -42,11 +43,7 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
         ValueError: the tokenizer is missing or does not fit the model.
     """
     config = model.config
-    if any(layer.quantization_mode for layer in model._flatten_layers()):
-        raise InputError(
-            "The model was quantized with `quantize`, and a model folder holds float weights. Save "
-            "it before, and use `keras-bert export --precision int8` for a SavedModel in int8."
-        )
+    check_float_weights(model)
     if tokenizer is None and config.REQUIRES_TOKENIZER:
         name = config.model_type.upper()
         raise ValueError(f"A {name} model folder needs its tokenizer. Received: tokenizer=None.")

@@ -99,8 +99,9 @@ def _summary(card):
         for name, count in counters.items()
         if name.startswith("files_of_form_")
     ]
+    size = counters["bytes_of_text"]
     yield (
-        f"Read {counters['bytes_of_text'] / 1e6:,.1f} MB in "
+        f"Read {f'{size / 1e6:,.1f} MB' if size >= 1e5 else f'{size / 1e3:,.1f} kB'} in "
         f"{counted(counters['documents'], 'document')} (files: {listed(forms)})."
     )
     for reason, count in skipped_lines(counters).items():

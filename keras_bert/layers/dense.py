@@ -7,6 +7,7 @@ import warnings
 import keras
 from keras import ops
 
+from keras_bert.base.errors import InputError
 from keras_bert.layers.kernels.elementwise import gelu, gelu_tanh
 
 
@@ -164,6 +165,18 @@ def _only_new_garbage():
     finally:
         if not was_frozen:
             gc.unfreeze()
+
+
+def check_float_weights(model):
+    """Raises InputError for a model with layers that Keras's `quantize` has changed.
+
+    A model folder holds float weights, and Keras does not load its own file of such a task.
+    """
+    if any(layer.quantization_mode for layer in model._flatten_layers()):
+        raise InputError(
+            "The model was quantized with `quantize`, and a saved model holds float weights. Save "
+            "it before, and use `keras-bert export --precision int8` for a SavedModel in int8."
+        )
 
 
 def with_quantized_parts(policy, *layers):

@@ -10,6 +10,7 @@ import keras
 from keras_bert.base.errors import InputError
 from keras_bert.base.settings import about
 from keras_bert.heads import LAST
+from keras_bert.layers.dense import check_float_weights
 from keras_bert.tasks import TaskSettings, argument_fields
 from keras_bert.tasks.fitting import FittingModel
 
@@ -30,7 +31,10 @@ class StoredModel(FittingModel):
             filepath: the path to write.
             overwrite: replace the file, or a model folder that this library wrote.
             **options: those of Keras for a file.
+
+        Raises InputError: the model was quantized, or the folder may not be replaced.
         """
+        check_float_weights(self)
         if str(filepath).endswith((".keras", ".h5")):
             super().save(filepath, overwrite=overwrite, **options)
             return

@@ -370,10 +370,12 @@ def test_save_replaces_a_model_folder_unless_it_may_not(classifier, tmp_path):
         classifier.save(tmp_path / "model")
 
 
-def test_a_quantized_model_is_not_saved_as_a_folder(classifier, tmp_path):
+def test_a_quantized_model_is_not_saved(classifier, tmp_path):
     classifier.quantize("int8")
-    with pytest.raises(InputError, match="export --precision int8"):
-        classifier.save(tmp_path / "model")
+    for name in ("model", "model.keras"):  # Keras does not load the file that it would write
+        with pytest.raises(InputError, match="export --precision int8"):
+            classifier.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 def test_load_without_the_tokenizer(classifier, tmp_path):
