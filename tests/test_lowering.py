@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_bert.checkpoints import save_folder
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.tasks.classification.classifier import Classifier
+from keras_bert.tasks.tagging.tagger import Tagger
 from keras_bert.training import finetuning_task
 from keras_bert.training.finetune import finetune
 from keras_bert.training.finetuning_task import for_xla
@@ -72,13 +73,15 @@ def test_fine_tuning_is_compiled_for_a_gpu_where_it_is_long_enough(monkeypatch):
     sequences = task.features(examples, labelled=True)
     options = {"epochs": 2, "steps_per_epoch": 3}
     tokens = 2 * int(sequences.lengths.sum())
-    assert for_xla(sequences, **options) is None
+    assert for_xla(task, sequences, **options) is None
     monkeypatch.setattr(finetuning_task, "_TOKENS_PER_PROGRAM", tokens // 3)
-    assert for_xla(sequences, **options) is None  # on a CPU
+    assert for_xla(task, sequences, **options) is None  # on a CPU
     with for_gpu():
-        few = for_xla(sequences, **options)
-        assert for_xla(sequences, epochs=1, steps_per_epoch=3) is None
-        assert for_xla(sequences, epochs=2, steps_per_epoch=2) is None  # two sizes of batches
+        few = for_xla(task, sequences, **options)
+        assert for_xla(task, sequences, epochs=1, steps_per_epoch=3) is None
+        assert for_xla(task, sequences, epochs=2, steps_per_epoch=2) is None  # two sizes of batches
+        tagger = Tagger(task.encoder, tokenizer, labels=["O", "B-X", "I-X"], crf=True)
+        assert for_xla(tagger, sequences, **options) is None
     np.testing.assert_array_equal(few.padded_lengths, [16, 16, 16, 32, 32, 40, 40, 40, 40])
     numbers = np.array([0, 3], "int32")
     (inputs, _), (plain, _) = few.batch(numbers), sequences.batch(numbers)

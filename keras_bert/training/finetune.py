@@ -290,7 +290,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         model, splits, few_shapes = task, [train_examples, *dev], None
         if not settings.freeze_encoder:
             few_shapes = for_xla(
-                train_examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
+                task, train_examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
             )
             splits[0] = few_shapes or train_examples
         else:

@@ -12,6 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
+from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
 from keras_bert.tasks.training_defaults import (
@@ -267,15 +268,20 @@ _LENGTHS = 4
 _TOKENS_PER_PROGRAM = 10_000_000
 
 
-def for_xla(examples, *, epochs, steps_per_epoch):
+def for_xla(task, examples, *, epochs, steps_per_epoch):
     """The training examples in few lengths, for steps that XLA compiles; None without XLA.
 
-    It is for one GPU or TPU, where a run is long enough for the programs of all shapes.
+    It is for one GPU or TPU, where a run is long enough for the programs of all shapes. The loops
+    of a CRF and of an LSTM do not compile where the length of a batch varies.
 
     Args:
-        examples: `TokenizedExamples`.
+        task: the task that is trained as a whole.
+        examples: its `TokenizedExamples`.
     """
     if device() == "cpu" or Devices().replicas > 1 or not examples.shapes_follow_from_length:
+        return None
+    has_loops = getattr(task, "crf", None) is not None or task.reader.bilstm is not None
+    if has_loops or not isinstance(task.encoder, TransformerEncoder):
         return None
     examples = examples.in_few_lengths(_LENGTHS)
     sizes = 2 if len(examples) % steps_per_epoch else 1  # of batches, which differ by one
