@@ -67,9 +67,9 @@ benchmark: $(PEERS)/installed-benchmarks
 	@for script in $(filter-out $(BY_HAND),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(PEERS)/bin/python $$script || exit 1; done
 
-# The pages of docs/ as a site, in site/; a warning is an error.
+# The pages of docs/ as a site, in site/; a warning is an error (with --quiet mkdocs counts none).
 docs: $(VENV)/installed-test
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # Runs the notebooks, each in a clean kernel, and keeps their outputs; NOTEBOOK=notebooks/01*.ipynb is
 # one of them. The second runs them and keeps nothing: it fails on an error, and on a figure in the

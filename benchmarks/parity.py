@@ -118,7 +118,7 @@ def against_the_classes_of_heads(encoder, tokenizer, batches):
     tasks = [
         kb.Pretrainer(encoder, tokenizer),
         kb.FillMask(encoder, tokenizer),
-        kb.Classifier(encoder, tokenizer, labels=LABELS),
+        kb.Classifier(encoder, tokenizer, labels=LABELS, pooling="cls"),
         kb.Tagger(encoder, tokenizer, labels=LABELS),
         kb.QuestionAnswerer(encoder, tokenizer),
     ]

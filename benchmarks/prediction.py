@@ -120,7 +120,8 @@ def make(minilm, model):
 
     keras.utils.set_random_seed(0)
     encoder, tokenizer = kb.load(minilm)
-    kb.Classifier(encoder, tokenizer, labels=LABELS, max_length=128).save(model)
+    options = {"labels": LABELS, "max_length": 128, "pooling": "cls"}
+    kb.Classifier(encoder, tokenizer, **options).save(model)
 
 
 def batches(model, file):

@@ -105,9 +105,13 @@ def real_tokens(batches):
     return sum(int(x["input_mask"].sum()) for x, _, _ in batches)
 
 
+def our_encoder(point, *, dtype):
+    return (GptEncoder if point.is_causal else BertEncoder)(point.config, dtype=dtype)
+
+
 def our_model(point, *, jit_compile):
-    kind, encoder = (CausalLM, GptEncoder) if point.is_causal else (FillMask, BertEncoder)
-    task = kind(encoder(point.config, dtype=point.policy), _tokenizer(point))
+    kind = CausalLM if point.is_causal else FillMask
+    task = kind(our_encoder(point, dtype=point.policy), _tokenizer(point))
     optimizer = make_optimizer(
         task,
         learning_rate=1e-4,
@@ -226,39 +230,78 @@ def transformers(compiled):
     return make
 
 
-def transformers_seconds_on_gpu(point, *, steps, rounds):
+def transformers_seconds(point, *, steps, rounds):
     """Seconds of a step of transformers' compiled model: the median of turns of `steps`.
 
     It has what a GPU is used with: autocast, SDPA attention, fused AdamW, TensorFloat-32 and
-    clipping. None where there is no torch, or none with a GPU.
+    clipping. None where there is no torch.
     """
+    device = torch_device()
+    if device is None:
+        return None
+    import torch
+
+    torch.set_float32_matmul_precision("high")
+    model = _peer_model(point).to(device)
+    called = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
+    half = torch.autocast(device, torch.bfloat16, enabled=point.dtype == "bfloat16")
+    batch = _for_torch(*point.batches()[0], as_long=True)
+    inputs = {name: x.to(device) for name, x in batch.items()}
+
+    def step():
+        with half:
+            loss = called(**inputs).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    return _seconds_in_torch(step, steps=steps, rounds=rounds)
+
+
+def transformers_forward_seconds(point, *, steps, rounds):
+    """As `transformers_seconds`, of the encoder's forward pass alone, its weights in the dtype."""
+    device = torch_device()
+    if device is None:
+        return None
+    import torch
+
+    torch.set_float32_matmul_precision("high")
+    model = _peer_model(point).base_model.to(device, getattr(torch, point.dtype)).eval()
+    called = torch.compile(model)
+    batch = _for_torch(*point.batches()[0], as_long=True)
+    inputs = {n: batch[n].to(device) for n in ("input_ids", "attention_mask")}
+
+    def forward():
+        with torch.inference_mode():
+            return called(**inputs, use_cache=False)[0]
+
+    return _seconds_in_torch(forward, steps=steps, rounds=rounds)
+
+
+def torch_device():
+    """ "cuda"; "cpu" where JAX has no GPU either, to see that all of it runs; or None."""
     try:
+        import jax
         import torch
     except ImportError:
         return None
-    if not torch.cuda.is_available():
-        return None
-    torch.set_float32_matmul_precision("high")
-    model = _peer_model(point).cuda()
-    called = torch.compile(model)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01, fused=True)
-    half = torch.autocast("cuda", torch.bfloat16, enabled=point.dtype == "bfloat16")
-    inputs = {n: x.cuda() for n, x in _for_torch(*point.batches()[0], as_long=True).items()}
+    if torch.cuda.is_available():
+        return "cuda"
+    return "cpu" if jax.default_backend() == "cpu" else None
 
-    def turn():
-        for _ in range(steps):
-            with half:
-                loss = called(**inputs).loss
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
+
+def _seconds_in_torch(step, *, steps, rounds):
+    import torch
 
     seconds = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()
-        turn()
+        for _ in range(steps):
+            result = step()
+        result.flatten()[0].item()  # when it is there, the work is done
         seconds.append(time.perf_counter() - begun)
     torch._dynamo.reset()
     return statistics.median(seconds[1:]) / steps  # the first compiles

@@ -17,7 +17,9 @@ by the processor's time of the thread that calls them.
 On a machine with a GPU and KERAS_BACKEND=jax, where no TensorFlow is needed: base on full rows of
 128 and of 512 tokens in bfloat16 (a GPT-2 of 1,024), as tokens a second beside transformers
 compiled, if torch has the GPU too, and as model FLOPs over the card's matrix rate, which is given
-or measured. `--profile` prints the kernels that take longest. Most of a point's time is compiling.
+or measured. `--profile` prints the kernels that take longest. `--forward` measures the encoder's
+forward pass alone, with weights in the dtype. Most of a point's time is compiling. With `--quick`
+all of it also runs on a CPU, as a trial.
 
     python benchmarks/pretraining_step.py                       # all of it: most of an hour
     python benchmarks/pretraining_step.py --architecture tiny --dtype float32
@@ -26,6 +28,8 @@ or measured. `--profile` prints the kernels that take longest. Most of a point's
     python benchmarks/pretraining_step.py --quick               # that it runs
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --length 128 --profile
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --forward
+    KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --architecture gpt2
     KERAS_BACKEND=jax python benchmarks/pretraining_step.py --gpu --quick
 """
 
@@ -62,9 +66,11 @@ from pretraining_contenders import (
     contenders_of,
     keras_dataset,
     kernels,
+    our_encoder,
     our_model,
     real_tokens,
-    transformers_seconds_on_gpu,
+    transformers_forward_seconds,
+    transformers_seconds,
 )
 
 from keras_bert.training.costs import flops_per_token
@@ -99,6 +105,9 @@ def main():
         "--profile", action="store_true", help="on a GPU, also the 20 costliest kernels of ours"
     )
     parser.add_argument(
+        "--forward", action="store_true", help="on a GPU, the encoder's forward pass in their place"
+    )
+    parser.add_argument(
         "--batch-tokens", type=int, default=2**15, help="on a GPU, in a step (default: 32768)"
     )
     parser.add_argument(
@@ -112,7 +121,8 @@ def main():
     if set(PEERS) <= set(arguments.without):
         parser.error("--without leaves no peer to be beside.")
     if arguments.quick:
-        arguments.architecture, arguments.dtype = ["tiny"], ["float32"]
+        arguments.architecture = arguments.architecture or ["tiny"]
+        arguments.dtype = arguments.dtype or ["float32"]
         arguments.rounds = arguments.batches = 1
         arguments.batch_tokens = 1024
     if arguments.gpu:
@@ -225,11 +235,11 @@ def timed(turn):
     return time.perf_counter() - begun
 
 
-def flops_of(point):
+def flops_of(point, task=None):
     """FLOPs of a real token, by the lengths of the rows at hand."""
     lengths = np.concatenate([x["input_mask"].sum(axis=1) for x, _, _ in point.batches()])
     return flops_per_token(
-        our_model(point, jit_compile=False),
+        task or our_model(point, jit_compile=False),
         examples_by_length=np.bincount(lengths),
         masked_rate=MASKED_RATE,
         max_predictions=point.predictions,
@@ -265,49 +275,77 @@ def measure_gpu(arguments):
     """Prints what whole steps do on the device that JAX has, beside its matrix rate and a peer."""
     if keras.backend.backend() != "jax":
         raise SystemExit("The GPU part runs with KERAS_BACKEND=jax.")
-    from steps_on_jax import costliest_kernels, device_name, matrix_rate, step_seconds
+    from steps_on_jax import device_name, matrix_rate
 
-    print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in a step")
-    columns = ("point", "dropout", "a step, ms", "tokens/s", f"{ON_GPU}, tokens/s", "ours / theirs")
-    columns = (*columns, "TFLOP/s", "% of peak")
+    of_point = forward_on_gpu if arguments.forward else steps_on_gpu
+    unit = "a pass" if arguments.forward else "a step"
+    print(f"Device: {device_name()}; {arguments.batch_tokens:,} tokens in {unit}")
+    columns = ("point", "dropout", f"{unit}, ms", "tokens/s")
+    columns = (*columns, f"{ON_GPU}, tokens/s", "ours / theirs", "TFLOP/s", "% of peak")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     grid = itertools.product(
         arguments.architecture or ("base",),
         arguments.dtype or ("bfloat16",),
-        arguments.dropout or (0.1, 0.0),  # without dropout, attention may be one fused kernel
+        # Without dropout, attention may be one fused kernel; a forward pass has none.
+        (0.0,) if arguments.forward else arguments.dropout or (0.1, 0.0),
     )
     turns = {"steps": arguments.batches or GPU_STEPS, "rounds": arguments.rounds}
     profiles = []
     for point in points_on_gpu(grid, arguments):
         size, length = point.sizes
         peak = 1e12 * arguments.peak if arguments.peak else matrix_rate(point.dtype)
-        model, (batch,) = our_model(point, jit_compile=True), point.batches()
-        seconds = step_seconds(model, batch, **turns)
-        name = f"{point.architecture} {size} × {length} {point.dtype}, dropout {point.dropout}"
-        if arguments.profile:
-            profiles.append((name, costliest_kernels(model, batch, steps=5)))
-        del model
-        theirs = None
-        if ON_GPU not in arguments.without:
-            theirs = transformers_seconds_on_gpu(point, **turns)
+        seconds, flops, theirs, kernels_of_point = of_point(point, arguments, turns)
+        name = f"{point.architecture} {size} × {length} {point.dtype}"
+        profiles.append((f"{name}, dropout {point.dropout}", kernels_of_point))
         tokens = size * length / seconds
-        done = tokens * flops_of(point)
+        done = tokens * flops
         beside = " | "
         if theirs is not None:
             beside = f"{size * length / theirs:,.0f} | {theirs / seconds:.2f}"
         print(
-            f"| {point.architecture} {size} × {length} {point.dtype} | {point.dropout} | "
-            f"{1000 * seconds:.1f} | {tokens:,.0f} | {beside} | "
+            f"| {name} | {point.dropout} | {1000 * seconds:.1f} | {tokens:,.0f} | {beside} | "
             f"{done / 1e12:.3g} of {peak / 1e12:.3g} | {100 * done / peak:.0f} |",
             flush=True,
         )
     if theirs is None and ON_GPU not in arguments.without:
         print(f"\nNot measured: {ON_GPU}, for which torch with this GPU is needed.")
     for name, kernels_of_point in profiles:
-        print(f"\n{name}: where a step of ours takes longest\n")
-        print("| ms | times | kernel |\n|---|---|---|")
+        if kernels_of_point:
+            print(f"\n{name}: where a step of ours takes longest\n")
+            print("| ms | times | kernel |\n|---|---|---|")
         for of_step, times, kernel in kernels_of_point:
             print(f"| {1000 * of_step:.3f} | {times:.0f} | {kernel[:100]} |")
+
+
+def steps_on_gpu(point, arguments, turns):
+    """-> (seconds of a step of ours, FLOPs of a token, seconds of transformers', costly kernels).
+
+    The third is None where it is left out, the last empty without `--profile`.
+    """
+    from steps_on_jax import costliest_kernels, step_seconds
+
+    model, (batch,) = our_model(point, jit_compile=True), point.batches()
+    seconds = step_seconds(model, batch, **turns)
+    flops, costly = flops_of(point, model), ()
+    if arguments.profile:
+        costly = costliest_kernels(model, batch, steps=5)
+    del model
+    theirs = None if ON_GPU in arguments.without else transformers_seconds(point, **turns)
+    return seconds, flops, theirs, costly
+
+
+def forward_on_gpu(point, arguments, turns):
+    """As `steps_on_gpu`, of the encoder's forward pass."""
+    from steps_on_jax import forward_seconds
+
+    encoder, ((inputs, _, _),) = our_encoder(point, dtype=point.dtype), point.batches()
+    inputs = {name: inputs[name] for name in encoder.input_names}
+    seconds = forward_seconds(encoder, inputs, **turns)
+    flops = point.config.forward_flops(point.sizes[1]) / point.sizes[1]
+    del encoder
+    if ON_GPU in arguments.without:
+        return seconds, flops, None, ()
+    return seconds, flops, transformers_forward_seconds(point, **turns), ()
 
 
 def points_on_gpu(grid, arguments):

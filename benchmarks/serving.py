@@ -105,7 +105,8 @@ def write(size, minilm, folder, precisions, others):
     if size == "base":  # no weights of that size are here; its speed does not depend on them
         config = kb.BertConfig.preset("base", vocab_size=len(tokenizer))
         encoder = kb.BertEncoder(config)
-    task = kb.Classifier(encoder, tokenizer, labels=LABELS, max_length=MAX_LENGTH)
+    options = {"labels": LABELS, "max_length": MAX_LENGTH, "pooling": "cls"}
+    task = kb.Classifier(encoder, tokenizer, **options)
     task.save(folder / "model")
     for precision in precisions:
         export_task(task, folder / f"ours {precision}", precision=precision)

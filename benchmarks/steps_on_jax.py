@@ -53,6 +53,28 @@ def step_seconds(task, batch, *, steps, rounds):
     return statistics.median(clock.seconds[1:]) / steps  # the first compiles
 
 
+def forward_seconds(encoder, inputs, *, steps, rounds):
+    """Seconds of a compiled call of an encoder: the median of turns of `steps` calls."""
+    state = [
+        [v.value for v in vs]
+        for vs in (encoder.trainable_variables, encoder.non_trainable_variables)
+    ]
+    inputs = jax.device_put(inputs)
+
+    @jax.jit
+    def forward(state, inputs):
+        return encoder.stateless_call(*state, inputs, training=False)[0]["sequence_output"]
+
+    seconds = []
+    for _ in range(rounds + 1):
+        begun = time.perf_counter()
+        for _ in range(steps):
+            hidden = forward(state, inputs)
+        hidden.block_until_ready()
+        seconds.append(time.perf_counter() - begun)
+    return statistics.median(seconds[1:]) / steps  # the first compiles
+
+
 def costliest_kernels(task, batch, *, steps, count=20):
     """The (seconds of a step, times in a step, name) of what the compiled task's steps run longest.
 

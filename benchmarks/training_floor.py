@@ -80,11 +80,12 @@ def main():
 
 
 def our_task(minilm, class_name, labels):
-    """A task, compiled as `finetune` does."""
+    """A task that reads what the class of `transformers` reads, compiled as `finetune` does."""
     import keras_bert as kb
 
     encoder, tokenizer = kb.load(minilm)
-    task = getattr(kb, class_name)(encoder, tokenizer, labels=labels)
+    pooling = {"pooling": "cls"} if class_name == "Classifier" else {}
+    task = getattr(kb, class_name)(encoder, tokenizer, labels=labels, **pooling)
     task.compile_defaults(learning_rate=RATE)
     return task
 

@@ -9,8 +9,8 @@ import apache_beam as beam
 import numpy as np
 
 import keras_bert
+from data_gen.data_folder import PICTURE
 from data_gen.files import new_file
-from data_gen.output_folder import PICTURE
 from data_gen.settings import dropped_documents
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError

@@ -202,13 +202,14 @@ def fingerprint(windows, counts=None):
     sizes = {window.path: 0 for window in windows}
     for window in windows:
         sizes[window.path] += window.size
-    contents = sorted(_content(path, size) for path, size in sizes.items())
+    contents = sorted(content_hash(path, size) for path, size in sizes.items())
     if counts is not None:
         contents.append(str(counts.tolist()))
     return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
-def _content(path, size):
+def content_hash(path, size):
+    """A hash of the content of a file of this size: the file system's own, where it has one."""
     checksum = None if is_local(path) else _checksum(path)
     if checksum is not None:
         return f"{checksum} {size}"

@@ -6,7 +6,6 @@ written last. Nothing that this command did not write is ever deleted.
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -17,74 +16,9 @@ from apache_beam.io.filesystems import FileSystems
 from data_gen.files import is_local, new_file
 from keras_bert.base import files, ownership
 from keras_bert.base.errors import InputError, Naming
-from keras_bert.records.folder import (
-    CARD,
-    COMPLETED,
-    NAME,
-    SETTING_OF_KEY,
-    SPLITS,
-    DatasetCard,
-    shard_name,
-)
-from keras_bert.text.vocabulary import TOKENIZER_FILES
-from keras_bert.text.vocabulary_files import VOCABULARY_FILES, parse_vocabulary
-
-INFO, FEATURES = "dataset_info.json", "features.json"
-_MODULE = "tensorflow_datasets.core.features"
-
-
-def features(spec):
-    """`features.json` for examples of a `FeatureSpec`."""
-    tensors = {
-        name: {
-            "pythonClassName": f"{_MODULE}.tensor_feature.Tensor",
-            "tensor": {
-                "dtype": "float32" if name in spec.floats else "int64",
-                "encoding": "none",
-                "shape": {"dimensions": ["-1" if length is None else str(length)]},
-            },
-        }
-        for name, length in spec.lengths.items()
-    }
-    content = {
-        "pythonClassName": f"{_MODULE}.features_dict.FeaturesDict",
-        "featuresDict": {"features": tensors},
-    }
-    return json.dumps(content, indent=1) + "\n"
-
-
-def info(card):
-    """`dataset_info.json` for the folder of a dataset card. Empty splits are left out."""
-    splits = [
-        {
-            "name": split,
-            "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
-            "numBytes": str(counts.counters["bytes"]),
-            "shardLengths": [str(number) for number in counts.shard_instances],
-        }
-        for split, counts in card.splits.items()
-        if counts.instances
-    ]
-    content = {
-        "name": NAME,
-        "version": "1.0.0",
-        "fileFormat": "tfrecord",
-        "description": f"Rows for pre-training ({card.objective}), by {card.made_by}.",
-        "splits": splits,
-    }
-    return json.dumps(content, indent=1) + "\n"
-
+from keras_bert.records.folder import COMPLETED
 
 IN_PROGRESS = "IN_PROGRESS"
-PICTURE = "dataset_card.png"
-
-_NAMES = "|".join(
-    re.escape(name) for name in (CARD, PICTURE, *sorted(TOKENIZER_FILES), INFO, FEATURES)
-)
-_OURS = re.compile(
-    rf"{NAME}-(?:train|eval)\.tfrecord-\d{{5,}}-of-\d{{5,}}(?:\.gz)?|{_NAMES}"
-    rf"|{COMPLETED}"
-)
 # On file systems without locks each job has a file of its own.
 _CLAIM = re.compile(rf"{IN_PROGRESS}(?:-[0-9a-f]{{12}})?")
 
@@ -98,6 +32,15 @@ def owner_of(path):
         return None
 
 
+def check_owner(path, owner):
+    """Raises `InputError` unless `owner_of` a folder is still what it was when a worker began.
+
+    Else the job was interrupted, and its worker is still there next to a new one.
+    """
+    if owner_of(path) != owner:
+        raise InputError(f"{path} belongs to another job now.")
+
+
 class OutputFolder:
     """The output folder of a job, on any file system of Beam's.
 
@@ -106,31 +49,41 @@ class OutputFolder:
     for what is wrong with it, else None. The folder is released by `finish`, `discard`, or the end
     of a `with`, which discards what was written if an `InputError` ends it.
 
+    A subclass names the files that its job writes, and says when finished data is the job's own.
+
     Args:
         path: the folder; it is made if it is not there.
         force: replace finished data that an earlier job left.
-        card: a `DatasetCard` of the job's settings and input; its counts do not matter.
-        inputs: a hash of the content of the input; `finish` writes it into COMPLETED.
+        inputs: a hash of what the data is made from; `finish` writes it into COMPLETED.
+
+    Attributes:
+        OURS: a regular expression of the files that the job writes, but for COMPLETED.
+        SHARD: one of its shards, with the group `total`, how many there are, and perhaps `split`.
+        FIRST_SPLIT: the split whose shards every job writes; None where there are no splits.
 
     Raises `InputError` where `path` is a file, has anything that this command did not write, has
     other finished data and `force` is not set, is in use by a running job, or cannot be written.
     """
 
-    def __init__(self, path, *, force, card=None, inputs=""):
+    OURS: re.Pattern
+    SHARD: re.Pattern
+    FIRST_SPLIT: str | None = None
+
+    def __init__(self, path, *, force, inputs=""):
         self.path = str(path).rstrip("/")
         self.damage = None
         self._claim = IN_PROGRESS
         self._inputs = inputs
         self._locks = contextlib.ExitStack()
         with self._errors(), contextlib.ExitStack() as locks:
-            self.finished = self._is_finished(card, force)
+            self.finished = self._is_finished(force)
             names = self._names(temporary=True)
             left = [name for name in names if _CLAIM.fullmatch(name) or files.is_temporary(name)]
             if self.finished and not left:
                 return
             self._lock(locks, force)
             self._clear_leftovers()
-            self.finished = self._is_finished(card, force)  # another may have finished it since
+            self.finished = self._is_finished(force)  # another may have finished it since
             if not self.finished:
                 self._clean()
                 self._locks = locks.pop_all()
@@ -149,9 +102,9 @@ class OutputFolder:
 
     def read(self, name):
         """The text of a file of the folder."""
-        return self._bytes(name).decode("utf-8")
+        return self.bytes(name).decode("utf-8")
 
-    def _bytes(self, name):
+    def bytes(self, name):
         with FileSystems.open(self.file(name)) as file:
             return file.read()
 
@@ -160,19 +113,37 @@ class OutputFolder:
         with new_file(self.file(name)) as file:
             file.write_text(text, encoding="utf-8", newline="")
 
-    def card(self):
-        """The `DatasetCard` in the folder."""
-        return DatasetCard.parse(self.read(CARD), self.file(CARD))
-
     def shards(self):
         """The numbers of finished shards and of all shards (None: not known yet)."""
-        counts, finished = {}, 0
-        for name in self._names():
-            match = re.fullmatch(rf"{NAME}-(\w+)\.tfrecord-\d+-of-(\d+)(?:\.gz)?", name)
-            if match:
-                finished += 1
-                counts[match[1]] = int(match[2])
-        return finished, sum(counts.values()) if "train" in counts else None
+        totals, finished = {}, 0
+        for match in filter(None, map(self.SHARD.fullmatch, self._names())):
+            finished += 1
+            totals[match.groupdict().get("split")] = int(match["total"])
+        return finished, sum(totals.values()) if self.FIRST_SPLIT in totals else None
+
+    def difference(self, names):
+        """In what finished data differs from what the job would make, to follow "finished data".
+
+        None for the same data. `names` are those of the folder's files.
+        """
+        raise NotImplementedError
+
+    def find_damage(self, names):
+        """The value of `damage` for finished data that is the same."""
+        raise NotImplementedError
+
+    def interruption(self):
+        """The message of a job that was interrupted."""
+        finished, total = self.shards()
+        written = f"{finished} of {total}" if total else "no"
+        return (
+            f"Interrupted with {written} shards written to {self.path}. Run the same command again "
+            "to start over and replace them."
+        )
+
+    def has_the_same_inputs(self):
+        """Whether finished data is made from what the job reads."""
+        return self.read(COMPLETED) == self._inputs
 
     def finish(self):
         """Marks the data as finished."""
@@ -184,7 +155,7 @@ class OutputFolder:
     def discard(self):
         """Deletes what was written into the folder, and the folder, if nothing else is in it."""
         self._clear_leftovers()
-        self._delete(name for name in self._names() if _OURS.fullmatch(name))
+        self.delete(filter(self._is_ours, self._names()))
         self._locks.close()
         if is_local(self.path) and not os.listdir(self.path):
             os.rmdir(self.path)
@@ -206,11 +177,11 @@ class OutputFolder:
                 raise self._in_use(owner)
         self._claim = f"{IN_PROGRESS}-{secrets.token_hex(6)}"
         self.write(self._claim, ownership.Owner.this().to_json())
-        locks.callback(self._delete, [self._claim])
+        locks.callback(self.delete, [self._claim])
         for name, owner in self._claims().items():
             if name != self._claim and name not in before:
                 raise self._in_use(owner)
-        self._delete(before)
+        self.delete(before)
 
     def _claims(self):
         """The owners in the files IN_PROGRESS…, by file; None for an incomplete file.
@@ -239,15 +210,16 @@ class OutputFolder:
     def _clean(self):
         """Deletes what an earlier job left; COMPLETED first, so that it never looks finished."""
         names = [name for name in self._names() if name != self._claim]
-        self._delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
+        self.delete(sorted(names, key=lambda name: (name != COMPLETED, name)))
 
     def _clear_leftovers(self):
         if is_local(self.path):
             files.clear_leftovers_in(self.path, owned=True)
         else:
-            self._delete(name for name in self._names(temporary=True) if files.is_temporary(name))
+            self.delete(name for name in self._names(temporary=True) if files.is_temporary(name))
 
-    def _delete(self, names):
+    def delete(self, names):
+        """Deletes files of the folder."""
         paths = [self.file(name) for name in names]
         if is_local(self.path):
             for path in paths:  # Beam takes a path for a glob
@@ -269,31 +241,7 @@ class OutputFolder:
             names = [match.path[len(self.path) + 1 :] for match in matches]
         return [name for name in names if temporary or not files.is_temporary(name)]
 
-    def _find_damage(self, card, names):
-        """The value of `damage`, from the sizes of the shards and not from their content."""
-        for split in SPLITS:
-            counts = card.splits[split]
-            shards = [
-                shard_name(split, index, counts.shards, card.compression)
-                for index in range(counts.shards)
-            ]
-            missing = [name for name in shards if name not in names]
-            if missing:
-                return f"{missing[0]} is missing"
-            size, written = self._size(shards), counts.counters["bytes"]
-            if written not in (0, size):  # 0: unknown, from an earlier version
-                return f"the shards of the {split} split have {size} bytes of {written}"
-        contents = {name: self._bytes(name) for name in VOCABULARY_FILES if name in names}
-        try:
-            vocabulary = parse_vocabulary(
-                contents, folder=self.path, special_tokens=card.special_tokens
-            )
-            whole = vocabulary.sha256 == card.vocabulary.sha256
-        except InputError:
-            whole = False
-        return None if whole else "its vocabulary is not the one that made it"
-
-    def _size(self, names):
+    def size(self, names):
         """The bytes of files of the folder together."""
         paths = [self.file(name) for name in names]
         if is_local(self.path):
@@ -301,11 +249,13 @@ class OutputFolder:
         results = FileSystems.match(paths)
         return sum(match.size_in_bytes for result in results for match in result.metadata_list)
 
-    def _is_finished(self, card, force):
-        """Whether the data of `card` is there already; raises where other data is."""
+    def _is_ours(self, name):
+        return name == COMPLETED or self.OURS.fullmatch(name) is not None
+
+    def _is_finished(self, force):
+        """Whether the job's data is there already; raises where other data is."""
         names = self._names()
-        ours = (_OURS, _CLAIM)
-        foreign = sorted(n for n in names if not any(pattern.fullmatch(n) for pattern in ours))
+        foreign = sorted(n for n in names if not (self._is_ours(n) or _CLAIM.fullmatch(n)))
         if foreign:
             raise InputError(
                 f"The output {self.path} has other files, such as {foreign[0]}. Use a new or an "
@@ -313,20 +263,12 @@ class OutputFolder:
             )
         if COMPLETED not in names or force:
             return False
-        other = ""
-        if CARD not in names:
-            other = f" without its {CARD}"
-        elif card is not None:
-            written_card = self.card()
-            different = written_card.difference(card)
-            if different is None and self.read(COMPLETED) != self._inputs:
-                different = "content of the input"
-            if different is None:
-                self.damage = self._find_damage(written_card, names)
-                return self.damage is None
-            other = f" that was made with another {SETTING_OF_KEY.get(different, different)}"
+        difference = self.difference(names)
+        if difference is None:
+            self.damage = self.find_damage(names)
+            return self.damage is None
         raise InputError.naming(
             "The output {} has finished data{}. Use another folder, or {force=True} to replace it.",
             self.path,
-            other,
+            difference,
         )

@@ -11,7 +11,8 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 
-from data_gen import documents, output_folder, runner, shards
+from data_gen import documents, runner, shards
+from data_gen.data_folder import FEATURES, INFO, NewDataFolder, features, info
 from data_gen.dataset_card import (
     Statistics,
     WriteCard,
@@ -21,7 +22,6 @@ from data_gen.dataset_card import (
     make_card,
 )
 from data_gen.files import fingerprint
-from data_gen.output_folder import OutputFolder
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard, add_up
 from keras_bert.base.errors import InputError
@@ -159,7 +159,7 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
         card = make_card(Statistics(), job=job)
         counts = job.vocabulary.counts if job.replacement_counts == "vocabulary" else None
         inputs = fingerprint(windows, counts)
-        with OutputFolder(job.output, force=job.force, card=card, inputs=inputs) as folder:
+        with NewDataFolder(job.output, force=job.force, card=card, inputs=inputs) as folder:
             if folder.finished:
                 if report is not None:
                     report(f"The data in {folder.path} is finished already. Nothing to do.")
@@ -167,7 +167,7 @@ def pretraining_data(*, lowercase=None, beam_options=(), report=None, **settings
             if folder.damage is not None and report is not None:
                 report(f"The data in {folder.path} is made again: {folder.damage}.")
             progress.follow(folder, files=len({window.path for window in windows}))
-            with interruption_message(lambda: _interrupted(folder)):
+            with interruption_message(folder.interruption):
                 return _make(job, windows, folder, progress, beam_options)
 
 
@@ -188,20 +188,11 @@ def _make(job, windows, folder, progress, beam_options):
     )
     card = folder.card()
     if job.compression is None:  # tfds has no compressed records
-        folder.write(output_folder.INFO, output_folder.info(card))
-        folder.write(output_folder.FEATURES, output_folder.features(job.spec))
+        folder.write(INFO, info(card))
+        folder.write(FEATURES, features(job.spec))
     draw_card(card, job.vocabulary, folder)
     folder.finish()
     return card
-
-
-def _interrupted(folder):
-    finished, total = folder.shards()
-    written = f"{finished} of {total}" if total else "no"
-    return (
-        f"Interrupted with {written} shards written to {folder.path}. Run the same command again "
-        "to start over and replace them."
-    )
 
 
 def add_steps(pipeline, *, windows, job):

@@ -20,8 +20,7 @@ from apache_beam.transforms.window import GlobalWindows
 from data_gen.dataset_card import Statistics
 from data_gen.documents import read
 from data_gen.files import Block, new_file
-from data_gen.output_folder import owner_of
-from keras_bert.base.errors import InputError
+from data_gen.output_folder import check_owner, owner_of
 from keras_bert.records.folder import shard_name
 
 
@@ -140,9 +139,7 @@ class WriteShard(_OfItems):
         with new_file(f"{self._job.output}/{name}") as shard:
             self._write(shard, item, total)
             total.counters[f"{item.split}/bytes"] += shard.stat().st_size
-            if owner_of(self._job.output) != self._owner:
-                # This job was interrupted, and its worker is still there next to a new one.
-                raise InputError(f"{self._job.output} belongs to another job now.")
+            check_owner(self._job.output, self._owner)
         for counter, value in total.counters.items():
             Metrics.counter("pretraining_data", counter).inc(value)
         total.shards[item.split, item.index] = total.counters[f"{item.split}/instances"]

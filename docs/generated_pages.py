@@ -7,6 +7,7 @@ import base64
 import dataclasses
 import inspect
 import json
+import logging
 import os
 import re
 import sys
@@ -17,6 +18,9 @@ import griffe
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+# With `--strict` a warning is an error.
+LOGGER = logging.getLogger("mkdocs.hooks.generated_pages")
 
 os.environ["COLUMNS"] = "100"  # how wide argparse writes
 
@@ -49,8 +53,8 @@ API = {
     "training": ("Training", "pretrain finetune sweep glue evaluate quickstart"),
     "use": (
         "Using a model",
-        """predict zero_shot show_predictions embed embed_to_file fill_mask follows surprisal
-        pseudo_perplexity generate next_tokens log_probability senses
+        """predict predict_files zero_shot show_predictions embed embed_to_file embed_files
+        fill_mask follows surprisal pseudo_perplexity generate next_tokens log_probability senses
         SenseVectors word_similarity nearest WordVectors""",
     ),
     "pictures": (
@@ -192,7 +196,8 @@ def _commands():
 
 def _command(command):
     """A command's page: its description, and its flags as the terminal shows them."""
-    parts = [f"# keras-bert {command}", "", *_described(_all_commands()[command].description), ""]
+    description = _all_commands()[command].description
+    parts = [f"# keras-bert {command}", "", *_described(command, description)]
     parts += ["## Flags", "", "```", _flags(command), "```", ""]
     if command == "finetune":
         for task_type in _task_types():
@@ -200,16 +205,27 @@ def _command(command):
     return "\n".join(parts)
 
 
-def _described(text):
-    """A description with its lines of commands as a block."""
-    lines, inside = [], False
-    for line in text.strip().splitlines():
-        is_code = line.startswith(("keras-bert ", "tail ", "  "))
-        if is_code != inside:
-            lines += ["```", ""] if inside else ["", "```bash"]
-            inside = is_code
-        lines.append(line)
-    return [*lines, "```"] if inside else lines
+def _described(command, text):
+    """A description with its paragraphs of commands as blocks.
+
+    Warns of a command that the command line does not parse.
+    """
+    from keras_bert.base.errors import InputError
+    from keras_bert.cli.main import parse
+    from tests.docs.pages import Block, commands
+
+    lines, page = [], Path(f"commands/{command}.md")
+    for paragraph in text.strip().split("\n\n"):
+        if not paragraph.startswith(("keras-bert ", "tail ")):
+            lines += [paragraph, ""]
+            continue
+        lines += ["```bash", paragraph, "```", ""]
+        for arguments, _ in commands(Block(page, len(lines), "bash", paragraph)):
+            try:
+                parse(arguments)
+            except (InputError, SystemExit):
+                LOGGER.warning("%s: not a command: keras-bert %s", page, " ".join(arguments))
+    return lines
 
 
 def _flags(command):

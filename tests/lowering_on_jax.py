@@ -14,13 +14,21 @@ import pytest
 from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
 from keras_bert.base.errors import InputError
-from keras_bert.encoders.encoder import check_ids
 from keras_bert.heads.lm_head import LMHead, NextTokenLoss
 from keras_bert.layers.kernels.fused_attention import fused_attention
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.layers.layout import Layout
 from tests import step_program
-from tests.step_program import LAYERS, VOCABULARY, lowered_by_jax, lowered_step, make_task
+from tests.step_program import (
+    BATCH,
+    LAYERS,
+    LENGTH,
+    VOCABULARY,
+    batches,
+    lowered_by_jax,
+    lowered_step,
+    make_task,
+)
 
 FORWARD, BACKWARD = "fmhaSoftmax", "fmhaSoftmaxBackward"
 WITH_BIAS = ["fmhaScaleBiasSoftmax", "fmhaScaleBiasSoftmaxBackward"]
@@ -39,6 +47,7 @@ def test_a_step_without_dropout_has_fused_attention_and_nothing_slow(is_causal):
     text = lowered_step(make_task(is_causal=is_causal))
     assert step_program.scatters(text) == ()
     assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.most_logits(text, VOCABULARY) <= 1024
     assert step_program.kernels(text) == [FORWARD] * LAYERS + [BACKWARD] * LAYERS
 
 
@@ -46,7 +55,20 @@ def test_a_step_with_dropout_has_nothing_slow():
     text = lowered_step(make_task(dropout=0.1))
     assert step_program.scatters(text) == ()
     assert step_program.float32_products(text, VOCABULARY) == []
+    assert step_program.most_logits(text, VOCABULARY) <= 1024
     assert step_program.kernels(text) == []
+
+
+def test_the_backward_pass_keeps_no_float32_vectors_and_dropout_draws_once():
+    task = make_task(dropout=0.1, layers=1)
+    kept = step_program.kept_for_the_gradient(task)
+    vectors = [x for x in kept if x.size >= BATCH * LENGTH * task.config.hidden_size]
+    assert {x.dtype.name for x in vectors} == {"bfloat16", "bool"}
+    # The input of a gelu, and its output, which is that of a dense layer.
+    wide = (BATCH * LENGTH, task.config.intermediate_size)
+    assert [x.shape for x in vectors].count(wide) == 2
+    draws = lowered_step(task).count("call @threefry2x32")
+    assert draws == 4  # for embeddings, probabilities and two outputs
 
 
 def attention(query, key, value, is_token, sequence_ids, *, causal, window, packed):
@@ -105,14 +127,42 @@ def test_the_next_token_loss_beside_a_task_is_that_of_its_logits():
     np.testing.assert_allclose(layer.losses[-1], plain, rtol=1e-6)
 
 
-def test_padding_before_tokens_is_an_error_where_attention_reads_lengths():
-    config = make_task().config
-    inputs = {"input_ids": np.ones((1, 3), "int32"), "input_mask": np.array([[0, 1, 1]], "int32")}
-    check_ids(inputs, config)
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_whose_padding_is_not_last_are_nan_where_attention_reads_lengths(causal, monkeypatch):
+    """By the same function of JAX without a kernel."""
+    plain = jax.nn.dot_product_attention
+
+    def without_kernel(*arguments, implementation, **options):
+        assert implementation == "cudnn"
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", without_kernel)
+    is_token = np.array([[1, 1, 1, 0], [0, 1, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
+    x = np.random.default_rng(0).normal(size=(3, 5, 4, 2, 8)).astype("float16")
+    layout = Layout(input_mask=is_token, causal=causal)
     with for_gpu():
-        with pytest.raises(InputError, match="`?input_mask`? must be 1 at the tokens of a row"):
-            check_ids(inputs, config)
-        check_ids({**inputs, "input_mask": np.array([[1, 1, 0]], "int32")}, config)
+        context = fused_attention(*x, layout, window=None)
+    expected = plain(*x, mask=layout.mask())
+    np.testing.assert_array_equal(np.isnan(context).any(axis=(1, 2, 3)), [0, 1, 1, 0, 0])
+    for row, count in (0, 3), (3, 4):
+        np.testing.assert_allclose(context[row, :count], expected[row, :count], atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
+def test_padding_before_tokens_is_an_error_where_attention_reads_lengths():
+    x, y, weights = batches(make_task(layers=1))
+    x["input_mask"] = x["input_mask"][:, ::-1].copy()
+
+    def check(method, *data):
+        method = getattr(make_task(layers=1), method)
+        with for_gpu(), pytest.raises(InputError, match="must be 1 at the tokens of a row"):
+            method(*data)
+
+    make_task(layers=1).test_on_batch(x, y, weights)  # without a GPU it is no error
+    check("fit", x, y)
+    check("__call__", x)
+    for method in ("fit", "evaluate", "predict"):
+        check(method, (batch for batch in [(x, y, weights)]))
 
 
 def test_a_kernel_that_cannot_be_used_is_said_once(monkeypatch):

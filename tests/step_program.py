@@ -95,8 +95,11 @@ def check_float16(jit_compile):
 
 
 def lowered_step(task):
-    """The StableHLO of the task's step on one batch, for CUDA; on JAX and TensorFlow."""
-    batch = batches(task)
+    """The StableHLO of the task's step on one batch, for CUDA; on JAX and TensorFlow.
+
+    The batch has more predictions than a block of the loss.
+    """
+    batch = batches(task, count=90)
     with for_gpu():
         if keras.backend.backend() == "jax":
             return _lowered_by_jax(task, batch)
@@ -106,15 +109,34 @@ def lowered_step(task):
 def _lowered_by_jax(task, batch):
     import jax
 
-    task._symbolic_build(
-        data_batch=keras.tree.map_structure(
-            lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch
-        )
-    )
+    return lowered_by_jax(jax.jit(task.train_step), _jax_state(task, batch), batch)
+
+
+def _jax_state(task, batch):
+    """What a step changes: weights, other variables, the optimizer's, those of metrics."""
+    specs = keras.tree.map_structure(lambda a: keras.KerasTensor(a.shape, a.dtype.name), batch)
+    task._symbolic_build(data_batch=specs)
     kinds = ("trainable_variables", "non_trainable_variables")
     kinds += ("optimizer_variables", "metrics_variables")
-    state = task._get_jax_state(**dict.fromkeys(kinds, True))
-    return lowered_by_jax(jax.jit(task.train_step), state, batch)
+    return task._get_jax_state(**dict.fromkeys(kinds, True))
+
+
+def kept_for_the_gradient(task):
+    """The shapes and types of what the forward pass of a step keeps for a GPU's backward pass."""
+    import jax
+
+    x, y, weights = batch = batches(task)
+
+    def of_forward_pass(trained, others, of_optimizer, of_metrics):
+        def loss(trained):
+            options = {"training": True, "optimizer_variables": of_optimizer}
+            arguments = (trained, others, of_metrics, x, y, weights)
+            return task.compute_loss_and_updates(*arguments, **options)[0]
+
+        return jax.tree.leaves(jax.vjp(loss, trained)[1])
+
+    with for_gpu():
+        return jax.eval_shape(of_forward_pass, *_jax_state(task, batch))
 
 
 def lowered_by_jax(function, *arguments):
@@ -145,6 +167,12 @@ def float32_products(text, size):
         if any(str(size) in shape.split("x") for shape in product)
         and any(shape.endswith("xf32") for shape in product[:2])
     ]
+
+
+def most_logits(text, size):
+    """The most rows of a tensor whose last axis has `size` numbers."""
+    shapes = re.findall(rf"tensor<((?:\d+x)+){size}xf32>", text)
+    return max(np.prod([int(n) for n in shape.split("x")[:-1]]) for shape in shapes)
 
 
 def kernels(text):

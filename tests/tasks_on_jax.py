@@ -7,6 +7,7 @@
 
 import contextlib
 import sys
+import threading
 import warnings
 
 import jax
@@ -23,6 +24,7 @@ from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS
 from keras_bert.tasks import TASKS, task_class
+from keras_bert.tasks.fit_progress import FitProgress
 from keras_bert.training.optimizer import make_optimizer
 
 LENGTHS = np.array([7, 4, 6])
@@ -116,6 +118,31 @@ def test_a_step_trains_what_the_task_uses(name):
     assert same == (unread if task.transform is None else set())
 
 
+def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
+    runs = []
+    for recomputes in (False, True):
+        task = make(task_class("classifier"))
+        task.encoder.enable_lora(2)
+        task.encoder.recomputes = recomputes
+        for number, state in enumerate(v for v in task.variables if "seed_gen" in v.path):
+            state.assign(np.array([number, 0], "uint32"))
+        inputs, labels = batch(task)
+        before = {w.path: np.array(w.value) for w in task.weights}
+        task.compile_defaults(keras.optimizers.Adam(0.01))
+        losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
+        runs.append((losses, {w.path: np.array(w.value) for w in task.weights}))
+    (losses, weights), (of_recomputed, recomputed) = runs
+    moved = {path for path, old in before.items() if not np.array_equal(old, weights[path])}
+    heads = {"classifier", "pooler/dense"}
+    assert moved == {
+        *(f"{head}/{name}" for head in heads for name in ("kernel", "bias")),
+        *(f"block_0/attention/query_key_value/lora_kernel_{factor}" for factor in "ab"),
+    }
+    assert losses == of_recomputed
+    for path, weight in weights.items():
+        np.testing.assert_array_equal(weight, recomputed[path], err_msg=path)
+
+
 @pytest.mark.parametrize("name", ["masked-causal-lm", "span-pretrainer", "bidirectional-lm"])
 def test_the_loss_of_a_step_for_a_gpu_is_that_of_its_logits(name):
     """Each output's own head computes it there, from what it multiplies by the table."""
@@ -145,6 +172,24 @@ def test_transitions_between_words_are_trained_over_an_lstm():
     logits = task.predict_on_batch(inputs)["logits"]
     said, _ = jax.jit(task.crf.decode)(logits, weights["logits"] > 0)
     assert said.shape == (3, 7)
+
+
+def test_no_step_waits_for_what_the_bar_shows():
+    threads = []
+
+    class Progress(FitProgress):
+        def on_train_batch_end(self, batch, logs=None):
+            super().on_train_batch_end(batch, logs)
+            threads.append((threading.current_thread(), "tokens/s" in logs))
+
+    task = make(task_class("classifier"))
+    inputs, labels = batch(task)
+    task.compile_defaults("sgd")
+    progress = Progress(task, tokens_per_step=6, dev_examples=None)
+    history = task.fit(inputs, labels, batch_size=1, callbacks=[progress], verbose=0).history
+    assert history["tokens/s"][0] > 0
+    assert len(threads) == 3 and any(has_speed for _, has_speed in threads)
+    assert threading.main_thread() not in [thread for thread, _ in threads]
 
 
 def test_no_tensorflow_was_there():

@@ -50,7 +50,7 @@ def test_from_data_to_a_filled_mask(work, capsys):
     assert main(["pretraining-data", *arguments, "--direct_num_workers=1"]) == 0
     assert main(["inspect", data, "--verify"]) == 0
     arguments = ["--data", data, "--architecture", str(work / "config.json"), "--output", run]
-    arguments += ["--vocab", str(work / "vocab"), "--steps", "2", "--batch-size", "4"]
+    arguments += ["--steps", "2", "--batch-size", "4"]
     assert main(["pretrain", *arguments]) == 0, capsys.readouterr().err
     [candidates] = fill_mask(model=run, text="The [MASK] sat", top_k=3)
     assert len(candidates) == 3

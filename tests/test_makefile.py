@@ -18,6 +18,12 @@ def test_make_benchmark_runs_scripts_that_need_no_argument():
         assert not list(_required(ast.parse(source))), script
 
 
+def test_make_docs_counts_warnings_as_errors():
+    command = ["make", "--dry-run", "--assume-old", ".venv/installed-test", "docs"]
+    line = subprocess.check_output(command, cwd=REPOSITORY, encoding="utf-8").splitlines()[-1]
+    assert line.endswith("mkdocs build --strict")  # `--quiet` silences warnings before they count
+
+
 def _required(tree):
     """The lines of a script that add an argument which must be given."""
     for node in ast.walk(tree):

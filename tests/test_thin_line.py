@@ -45,7 +45,7 @@ def test_from_text_to_a_saved_model(keras_bert, capsys):
         "pretraining-data --input text.txt --vocab vocab.txt --output data --max-length 24 "
         f"--dupe-factor 2 --eval-fraction 0.2 {one_worker}",
         "inspect data --count 1",
-        "pretrain --data data --vocab vocab.txt --architecture ./config.json --steps 6 "
+        "pretrain --data data --architecture ./config.json --steps 6 "
         "--batch-size 8 --eval-every 6 --checkpoint-every 6 --output pretrained",
         "finetune --model pretrained --train train.tsv --dev dev.tsv --epochs 1 --output tuned",
         "export --model tuned --output savedmodels/money",

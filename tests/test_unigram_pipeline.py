@@ -53,7 +53,7 @@ def test_from_data_to_a_filled_mask(work, capsys):
     assert card["vocabulary"]["sha256"] == kb.load_vocabulary(work / "vocab").sha256
     assert kb.Tokenizer.from_folder(data).vocabulary == kb.load_vocabulary(work / "vocab")
     arguments = ["--data", data, "--architecture", str(work / "config.json"), "--output", run]
-    arguments += ["--vocab", str(work / "vocab"), "--steps", "2", "--batch-size", "4"]
+    arguments += ["--steps", "2", "--batch-size", "4"]
     assert main(["pretrain", *arguments]) == 0, capsys.readouterr().err
     [candidates] = kb.fill_mask(model=run, text="The [MASK] sat", top_k=3)
     kb.export(model=run, output=work / "served")

@@ -136,9 +136,10 @@ _FILES = {"config.json", tensor_files.FILE, *TOKENIZER_FILES, model_card.FILE}
 def push(**settings) -> str:
     """Publishes a model folder under a name on the hub, in one commit, with its model card.
 
-    The folder is opened first, with every check of loading it. Its config, weights, tokenizer and
-    README.md are pushed, with the name on the hub put into the README.md. Without a README.md, a
-    card is made from the config. Other files are not pushed, and other files on the hub are kept.
+    The folder is opened first, with every check of loading it. Its config, weights, tokenizer,
+    pooling and README.md are pushed, with the name on the hub put into the README.md. Without a
+    README.md, a card is made from the config. Other files are not pushed, and other files on the
+    hub are kept.
 
     Args:
         **settings: the fields of `PushSettings`.
@@ -163,6 +164,8 @@ def push(**settings) -> str:
             "one that is pushed. Write it with keras-bert convert."
         )
     names = [name for name in held_names(folder) if name in _FILES]
+    if (folder / hub.POOLING).is_file():
+        names.append(hub.POOLING)
     link = hub.link_outside(folder, names)
     if link is not None:
         raise InputError(

@@ -19,6 +19,7 @@ from keras_bert.text.vocabulary import TOKENIZER_FILES
 
 SCHEME = "hf://"
 CONFIG = "config.json"
+POOLING = "1_Pooling/config.json"  # of sentence-transformers: the pooling of texts
 
 _NAME = re.compile(r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
@@ -45,14 +46,15 @@ def download(name):
     """
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
-        small = _snapshot(repo, revision, [CONFIG, *TOKENIZER_FILES])
+        files_of_text = [CONFIG, POOLING, *TOKENIZER_FILES]
+        small = _snapshot(repo, revision, files_of_text)
         tree = _library().get_cached_repo_tree(repo, revision=small.name, cache_dir=_cache())
         files = sorted(file.path for file in tree)
         for mark, others in _WEIGHTS:
             if mark in files:
                 if mark in (tensor_files.TORCH_FILE, tensor_files.TORCH_INDEX):
                     tensor_files.safe_torch(name)  # before gigabytes are downloaded
-                wanted = [CONFIG, *TOKENIZER_FILES, mark, *others]
+                wanted = [*files_of_text, mark, *others]
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     raise InputError(

@@ -13,6 +13,8 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
+from keras_bert.checkpoints.adapters import Adapter, is_adapter
+from keras_bert.checkpoints.hub import POOLING
 from keras_bert.encoders import (
     encoder_class,
     model_type_of_class,
@@ -21,6 +23,7 @@ from keras_bert.encoders import (
 )
 from keras_bert.encoders.tensor_names import KEPT, PLAIN_POOLER
 from keras_bert.heads import MIXES, check_layers
+from keras_bert.heads.pooling import POOLINGS
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 CONFIG = "config.json"
@@ -37,12 +40,17 @@ _EARLIER_NAMES = {
     "figure": "metric",
 }
 
+# Parts of our poolings by the names of sentence-transformers.
+_POOLING_PARTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
+
 # A file may claim any number of labels, which get names here.
 _MAX_LABELS = 1_000_000
 
 
 class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
+
+    The folder of an adapter has those of its base model, with the adapter merged.
 
     Args:
         folder: the path.
@@ -74,7 +82,11 @@ class PretrainedCheckpoint:
             )
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
+        adapter = Adapter(self.folder) if is_adapter(self.folder) else None
+        self._weights = weights = self.folder if adapter is None else adapter.base
         path = self.folder / CONFIG
+        if adapter is not None and not path.exists():
+            path = weights / CONFIG
         self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
@@ -86,11 +98,15 @@ class PretrainedCheckpoint:
             raise InputError(message)
         self.config_json = read_json(path)
         self.config = config = read_config(self.config_json, source=self.source)
-        self._tensors = tensor_files.open_folder(self.folder)
+        self._tensors = tensor_files.open_folder(weights)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
         self.class_name = class_of(self.config_json)
+        if adapter is not None:
+            self._tensors = adapter.over(self._tensors, self.names.plain)
+            if path.parent == weights:  # which says nothing of the adapter's class and labels
+                self._take_class(adapter)
         model_type = model_type_of_class(self.class_name or "")
         if model_type not in (None, config.model_type):
             raise InputError(
@@ -102,7 +118,21 @@ class PretrainedCheckpoint:
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         self._check_encoder()
         self.config.report_extra_keys(source=path)
-        self.tokenizer = self._load_tokenizer()
+        has_own = adapter is None or has_vocabulary(self.folder)
+        self.tokenizer = self._load_tokenizer(self.folder if has_own else weights)
+
+    def _take_class(self, adapter):
+        """Sets the class that an adapter of another program is for, and its number of labels."""
+        self.class_name = adapter.class_name(self.names) or self.class_name
+        self.config_json = {**self.config_json, "architectures": [self.class_name]}
+        lines = [n for head in self.names.names(self.class_name).heads.values() for n in head]
+        counts = {
+            shape[0]
+            for line in lines
+            if line.shape.endswith("C") and (shape := self._tensors.shapes.get(line.theirs))
+        }
+        if counts and counts != {len(self.config_json.get("id2label") or ())}:
+            self.config_json |= {"id2label": None, "num_labels": min(counts)}
 
     def _remove_prefix(self):
         """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
@@ -177,8 +207,38 @@ class PretrainedCheckpoint:
         is_possible = self.encoder_class.POOLER_ACTIVATION is not None
         return is_possible and any(name.startswith(PLAIN_POOLER) for name in self.shapes)
 
-    def _load_tokenizer(self):
-        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(self.folder):
+    @functools.cached_property
+    def pooling(self):
+        """One of `POOLINGS`, which the folder gives for vectors of whole texts, or None.
+
+        It is that of the file POOLING, or else the one that `save_folder` has stored. A pooling
+        that does not exist here is reported.
+        """
+        path = self._weights / POOLING
+        if not path.exists():
+            name = self.stored.get("default_pooling")
+            if name not in (None, *POOLINGS):
+                raise InputError(
+                    f"{self.source}, under {MARK}: invalid default_pooling {name!r}. Choose from: "
+                    f"{', '.join(POOLINGS)}."
+                )
+            return name
+        modes = pooling_modes(read_json(path))
+        parts = {_POOLING_PARTS.get(mode) for mode in modes}
+        for name, of_name in POOLINGS.items():
+            if set(of_name) == parts:
+                return name
+        warnings.warn(
+            f"{path} asks for the pooling {' with '.join(modes) or 'of nothing'}, which is not "
+            "supported and was ignored. Classifiers, regressions and multiple choice take "
+            f"`pooling` (--pooling): {', '.join(POOLINGS)}.",
+            InputWarning,
+            stacklevel=4,
+        )
+        return None
+
+    def _load_tokenizer(self, folder):
+        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(folder):
             warnings.warn(
                 f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
@@ -188,7 +248,7 @@ class PretrainedCheckpoint:
             return None
         from keras_bert.text.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer.from_folder(self.folder)
+        tokenizer = Tokenizer.from_folder(folder)
         check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.name}")
         return tokenizer
 
@@ -202,6 +262,7 @@ class PretrainedCheckpoint:
         encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
         encoder.came_with_pooler = self.has_pooler
+        encoder.came_with_pooling = self.pooling
         if self.has_pooler:
             rename.assign(encoder.new_pooler(), self.names.pooler_table(), self.read)
         encoder.is_pretrained = True
@@ -398,6 +459,23 @@ def check_vocabulary(vocabulary, config, *, source):
             f"{source} has {len(vocabulary)} tokens, more than the {config.vocab_size} rows of the "
             "model's token embedding."
         )
+
+
+def pooling_modes(config_json):
+    """The sorted names of the poolings that sentence-transformers concatenates.
+
+    `config_json` is the object in POOLING: keys such as `pooling_mode_mean_tokens`, which is true
+    where it is missing, or `pooling_mode`, one name or a list.
+    """
+    given = config_json.get("pooling_mode")
+    if given is not None:
+        return sorted(map(str, given if isinstance(given, list) else [given]))
+    start = "pooling_mode_"
+    flags = {f"{start}mean_tokens": True, **config_json}
+    names = (name for name, value in flags.items() if name.startswith(start) and value is True)
+    ends = "_tokens", "_token"
+    names = (name.removeprefix(start) for name in names)
+    return sorted(name.removesuffix(ends[0]).removesuffix(ends[1]) for name in names)
 
 
 def class_of(config_json):

@@ -35,6 +35,7 @@ class Command:
     more_flags: Callable | None = None  # adds flags that are not settings to a parser
     prepare: Callable | None = None  # gets the parsed arguments before the settings are read
     takes_beam_options: bool = False
+    is_job_with_runner: bool = False  # takes Beam's options where --runner is one of them
     backends: tuple = ()  # the Keras backends that it can run on; () if it needs none
 
     @property
@@ -50,9 +51,14 @@ class Command:
         if self.more_flags is not None:
             self.more_flags(parser)
 
+    def accepts(self, beam_options):
+        """Whether the command takes options of the command line that are none of its flags."""
+        has_runner = any(option.split("=")[0] == "--runner" for option in beam_options)
+        return self.takes_beam_options or (self.is_job_with_runner and has_runner)
+
     def run(self, arguments):
         """Runs the command with parsed arguments, and prints the next step."""
-        if self.takes_beam_options:
+        if arguments.beam_options:
             reject_unknown(arguments.beam_options)
         if self.prepare is not None:
             self.prepare(arguments)
@@ -79,6 +85,17 @@ def report_next(step):
     Any other command returns it.
     """
     report(f"Next: {step}")
+
+
+def export_command(model):
+    """The command that exports a model, the next step after many others."""
+    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+def finetune_command(model):
+    """The command that fine-tunes a model, likewise."""
+    start = f"keras-bert finetune --task classifier --model {shlex.quote(model)}"
+    return f"{start} --train FILE --dev FILE --output DIR"
 
 
 def console(*, stderr=False):
@@ -229,7 +246,8 @@ def _options(field):
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
         (kind,) = typing.get_args(kind)
-        options |= {"action": "append"} if optional else {"nargs": "+"}
+        repeats = optional and kind not in (int, float)
+        options |= {"action": "append"} if repeats else {"nargs": "+"}
         return {**options, "type": _converter(kind), "metavar": description.unit}
     if description.several:
         options |= {"nargs": "+", "action": _OneOrSeveral}
@@ -287,14 +305,13 @@ _WITH_A_HYPHEN = {"--job-server-timeout"}  # all other options of Beam have unde
 
 
 def reject_unknown(options):
-    """Raises `InputError` for options that Beam does not have; Beam is loaded only if needed."""
+    """Raises `InputError` for options that Beam does not have."""
     for option in options:
         name = option.split("=")[0]
         if "-" in name.removeprefix("--") and name.startswith("--") and name not in _WITH_A_HYPHEN:
             raise InputError(
                 f"Unknown option {name}: neither this command nor Apache Beam has it. See --help."
             )
-    if options:
-        from data_gen.runner import options as check
+    from data_gen.runner import options as check
 
-        check(options)
+    check(options)

@@ -79,10 +79,10 @@ def pretraining_data(settings, arguments):
     print("\n".join(_summary(card)))
     if not card.lowercase and not settings.get("cased"):
         print("Capitals and accents were kept, as the vocabulary's folder requires.")
-    output, vocabulary = shlex.quote(settings["output"]), shlex.quote(settings["vocab"])
+    output = shlex.quote(settings["output"])
     return (
         f"keras-bert inspect {output}, or keras-bert pretrain --data {output} --architecture tiny "
-        f"--vocab {vocabulary} --output pretrained --steps 10000"
+        "--steps 10000 --output pretrained"
     )
 
 
@@ -189,8 +189,7 @@ def inspect(settings, arguments):
             terminal.print()
     data = shlex.quote(folder.path)
     return (
-        f"keras-bert pretrain --data {data} --vocab {data} --architecture tiny --steps 10000 "
-        "--output pretrained"
+        f"keras-bert pretrain --data {data} --architecture tiny --steps 10000 --output pretrained"
     )
 
 

@@ -181,7 +181,7 @@ def parse(argv=None):
         task_type_named(task)  # raises an error where it is unknown
     arguments, rest = parser.parse_known_args(argv)
     name = arguments.command
-    if rest and (name is None or not COMMANDS[name].takes_beam_options):
+    if rest and (name is None or not COMMANDS[name].accepts(rest)):
         subparsers.get(name, parser).reject(rest)
     arguments.beam_options = rest
     return arguments

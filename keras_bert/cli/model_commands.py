@@ -4,9 +4,18 @@ generate and nearest.
 
 import re
 import shlex
+from importlib import import_module
 
+from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, text_table
-from keras_bert.cli.command import command, one_liner, report, report_next
+from keras_bert.cli.command import (
+    command,
+    export_command,
+    finetune_command,
+    one_liner,
+    report,
+    report_next,
+)
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference import (
     EvaluateRecordsSettings,
@@ -23,8 +32,8 @@ from keras_bert.inference.vector_settings import (
     NearestSettings,
     SensesCommandSettings,
 )
+from keras_bert.readers import TextFileSettings
 from keras_bert.readers.glue import glue_submission
-from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
@@ -100,19 +109,16 @@ def evaluate(settings, arguments):
         print(metrics_text(metrics))
     for error in errors:
         report(task_class(task_type_of(settings["model"])).describe_error(error))
-    model = shlex.quote(settings["model"])
-    next_step = f"export --model {model} --output savedmodels/NAME"
-    if arguments.settings_class is EvaluateRecordsSettings:
-        next_step = (
-            f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
-        )
-    report_next(f"keras-bert {next_step}")
+    is_pretrained = arguments.settings_class is EvaluateRecordsSettings
+    next_step = finetune_command if is_pretrained else export_command
+    report_next(next_step(settings["model"]))
 
 
 @command(
     "predict",
     "predict with a fine-tuned model",
     settings=lambda first: predict_settings(settings_class(task_type_of_model(first))),
+    is_job_with_runner=True,
     backends=_TENSORFLOW,
 )
 def predict(settings, arguments):
@@ -127,15 +133,19 @@ def predict(settings, arguments):
 
     With --output, a table is written: the columns of the input, the label and its probabilities.
     With --glue, the lines are those of the file to submit, which --output writes into a folder.
+
+    With --runner and other options of Apache Beam it is a job over many files, such as
+    --data 'texts/*.csv' --output labelled.jsonl, a folder with a file for each (docs/clusters.md).
     """
     import json
 
     from keras_bert.inference.predict import predict
 
+    if arguments.beam_options:
+        return _run_job("predict_files", settings, arguments)
     glue, output = settings.get("glue"), settings.get("output")
     predictions = predict(**settings, report=report)
-    model = shlex.quote(settings["model"])
-    next_step = f"keras-bert export --model {model} --output savedmodels/NAME"
+    next_step = export_command(settings["model"])
     if output is not None and glue is not None:
         print(f"Wrote {predictions}")
         return report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
@@ -148,6 +158,22 @@ def predict(settings, arguments):
     for line in lines:
         print(line, flush=True)
     report_next(next_step)
+
+
+def _run_job(function, settings, arguments):
+    """Runs a function of `data_gen.inference`, and returns the next step."""
+    for name in ("data", "output"):
+        if name not in settings:
+            raise InputError.naming("A job needs {}. Pass it.", argument(name))
+    names = {"model", "data", "output", "force"}
+    given = {name: settings.pop(name) for name in names & settings.keys()}
+    shards = getattr(import_module("data_gen.inference"), function)(
+        **given, settings=settings, beam_options=arguments.beam_options, report=report
+    )
+    output, rows = given["output"], sum(shard["rows"] for shard in shards)
+    print(f"{output}: {counted(rows, 'row')} in {counted(len(shards), 'file')}.")
+    program = "import json; print(*json.load(open({})), sep=chr(10))"
+    return one_liner(program, f"{output}/shards.json")
 
 
 @command(
@@ -173,16 +199,14 @@ def zero_shot(settings, arguments):
 
     for prediction in zero_shot(**settings, report=report):
         print(json.dumps(prediction, ensure_ascii=False, allow_nan=False), flush=True)
-    report_next(
-        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
-        "--train FILE --dev FILE --output DIR"
-    )
+    report_next(finetune_command(settings["model"]))
 
 
 @command(
     "embed",
     "write contextual embeddings of words and texts",
     settings=EmbedToFileSettings,
+    is_job_with_runner=True,
     backends=("tensorflow", "jax"),
 )
 def embed(settings, arguments):
@@ -194,8 +218,14 @@ def embed(settings, arguments):
 
     For each text: its tokens with their offsets (in characters) and vectors, the vector of the
     first token, and the mean over the text. Texts may have any length.
+
+    With --runner and other options of Apache Beam it is a job over many files, such as
+    --data 'texts/*.txt' --output vectors.parquet, a folder with a file for each (docs/clusters.md).
     """
     from keras_bert.inference.embed_to_file import embed_to_file
+
+    if arguments.beam_options:
+        return _run_job("embed_files", settings, arguments)
 
     counts = embed_to_file(**settings, progress=True, report=report)
     output = settings["output"]
@@ -228,10 +258,7 @@ def fill_mask(settings, arguments):
     for number, candidates in enumerate(masks, start=1):
         print("[MASK]" if len(masks) == 1 else f"[MASK] {number} of {len(masks)}")
         _print_candidates(candidates)
-    return (
-        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
-        "--train FILE --dev FILE --output DIR"
-    )
+    return finetune_command(settings["model"])
 
 
 def _print_candidates(candidates):
@@ -258,7 +285,7 @@ def follows(settings, arguments):
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")
-    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+    return export_command(settings["model"])
 
 
 @command(
@@ -283,9 +310,7 @@ def surprisal(settings, arguments):
     from keras_bert.inference.surprisal import pseudo_perplexity, surprisal
 
     picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
-    next_step = (
-        f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
-    )
+    next_step = export_command(settings["model"])
     if only_perplexity:
         number = pseudo_perplexity(**settings, report=report)
         print(json.dumps({"pseudo_perplexity": _finite(number)}))
@@ -367,7 +392,7 @@ def generate(settings, arguments):
     else:
         for generated in generate(**settings):
             print(generated.prompt + generated.text)
-    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+    return export_command(model)
 
 
 @command(
@@ -445,11 +470,7 @@ def nearest(settings, arguments):
 
     from keras_bert.inference.nearest import nearest
 
-    model = shlex.quote(settings["model"])
-    next_step = (
-        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
-        "--output DIR"
-    )
+    next_step = finetune_command(settings["model"])
     neighbours = nearest(**settings)
     if isinstance(neighbours, dict):  # the metrics of a file
         print(json.dumps(neighbours, indent=2, ensure_ascii=False, allow_nan=False))

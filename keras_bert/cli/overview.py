@@ -39,8 +39,8 @@ PIPELINE = (
     Step(
         "pretrain",
         "a pre-trained encoder",
-        "--data {pretraining-data} --vocab {vocab} --architecture mini --steps 10000 "
-        "--learning-rate 1e-3 --output runs/pretrained",
+        "--data {pretraining-data} --architecture mini --steps 10000 --learning-rate 1e-3 "
+        "--output runs/pretrained",
         output="runs/pretrained",
     ),
     Step(

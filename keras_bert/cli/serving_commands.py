@@ -71,7 +71,8 @@ def serve(settings, arguments):
     production, use TensorFlow Serving, which takes the same folders. A new version folder is loaded
     as soon as it appears. The REST address also has a page to try the models.
     """
-    from keras_bert.serving.serve import lay_kernels_out_once, serve
+    from keras_bert.serving.model_version import lay_kernels_out_once
+    from keras_bert.serving.serve import serve
 
     lay_kernels_out_once(settings["models"])
     serve(**settings, report=lambda line: print(line, flush=True))

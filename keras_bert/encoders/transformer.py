@@ -9,6 +9,7 @@ from keras_bert.heads.lm_head import LMTransform
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
+from keras_bert.layers.recompute import recomputed
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
@@ -24,6 +25,7 @@ class TransformerEncoder(Encoder):
     """
 
     INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
+    CAN_RECOMPUTE = True
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
@@ -144,6 +146,13 @@ class TransformerEncoder(Encoder):
         return groups
 
     @property
+    def default_lora_layers(self):
+        kernel, parts = "blocks.{i}.attention.query_key_value.kernel", (None, (0, 3), (2, 3))
+        lines = self.tensor_names(self.config).encoder
+        lines = [line for line in lines if line.ours == kernel and line.part in parts]
+        return tuple(line.theirs.split(".")[-2] for line in lines)
+
+    @property
     def token_embedding(self):
         return self.embeddings.token_embedding
 
@@ -165,10 +174,13 @@ class TransformerEncoder(Encoder):
         has_states = "hidden_states" in outputs
         cls_only = outputs == ("first_output",)
         states, probabilities = [x], []
+        shared = () if self.positions is None else (self.positions,)
         x = layout.unpad(x)  # (R, D)
         for number, block in enumerate(self.blocks, start=1):
             is_last = number == len(self.blocks)
             options = {"cls_only": cls_only and is_last, "training": training}
+            if self.recomputes and training:
+                block = recomputed(block, *shared)
             if "attention_probabilities" in outputs:
                 x, attention = block(x, layout=layout, return_probabilities=True, **options)
                 probabilities.append(attention)

@@ -1,5 +1,7 @@
 """The layout of a batch: where its tokens are, and which of them may attend to which."""
 
+import copy
+
 import keras
 from keras import ops
 
@@ -14,8 +16,8 @@ class Layout:
     the tokens alone (B batch, S sequence, D hidden size).
 
     Args:
-        input_mask: (B, S) int or bool, 1 at tokens and 0 at padding, which comes after them: on a
-            GPU attention reads lengths.
+        input_mask: (B, S) int or bool, 1 at tokens and 0 at padding. On a GPU under JAX padding
+            comes after the tokens: attention reads lengths there, and gives NaN for other rows.
         sequence_ids: in place of `input_mask`, (B, S) int: the number of each token's sequence in a
             packed row, from 1, and 0 at padding. The tokens of a sequence are adjacent. A sequence
             sees only itself, and its positions start at 0.
@@ -85,11 +87,26 @@ class Layout:
         is_token = self.is_token
         return self.once("lengths", lambda: ops.sum(ops.cast(is_token, "int32"), axis=1))
 
+    @property
+    def padding_is_last(self):
+        """Whether a row has no padding before a token, bool (B,)."""
+        before, after = self.is_token[:, :-1], self.is_token[:, 1:]
+        return self.once(
+            "padding_is_last",
+            lambda: ops.all(ops.logical_or(before, ops.logical_not(after)), axis=1),
+        )
+
     def once(self, key, compute):
         """`compute()`, called once per key: what the layers of a forward pass share."""
         if key not in self._computed:
             self._computed[key] = compute()
         return self._computed[key]
+
+    def fresh(self):
+        """A layout of the same batch, which computes what layers share again."""
+        layout = copy.copy(self)
+        layout._computed = {}
+        return layout
 
     @property
     def key_positions(self):

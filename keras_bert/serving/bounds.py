@@ -42,42 +42,33 @@ def reject_other_sites(app, host_names):
     """
 
     async def answer(scope, receive, send):
-        rejection = _rejection(scope, host_names) if scope["type"] == "http" else None
-        await (rejection or app)(scope, receive, send)
+        headers, respond = Headers(scope=scope), app
+        origin = headers.get("origin")
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Without an origin it is not a web page: curl's default, as in TensorFlow Serving's docs.
+        types = ("application/json",) if origin is not None else ("application/json", "", _FORM)
+        if origin is not None and not _is_allowed(origin, host_names):
+            message = f"Requests from pages of {origin!r} are not allowed."
+            respond = JSONResponse({"error": message}, 403)
+        elif scope["method"] == "POST" and content_type not in types:
+            received = content_type or "none"
+            message = f"The Content-Type must be application/json. Received: {received}."
+            respond = JSONResponse({"error": message}, 415)
+        await respond(scope, receive, send)
 
     return answer
 
 
-def _rejection(scope, host_names):
-    """The response to a request that is rejected, or None."""
-    headers = Headers(scope=scope)
-    origin = headers.get("origin")
-    if origin is not None and not _is_allowed(_host(origin), host_names):
-        message = f"Requests from pages of {origin!r} are not allowed."
-        return JSONResponse({"error": message}, 403)
-    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Without an origin it is not a web page: curl's default, as in TensorFlow Serving's docs.
-    allowed = ("application/json",) if origin is not None else ("application/json", "", _FORM)
-    if scope["method"] == "POST" and content_type not in allowed:
-        received = content_type or "none"
-        message = f"The Content-Type must be application/json. Received: {received}."
-        return JSONResponse({"error": message}, 415)
-    return None
-
-
-def _is_allowed(host, names):
+def _is_allowed(origin, host_names):
+    """Whether the host of an Origin header is among the names."""
+    host = ""
+    with contextlib.suppress(ValueError):  # such as an incomplete IPv6 address
+        host = urlsplit(origin).hostname or ""
+    host = f"[{host}]" if ":" in host else host
     return any(
-        name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:])) for name in names
+        name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:]))
+        for name in host_names
     )
-
-
-def _host(origin):
-    """The host in an Origin header, as in `host_names`; "" if it has no host."""
-    try:
-        name = urlsplit(origin).hostname or ""
-    except ValueError:  # such as an incomplete IPv6 address
-        return ""
-    return f"[{name}]" if ":" in name else name
 
 
 class TimedProtocol(H11Protocol):
@@ -91,22 +82,22 @@ class TimedProtocol(H11Protocol):
     def __init__(self, *, timeout, **kwargs):
         super().__init__(**kwargs)
         self._timeout = timeout
-        self._headers_timer = self._response_timer = None
 
     def connection_made(self, transport):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # unread output pauses writing at once
-        # A response is written in two parts, and the second would wait up to 40 ms for the client's
-        # acknowledgement. asyncio sets this only for sockets whose protocol is named.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._expect_headers()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
 
     def data_received(self, data):
+        # Uvicorn would cancel it at the first byte.
+        idle_timer, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._expect_headers()
-        else:
-            self._headers_timer = _cancelled(self._headers_timer)
+            self.timeout_keep_alive_task = idle_timer
+        elif idle_timer is not None:
+            idle_timer.cancel()
 
     def pause_writing(self):
         super().pause_writing()
@@ -114,21 +105,5 @@ class TimedProtocol(H11Protocol):
         self._response_timer = self.loop.call_later(self._timeout, self.transport.abort)
 
     def resume_writing(self):
-        self._response_timer = _cancelled(self._response_timer)
+        self._response_timer.cancel()
         super().resume_writing()
-
-    def connection_lost(self, exc):
-        self._headers_timer = _cancelled(self._headers_timer)
-        self._response_timer = _cancelled(self._response_timer)
-        super().connection_lost(exc)
-
-    def _expect_headers(self):
-        if self._headers_timer is None:
-            close = self.transport.close
-            self._headers_timer = self.loop.call_later(self.timeout_keep_alive, close)
-
-
-def _cancelled(timer):
-    """Cancels a timer and returns None, its replacement."""
-    if timer is not None:
-        timer.cancel()

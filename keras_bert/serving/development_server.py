@@ -5,14 +5,17 @@ import contextlib
 import functools
 import socket
 
-import uvicorn
-from starlette.concurrency import run_in_threadpool
-
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
-from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
-from keras_bert.serving.model_version import ServedModel, model_folders
-from keras_bert.serving.rest import http_application
+from keras_bert.serving.errors import needs_extra
+
+with needs_extra("The server"):
+    import uvicorn
+    from starlette.concurrency import iterate_in_threadpool
+
+    from keras_bert.serving.bounds import ANY_ADDRESS, TimedProtocol, host_names
+    from keras_bert.serving.model_version import ServedModel, model_folders
+    from keras_bert.serving.rest import http_application
 
 # Seconds for running requests to be answered when the server stops; less than the ten seconds that
 # `docker stop` waits.
@@ -39,11 +42,27 @@ class DevelopmentServer:
         folders = model_folders(settings.models)
         self._models = {name: ServedModel(name, folder) for name, folder in folders.items()}
         for model in self._models.values():
-            _load(model, report)
+            lines = list(iter(model.refresh, None))
+            if "AVAILABLE" not in {state["state"] for state in model.states.values()}:
+                raise InputError(" ".join(lines))
+            for line in lines:
+                report(line)
         host = settings.host
         self._host_names = host_names(host, settings.allowed_hosts or ())
         self._application = http_application(self._models, settings, self._host_names)
-        self._uvicorn = uvicorn.Server(_uvicorn_config(self._application, settings))
+        config = uvicorn.Config(
+            self._application,
+            http=functools.partial(TimedProtocol, timeout=settings.timeout),
+            limit_concurrency=settings.max_requests + 1,  # uvicorn rejects at its limit
+            ws="none",
+            lifespan="off",
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            headers=_HEADERS,
+            timeout_graceful_shutdown=_LAST_ANSWERS,
+        )
+        self._uvicorn = uvicorn.Server(config)
         self._listening = _listen(host, settings.rest_port)
         self.rest_port = self._listening.getsockname()[1]
         self.rest = f"http://{f'[{host}]' if ':' in host else host}:{self.rest_port}"
@@ -78,53 +97,30 @@ class DevelopmentServer:
             return "Stopped. All running requests were answered."
         return f"Stopped. {counted(unanswered, 'request')} could not be answered."
 
-    def _new_models(self):
-        """{name: `ServedModel`} of the models that have appeared in the folders, none loaded."""
-        folders = {}
-        with contextlib.suppress(InputError):  # such as of two with one name: the others are served
-            folders = model_folders(self._settings.models)
-        new = folders.items() - {(name, folders.get(name)) for name in self._models}
-        return {name: ServedModel(name, folder) for name, folder in new}
-
     async def _poll_versions(self):
         while True:
             await asyncio.sleep(self._settings.poll)
-            self._models |= await run_in_threadpool(self._new_models)
-            for model in self._models.values():
-                line = await run_in_threadpool(model.refresh)
-                if line is not None:
-                    # The output may be closed, or in an encoding without these characters.
-                    with contextlib.suppress(OSError, ValueError):
-                        self._report(line)
+            async for line in iterate_in_threadpool(self._refreshed()):
+                # The output may be closed, or in an encoding without these characters.
+                with contextlib.suppress(OSError, ValueError):
+                    self._report(line)
 
-
-def _uvicorn_config(application, settings):
-    return uvicorn.Config(
-        application,
-        http=functools.partial(TimedProtocol, timeout=settings.timeout),
-        limit_concurrency=settings.max_requests + 1,  # uvicorn rejects at its limit
-        ws="none",
-        lifespan="off",
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        headers=_HEADERS,
-        timeout_graceful_shutdown=_LAST_ANSWERS,
-    )
-
-
-def _load(model, report):
-    """Loads the newest version that loads; `InputError` if none does."""
-    lines = list(iter(model.refresh, None))
-    if "AVAILABLE" not in {state.state for state in model.states.values()}:
-        raise InputError(" ".join(lines))
-    for line in lines:
-        report(line)
+    def _refreshed(self):
+        """Loads new versions and models; yields the lines for the log."""
+        with contextlib.suppress(InputError):  # such as of two with one name: the others are served
+            for name, folder in model_folders(self._settings.models).items():
+                if name not in self._models:
+                    self._models[name] = ServedModel(name, folder)
+        yield from filter(None, map(ServedModel.refresh, self._models.values()))
 
 
 def _listen(host, port):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(f"Cannot listen on {host}, port {port}: {error}.") from None
+    # For its connections too. A response is written in two parts, and the second would wait up to
+    # 40 ms for the client's acknowledgement. asyncio sets this only for sockets with a protocol.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

@@ -1,4 +1,4 @@
-"""Errors of a request, with the codes that REST and gRPC share, and of a server that is asked."""
+"""The error of a request, with the codes that REST and gRPC share, and of a missing package."""
 
 import contextlib
 
@@ -18,22 +18,14 @@ HTTP_STATUS = {
 _PACKAGES = ("grpc", "requests", "starlette", "tensorflow_serving", "uvicorn")
 
 
-class RequestError(Exception):
-    """The server cannot answer a request; `message` is for the client, `code` in HTTP_STATUS."""
-
-    def __init__(self, message, code="INVALID_ARGUMENT"):
-        super().__init__(message)
-        self.message = message
-        self.code = code
-
-
 class ServerError(InputError):
-    """A server cannot be reached or rejected a request.
+    """A server cannot be reached or rejects a request.
 
-    `code` is a name of google.rpc.Code, such as NOT_FOUND or UNAVAILABLE.
+    `code` is a name of google.rpc.Code, such as NOT_FOUND or UNAVAILABLE; HTTP_STATUS has those of
+    the development server.
     """
 
-    def __init__(self, message, *, code):
+    def __init__(self, message, *, code="INVALID_ARGUMENT"):
         super().__init__(message)
         self.code = code
 

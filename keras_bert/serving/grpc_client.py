@@ -1,5 +1,6 @@
 """A client of TensorFlow Serving's gRPC interface."""
 
+import json
 import math
 
 import grpc
@@ -21,7 +22,7 @@ from keras_bert.serving.errors import (
     unknown_signature,
     wrong_count,
 )
-from keras_bert.serving.tensors import bytes_of, json_values
+from keras_bert.serving.tensors import array_text, bytes_of
 
 # Responses for many long texts are larger than gRPC's 4 MiB.
 _LARGEST_RESPONSE = 256 << 20
@@ -93,7 +94,7 @@ class GrpcClient:
             rows = len(array) if array.ndim else 0
             if rows != len(examples):
                 raise wrong_count(self._address, rows, len(examples))
-            columns[name] = json_values(name, array)
+            columns[name] = json.loads(array_text(name, array))
         if examples and not columns:
             raise wrong_count(self._address, 0, len(examples))
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -6,22 +6,20 @@ import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the operations of exported tokenizers)
 from tensorflow.core.protobuf import error_codes_pb2
 from tensorflow.python.saved_model.loader_impl import parse_saved_model
-from tensorflow_serving.apis import prediction_log_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_bert.base.errors import InputError
-from keras_bert.serving.errors import HTTP_STATUS, RequestError
+from keras_bert.exports.server_files import WARMUP_FILE
+from keras_bert.serving.errors import HTTP_STATUS, ServerError
+from keras_bert.serving.tensors import DEFAULT_SIGNATURE
 
 # Two, so that one long request does not delay all others.
 _THREADS = 2
-_DEFAULT_SIGNATURE = "serving_default"
-# Requests in a SavedModel that a server runs before it answers clients.
-_WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 # Lines of an error about the graph, not about the request.
 _OF_THE_GRAPH = ("Graph execution error", "Detected at node")
 
@@ -34,7 +32,8 @@ def model_folders(folders):
     """
     named = {}
     for given in map(Path, folders):
-        models = [given] if version_folders(given) else _models_in(given)
+        models = [given] if version_folders(given) else _entries(given)
+        models = sorted(filter(version_folders, models))
         if not models:
             raise InputError(
                 f"No exported model in {given}. Expected a folder that keras-bert export wrote, "
@@ -54,20 +53,16 @@ def model_folders(folders):
     return named
 
 
-def _models_in(folder):
-    with contextlib.suppress(OSError):
-        return sorted(entry for entry in folder.iterdir() if version_folders(entry))
-    return []
-
-
 def version_folders(folder):
     """The version folders of a model, the oldest first."""
-    versions = []
-    with contextlib.suppress(OSError):
-        versions = [
-            entry for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()
-        ]
+    versions = [entry for entry in _entries(folder) if _is_version(entry.name) and entry.is_dir()]
     return sorted(versions, key=lambda entry: int(entry.name))
+
+
+def _entries(folder):
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
 
 
 def _is_version(name):
@@ -75,7 +70,7 @@ def _is_version(name):
     return name.isascii() and name.isdecimal() and int(name) < 2**63
 
 
-def check_files(folder):
+def _check_files(folder):
     """Raises OSError if a folder contains something other than files and folders, at any depth.
 
     Reading from a pipe would wait for a writer, and cannot be interrupted.
@@ -83,6 +78,33 @@ def check_files(folder):
     for path in folder.rglob("*"):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise OSError(f"{path.relative_to(folder)} is not a regular file.")
+
+
+def lay_kernels_out_once(folders):
+    """Makes oneDNN keep the layout of kernels between requests, if all models are in bfloat16.
+
+    A processor multiplies bfloat16 in pairs, for which kernels need their own layout. TensorFlow
+    does not know that a variable is constant and repeats this for each product, which for few
+    examples takes as long as the product. The setting is for all variables of a process, so it is
+    made only in a process that does nothing but serve, and before its first product. The user's
+    environment has priority. In float32 the layout depends on the number of rows: that of the first
+    request would stay, and slow down requests of other lengths.
+
+    `folders` are those of `serve`, which reports what is wrong with them.
+    """
+    with contextlib.suppress(InputError):
+        newest = [version_folders(folder)[-1] for folder in model_folders(folders).values()]
+        if all(map(_is_in_bfloat16, newest)):
+            os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
+
+
+def _is_in_bfloat16(version):
+    try:
+        _check_files(version)
+        stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
+    except (OSError, tf.errors.OpError, ValueError):
+        return False
+    return tf.bfloat16 in stored.get_variable_to_dtype_map().values()
 
 
 class ModelVersion:
@@ -98,36 +120,34 @@ class ModelVersion:
 
     def __init__(self, folder):
         self.number = int(folder.name)
-        check_files(folder)
+        _check_files(folder)
         self.signature_defs = dict(parse_saved_model(str(folder)).meta_graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder))
-        if (folder / _WARMUP_FILE).is_file():
-            for record in tf.data.TFRecordDataset(str(folder / _WARMUP_FILE)):
-                log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
-                request = log.predict_log.request
+        if (folder / WARMUP_FILE).is_file():
+            for record in tf.data.TFRecordDataset(str(folder / WARMUP_FILE)):
+                request = PredictionLog.FromString(record.numpy()).predict_log.request
                 inputs = {name: tf.make_ndarray(tensor) for name, tensor in request.inputs.items()}
-                self.compute(request.model_spec.signature_name, inputs)
+                self.compute(request.model_spec.signature_name or DEFAULT_SIGNATURE, inputs)
 
-    def signature_def(self, name):
-        """The `SignatureDef` of a callable signature; "" is the default one.
+    def inputs(self, signature):
+        """The `tf.TensorSpec` of each input of a signature, by name.
 
-        Raises `RequestError` if there is none of that name.
+        Raises `ServerError` if there is no signature of that name.
         """
-        name = name or _DEFAULT_SIGNATURE
-        if name not in self._model.signatures:
+        if signature not in self._model.signatures:
             expected = ", ".join(sorted(self._model.signatures))
-            raise RequestError(
-                f'Serving signature name: "{name}" not found in signature def. '
+            raise ServerError(
+                f'Serving signature name: "{signature}" not found in signature def. '
                 f"Expected: {expected}."
             )
-        return self.signature_defs[name]
+        return self._model.signatures[signature].structured_input_signature[1]
 
     def compute(self, signature, inputs):
         """Returns the outputs; inputs and outputs are NumPy arrays by name, strings are bytes.
 
-        Raises `RequestError` with the message of an error in the graph.
+        Raises `ServerError` with the message of an error in the graph.
         """
-        function = self._model.signatures[signature or _DEFAULT_SIGNATURE]
+        function = self._model.signatures[signature]
         try:
             outputs = function(**{name: tf.constant(array) for name, array in inputs.items()})
         except tf.errors.OpError as error:
@@ -136,20 +156,12 @@ class ModelVersion:
 
 
 def _request_error(error):
-    """The `RequestError` of an error in the graph: its message, without the names of nodes."""
+    """The `ServerError` of an error in the graph: its message, without the names of nodes."""
     code = error_codes_pb2.Code.Name(error.error_code)
     message = str(error.message).replace("<stack traces unavailable>", "").partition("\n\t [[")[0]
     lines = [line.strip() for line in message.splitlines()]
     message = " ".join(line for line in lines if line and not line.startswith(_OF_THE_GRAPH))
-    return RequestError(message or code, code if code in HTTP_STATUS else "INTERNAL")
-
-
-class State(NamedTuple):
-    """The state of a version, in the terms of TensorFlow Serving's ModelVersionStatus."""
-
-    state: str
-    code: str = "OK"
-    message: str = ""
+    return ServerError(message or code, code=code if code in HTTP_STATUS else "INTERNAL")
 
 
 class ServedModel:
@@ -160,7 +172,7 @@ class ServedModel:
 
     Attributes:
         name: what clients call it.
-        states: {version: `State`} of all versions since the start.
+        states: {version: state} of all versions since the start, as TensorFlow Serving's JSON.
     """
 
     def __init__(self, name, folder):
@@ -185,29 +197,29 @@ class ServedModel:
             files = _files(folder)
             if self._failed.get(number) == files:
                 continue
-            self.states[number] = State("LOADING")
+            self.states[number] = _state("LOADING")
             try:
                 version = ModelVersion(folder)
             except Exception as error:  # the server keeps running whatever the folder contains
                 self._failed[number] = files
                 message = " ".join(str(error).split())
-                self.states[number] = State("END", "INTERNAL", message)
+                self.states[number] = _state("END", "INTERNAL", message)
                 return f"{self.name}: version {number} could not be loaded: {message}"
             if self._current is not None:
-                self.states[self._current.number] = State("END")
+                self.states[self._current.number] = _state("END")
             self._current = version
-            self.states[number] = State("AVAILABLE")
+            self.states[number] = _state("AVAILABLE")
             gc.collect()  # graphs have reference cycles, and hold the weights
             return f"{self.name}: version {number} is served."
         return None
 
     def version(self, number=None):
-        """The served `ModelVersion`; `RequestError` if another `number` is requested."""
+        """The served `ModelVersion`; `ServerError` if another `number` is requested."""
         current = self._current  # read once: another thread may replace it
         if current is not None and number in (None, current.number):
             return current
         asked = f"Latest({self.name})" if number is None else f"Specific({self.name}, {number})"
-        raise RequestError(f"Servable not found for request: {asked}", "NOT_FOUND")
+        raise ServerError(f"Servable not found for request: {asked}", code="NOT_FOUND")
 
     async def compute(self, version, signature, inputs):
         """See `ModelVersion.compute`; `version` is one that `version` returned.
@@ -225,26 +237,26 @@ class ServedModel:
     def status(self, number=None):
         """The state of one or all versions, the newest first, as TensorFlow Serving's JSON."""
         versions = [
-            {
-                "version": str(version),
-                "state": state.state,
-                "status": {"error_code": state.code, "error_message": state.message},
-            }
-            for version, state in sorted(self.states.items(), reverse=True)
+            {"version": str(version), **self.states[version]}
+            for version in sorted(self.states, reverse=True)
             if number in (None, version)
         ]
         if not versions:
             which = "" if number is None else f" with version {number}"
-            raise RequestError(
-                f"Could not find any versions of model {self.name}{which}", "NOT_FOUND"
+            raise ServerError(
+                f"Could not find any versions of model {self.name}{which}", code="NOT_FOUND"
             )
         return {"model_version_status": versions}
 
 
+def _state(state, code="OK", message=""):
+    return {"state": state, "status": {"error_code": code, "error_message": message}}
+
+
 def model_named(models, name):
-    """The `ServedModel` of a name; `RequestError` if no model has it."""
+    """The `ServedModel` of a name; `ServerError` if no model has it."""
     if name not in models:
-        raise RequestError(f"Servable not found for request: Latest({name})", "NOT_FOUND")
+        raise ServerError(f"Servable not found for request: Latest({name})", code="NOT_FOUND")
     return models[name]
 
 

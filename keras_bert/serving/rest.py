@@ -4,7 +4,6 @@ The page uses the REST interface as other clients do; only what that lacks is un
 """
 
 import asyncio
-import contextlib
 import json
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
+from starlette.convertors import Convertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -25,11 +24,10 @@ from keras_bert.inference.embed import open_model
 from keras_bert.pictures.tokens import attention_reader
 from keras_bert.serving import tensors
 from keras_bert.serving.bounds import reject_other_sites
-from keras_bert.serving.errors import HTTP_STATUS, RequestError
+from keras_bert.serving.errors import HTTP_STATUS, ServerError
 from keras_bert.serving.model_version import model_named
 
-_MODELS = ("/v1/models/{name:model}/versions/{version:version}", "/v1/models/{name:model}")
-_METRICS = "/monitoring/prometheus/metrics"
+_MODEL = "/v1/models/{name:model}{number:version}"
 _PAGE_FILES = Path(__file__).parent / "page_files"
 _VECTOR = "sentence"  # the output of an exported encoder with one vector per text
 
@@ -38,8 +36,11 @@ class _Model(StringConvertor):
     regex = "[^/:]+"
 
 
-class _Version(IntegerConvertor):
-    regex = "[0-9]{1,19}"  # at most 64 bits
+class _Version(Convertor):
+    regex = "(/versions/[0-9]{1,19})?"  # at most 64 bits
+
+    def convert(self, value):
+        return int(value.removeprefix("/versions/")) if value else None
 
 
 register_url_convertor("model", _Model())
@@ -56,14 +57,16 @@ def http_application(models, settings, host_names):
 
     `state.unanswered` is the number of requests that were not answered when the server stopped.
     """
+    no_method = _rejecting("Exports have no signature with this method_name. Use :predict.")
+    no_metrics = "Metrics were removed. Use TensorFlow Serving, which has them."
     routes = [
-        *_routes(":predict", _predict, "POST"),
-        *_routes(":classify", _no_method, "POST"),
-        *_routes(":regress", _no_method, "POST"),
-        *_routes("/metadata", _metadata, "GET"),
-        *_routes("", _status, "GET"),
-        Route(_METRICS, _no_metrics, methods=["GET"]),
-        Route("/try/models", _page_models, methods=["GET"]),
+        Route(f"{_MODEL}:predict", _predict, methods=["POST"]),
+        Route(f"{_MODEL}:classify", no_method, methods=["POST"]),
+        Route(f"{_MODEL}:regress", no_method, methods=["POST"]),
+        Route(f"{_MODEL}/metadata", _metadata),
+        Route(_MODEL, _status),
+        Route("/monitoring/prometheus/metrics", _rejecting(no_metrics, "NOT_FOUND")),
+        Route("/try/models", _page_models),
         Route("/try/vectors", _page_vectors, methods=["POST"]),
         Route("/try/attention", _page_attention, methods=["POST"]),
         Mount("/", StaticFiles(directory=_PAGE_FILES, html=True)),
@@ -74,7 +77,7 @@ def http_application(models, settings, host_names):
             Middleware(TrustedHostMiddleware, allowed_hosts=host_names, www_redirect=False),
             Middleware(reject_other_sites, host_names=host_names),
         ],
-        exception_handlers={RequestError: _rejected, HTTPException: _http_error, 500: _failed},
+        exception_handlers={InputError: _rejected, HTTPException: _http_error, 500: _failed},
         max_body_size=settings.max_body,
     )
     state = application.state
@@ -86,39 +89,57 @@ def http_application(models, settings, host_names):
     return application
 
 
-def _routes(ending, endpoint, method):
-    return [Route(path + ending, endpoint, methods=[method]) for path in _MODELS]
+def _rejecting(message, code="INVALID_ARGUMENT"):
+    async def reject(request):
+        raise ServerError(message, code=code)
+
+    return reject
 
 
-async def _predict(request):
-    asked = await _read_object(request)
-    model, number = _model_of(request)
-    async with _time_limit(request):
-        form, outputs = await _compute(request, model, number, asked)
-        body = await run_in_threadpool(tensors.write_outputs, outputs, form)
+def _post(endpoint):
+    """`endpoint(request, asked)`, which takes the object in a body, within the time limits."""
+
+    async def timed(request):
+        state = request.app.state
+        late = f"The request took longer than {state.timeout:g} s to arrive."
+        late = HTTPException(408, late, {"connection": "close"})
+        try:
+            async with asyncio.timeout(state.timeout):
+                body = await request.body()
+            late = f"There was no response within {state.timeout:g} s."
+            late = ServerError(late, code="DEADLINE_EXCEEDED")
+            async with asyncio.timeout(state.timeout):
+                asked = await run_in_threadpool(tensors.read_object, body)
+                return await endpoint(request, asked)
+        except TimeoutError:
+            raise late from None
+        except asyncio.CancelledError:  # by uvicorn, because the server stops
+            state.unanswered += 1
+            message = "The server was stopped before it could answer the request."
+            raise ServerError(message, code="UNAVAILABLE") from None
+
+    return timed
+
+
+@_post
+async def _predict(request, asked):
+    form, outputs = await _compute(request, asked, **request.path_params)
+    body = await run_in_threadpool(tensors.write_outputs, outputs, form)
     return Response(body, media_type="application/json")
 
 
-async def _no_method(request):
-    raise RequestError("Exports have no signature with this method_name. Use :predict.")
-
-
 async def _metadata(request):
-    model, number = _model_of(request)
-    version = model.version(number)
-    spec = {"name": model.name, "signature_name": "", "version": str(version.number)}
+    name, number = request.path_params["name"], request.path_params["number"]
+    version = model_named(request.app.state.models, name).version(number)
+    spec = {"name": name, "signature_name": "", "version": str(version.number)}
     signatures = {name: _json_of(definition) for name, definition in version.signature_defs.items()}
     metadata = {"signature_def": {"signature_def": signatures}}
     return _indented({"model_spec": spec, "metadata": metadata})
 
 
 async def _status(request):
-    model, number = _model_of(request)
-    return _indented(model.status(number))
-
-
-async def _no_metrics(request):
-    raise RequestError("Metrics were removed. Use TensorFlow Serving, which has them.", "NOT_FOUND")
+    name, number = request.path_params["name"], request.path_params["number"]
+    return _indented(model_named(request.app.state.models, name).status(number))
 
 
 async def _page_models(request):
@@ -129,88 +150,51 @@ async def _page_models(request):
     return JSONResponse({"models": names, "attention": has_attention, "batch": batch})
 
 
-async def _page_vectors(request):
+@_post
+async def _page_vectors(request, asked):
     """{model, texts} -> vectors of length 1, one per text.
 
     The REST interface would also return the vectors of all tokens, a hundred times as many numbers.
     """
-    asked = await _read_object(request)
     name, texts = asked.get("model"), asked.get("texts")
     if not (isinstance(name, str) and isinstance(texts, list)):
-        raise RequestError("Pass 'model', a name, and 'texts', a list of strings.")
-    model = model_named(request.app.state.models, name)
-    async with _time_limit(request):
-        _, outputs = await _compute(request, model, None, {tensors.ROWS: texts})
+        raise ServerError("Pass 'model', a name, and 'texts', a list of strings.")
+    _, outputs = await _compute(request, {tensors.ROWS: texts}, name)
     if _VECTOR not in outputs:
-        raise RequestError(f"The model {name} has no output {_VECTOR!r}, the vector of a text.")
+        raise ServerError(f"The model {name} has no output {_VECTOR!r}, the vector of a text.")
     vectors = outputs[_VECTOR].astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return JSONResponse({"vectors": _rounded(vectors / np.maximum(lengths, 1e-12), 5)})
 
 
-async def _page_attention(request):
+@_post
+async def _page_attention(request, asked):
     """{text} -> tokens (S), and attention (L, N, S, S): layer, head, from, to."""
-    read = request.app.state.read_attention
+    read, text = request.app.state.read_attention, asked.get("text")
     if read is None:
-        raise RequestError("The server was started without --attention.", "NOT_FOUND")
-    text = (await _read_object(request)).get("text")
+        raise ServerError("The server was started without --attention.", code="NOT_FOUND")
     if not isinstance(text, str):
-        raise RequestError("Pass 'text', a string.")
+        raise ServerError("Pass 'text', a string.")
     tensors.utf8_of("text", text)
-    try:
-        async with _time_limit(request):
-            tokens, weights = await run_in_threadpool(read, text)
-    except InputError as error:
-        raise RequestError(str(error)) from None
+    tokens, weights = await run_in_threadpool(read, text)
     return JSONResponse({"tokens": tokens, "attention": _rounded(weights, 4)})
 
 
-async def _read_object(request):
-    """The object in a request's body.
-
-    Raises `RequestError` if it is not one, `HTTPException` (408) if it takes too long to arrive.
-    """
-    late = f"The request took longer than {request.app.state.timeout:g} s to arrive."
-    async with _time_limit(request, HTTPException(408, late, {"connection": "close"})):
-        body = await request.body()
-    return await run_in_threadpool(tensors.read_object, body)
-
-
-async def _compute(request, model, number, asked):
-    """Parses the object of a request and computes its outputs: (form, arrays by name)."""
+async def _compute(request, asked, name, number=None):
+    """The outputs of a model for the object of a request: (form, arrays by name)."""
+    state = request.app.state
+    model = model_named(state.models, name)
     signature = tensors.read_signature(asked)
     version = model.version(number)
-    infos = version.signature_def(signature).inputs
-    max_batch = request.app.state.max_batch
-    form, inputs = await run_in_threadpool(tensors.read_inputs, asked, infos, max_batch=max_batch)
+    form, inputs = await run_in_threadpool(
+        tensors.read_inputs, asked, version.inputs(signature), max_batch=state.max_batch
+    )
     return form, await model.compute(version, signature, inputs)
 
 
-@contextlib.asynccontextmanager
-async def _time_limit(request, error=None):
-    """A context that raises an error after `timeout`, by default a `RequestError`."""
-    state = request.app.state
-    try:
-        async with asyncio.timeout(state.timeout):
-            yield
-    except TimeoutError:
-        late = f"There was no response within {state.timeout:g} s."
-        raise error or RequestError(late, "DEADLINE_EXCEEDED") from None
-    except asyncio.CancelledError:  # by uvicorn, because the server stops
-        state.unanswered += 1
-        message = "The server was stopped before it could answer the request."
-        raise RequestError(message, "UNAVAILABLE") from None
-
-
-def _model_of(request):
-    """(the `ServedModel`, the number of the version or None) in a path."""
-    parameters = request.path_params
-    model = model_named(request.app.state.models, parameters["name"])
-    return model, parameters.get("version")
-
-
 async def _rejected(request, error):
-    return JSONResponse({"error": error.message}, HTTP_STATUS[error.code])
+    code = getattr(error, "code", "INVALID_ARGUMENT")
+    return JSONResponse({"error": str(error)}, HTTP_STATUS[code])
 
 
 async def _http_error(request, error):
@@ -238,5 +222,5 @@ def _indented(value):
 
 def _rounded(array, decimals):
     if not np.isfinite(array).all():
-        raise RequestError("The model's outputs are not finite (NaN or infinite).", "INTERNAL")
+        raise ServerError("The model's outputs are not finite (NaN or infinite).", code="INTERNAL")
     return np.round(array, decimals).tolist()

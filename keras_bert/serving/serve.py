@@ -1,50 +1,12 @@
 """`keras-bert serve`, and the same server in a thread of another program."""
 
 import asyncio
-import contextlib
-import os
 import threading
 from typing import Any, Self
 
-from keras_bert.base.errors import InputError
 from keras_bert.base.settings import takes
 from keras_bert.base.signals import interruption_message
 from keras_bert.serving import ServeSettings
-from keras_bert.serving.errors import needs_extra
-
-
-def lay_kernels_out_once(folders):
-    """Makes oneDNN keep the layout of kernels between requests, if all models are in bfloat16.
-
-    A processor multiplies bfloat16 in pairs, for which kernels need their own layout. TensorFlow
-    does not know that a variable is constant and repeats this for each product, which for few
-    examples takes as long as the product. The setting is for all variables of a process, so it is
-    made only in a process that does nothing but serve, and before its first product. The user's
-    environment has priority. In float32 the layout depends on the number of rows: that of the first
-    request would stay, and slow down requests of other lengths.
-
-    `folders` are those of `serve`, which reports what is wrong with them.
-    """
-    with needs_extra("The server"):
-        from keras_bert.serving.model_version import model_folders, version_folders
-
-    with contextlib.suppress(InputError):
-        newest = [version_folders(folder)[-1] for folder in model_folders(folders).values()]
-        if all(map(_is_in_bfloat16, newest)):
-            os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
-
-
-def _is_in_bfloat16(version):
-    import tensorflow as tf
-
-    from keras_bert.serving.model_version import check_files
-
-    try:
-        check_files(version)
-        stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
-    except (OSError, tf.errors.OpError, ValueError):
-        return False
-    return tf.bfloat16 in stored.get_variable_to_dtype_map().values()
 
 
 @takes(ServeSettings)
@@ -61,8 +23,7 @@ def serve(*, report=print, **settings) -> None:
     Raises:
         InputError: a folder has no model that loads, two have the same name, or a port is in use.
     """
-    with needs_extra("The server"):
-        from keras_bert.serving.development_server import DevelopmentServer
+    from keras_bert.serving.development_server import DevelopmentServer
 
     with interruption_message(lambda: "Interrupted while the models were loaded."):
         server = DevelopmentServer(ServeSettings.of(settings), report=report)
@@ -94,8 +55,7 @@ class BackgroundServer:
     """
 
     def __init__(self, *, models: Any, **settings: Any):
-        with needs_extra("The server"):
-            from keras_bert.serving.development_server import DevelopmentServer
+        from keras_bert.serving.development_server import DevelopmentServer
 
         self.logs = []
         settings = ServeSettings.of({"models": models, **settings})

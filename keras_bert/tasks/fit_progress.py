@@ -15,7 +15,12 @@ class FitProgress(keras.callbacks.Callback):
         task: the `Task`.
         tokens_per_step: tokens in a batch on average; None adds no tokens/s.
         dev_examples: the `TokenizedExamples` that are evaluated on, or None.
+
+    Attributes:
+        official_metrics: those of the last epoch, or None.
     """
+
+    official_metrics = None
 
     def __init__(self, task, *, tokens_per_step, dev_examples):
         super().__init__()
@@ -24,6 +29,11 @@ class FitProgress(keras.callbacks.Callback):
         self._rate = None
         self.dev_examples = dev_examples
         self._inference = None
+
+    @property
+    def async_safe(self):
+        """True: on JAX Keras calls it in other threads, and no step waits for an earlier one."""
+        return True
 
     def on_epoch_begin(self, epoch, logs=None):
         self._began = None
@@ -35,6 +45,8 @@ class FitProgress(keras.callbacks.Callback):
             self._began = batch, time.perf_counter()
             return
         first, when = self._began
+        if batch <= first:  # called after a later one
+            return
         steps_per_second = (batch - first) / (time.perf_counter() - when)
         logs["tokens/s"] = self._rate = round(steps_per_second * self.tokens_per_step)
 
@@ -48,14 +60,15 @@ class FitProgress(keras.callbacks.Callback):
         if self._inference is None:
             self._inference = Inference(self.task, batch_size=32)
         predictions = self._inference.of_sequences(self.dev_examples)
-        metrics = self.task.official_metrics(predictions, self.dev_examples.examples)
-        for name, metric in metrics.items():
+        examples = self.dev_examples.examples
+        self.official_metrics = self.task.official_metrics(predictions, examples)
+        for name, metric in self.official_metrics.items():
             if isinstance(metric, float):  # not a number of examples
                 logs.setdefault(f"val_{name}", metric)
 
 
 def with_progress(task, options, *, train, dev):
-    """The options of `fit` with a `FitProgress` among the callbacks.
+    """-> (the options of `fit` with a `FitProgress` among the callbacks, that or None).
 
     `train` and `dev` are the `DatasetInfo` of the batches, or None for others.
 
@@ -69,7 +82,7 @@ def with_progress(task, options, *, train, dev):
     if isinstance(callbacks, keras.callbacks.CallbackList) or (
         dev is None and not (train and shows_bar)
     ):
-        return options
+        return options, None
     progress = FitProgress(
         task,
         tokens_per_step=train.tokens_per_step if train and shows_bar else None,
@@ -78,4 +91,4 @@ def with_progress(task, options, *, train, dev):
     callbacks = [] if callbacks is None else callbacks
     callbacks = list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
     # First, so that early stopping and best weights by the task's own metrics find them.
-    return {**options, "callbacks": [progress, *callbacks]}
+    return {**options, "callbacks": [progress, *callbacks]}, progress

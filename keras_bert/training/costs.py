@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted
@@ -70,16 +69,17 @@ def matrix_rate(dtype):
     The best of some products of two large square matrices of a `dtype` ("float32", "bfloat16"), in
     less than a tenth of a second at 200 GFLOP/s.
     """
+    import tensorflow as tf
+
     size = _SIZES["GPU" if tf.config.list_logical_devices("GPU") else "CPU"]
     matrix = tf.cast(tf.random.stateless_uniform((size, size), seed=[0, 0]), dtype)
-    return 2 * size**3 / min(_seconds(matrix) for _ in range(_TRIALS))
 
+    def seconds():
+        begun = time.perf_counter()
+        tf.matmul(matrix, matrix)[0, 0].numpy()  # waits until the product is computed
+        return time.perf_counter() - begun
 
-def _seconds(matrix):
-    begun = time.perf_counter()
-    product = tf.matmul(matrix, matrix)
-    product[0, 0].numpy()  # waits until the product is computed
-    return time.perf_counter() - begun
+    return 2 * size**3 / min(seconds() for _ in range(_TRIALS))
 
 
 # The time for measuring: a fraction of the time of the run, within bounds in seconds.

@@ -104,6 +104,10 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         report(line_on_new_head(why_new, earlier, options_of_reading))
         earlier, options = None, options_of_reading
     settings = dataclasses.replace(settings, **options)
+    if encoder.came_with_pooling is not None and getattr(settings, "pooling", "") is None:
+        pooling = {"pooling": encoder.came_with_pooling}
+        settings, options = dataclasses.replace(settings, **pooling), {**options, **pooling}
+        report(_line_on_pooling(encoder, of_task))
     recipe = TaskRecipe(
         task_class=of_task,
         start=start,
@@ -132,6 +136,19 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
         folder = find_model_folder(settings.static_vectors)
         inputs["static_vectors"] = fingerprint_of_folder(folder)
     return FinetuningData(recipe=recipe, train=train, dev=dev, inputs=inputs), task
+
+
+def _line_on_pooling(encoder, of_task):
+    """A line on the pooling of a head, which is that of the model's folder."""
+    pooling = encoder.came_with_pooling
+    of_class = encoder.tensor_names(encoder.config).names_for(of_task.TASK_TYPE).pooling
+    line = f"The pooling is {pooling}, which the model's folder gives."
+    if of_class in (None, pooling):
+        return line
+    return (
+        f"{line} transformers opens such a model without its head; with the head, it opens one of "
+        f'`pooling="{of_class}"` (--pooling {of_class}).'
+    )
 
 
 def _read(of_task, settings, report, remembered):

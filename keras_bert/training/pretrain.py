@@ -169,7 +169,9 @@ def _open_folders(settings):
 
 def _tokenizer_of(folders, settings):
     """The `Tokenizer` of the data; `InputError` for data that the run cannot train on."""
-    vocabulary = load_vocabulary(settings.vocab)  # its case is that of the data
+    # The case of a given vocabulary is that of the data.
+    given = settings.vocab
+    vocabulary = folders[0].vocabulary() if given is None else load_vocabulary(given)
     for folder, phase in zip(folders, settings.phases, strict=True):
         folder.check_vocabulary(vocabulary)
         reject_lost_records(folder)

@@ -60,7 +60,6 @@ class RunSettings(Settings):
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
-        is_path=True,
         recorded=False,
     )
     batch_size: int = optimisation_setting(
@@ -107,6 +106,12 @@ class RunSettings(Settings):
         "float32",
         help="dtype of the computation; weights are float32 either way",
         choices=DTYPES,
+        common=True,
+    )
+    recompute: bool = hardware_setting(
+        False,
+        help="compute each layer's activations again for the gradients instead of storing them: "
+        "less memory, about a third more time, the same losses",
         common=True,
     )
     steps_per_execution: int = hardware_setting(
@@ -208,14 +213,13 @@ class PretrainSettings(RunSettings):
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
         "one after another",
         unit="FOLDER",
-        is_path=True,
         several=True,
     )
-    vocab: PathText = required(
-        help="the vocabulary of the data: a vocab.txt, or a folder with a vocabulary (byte-pair "
-        "encoding: vocab.json and merges.txt)",
+    vocab: PathText | None = advanced_setting(
+        None,
+        help="the vocabulary that the data must have been made with; another one is an error",
         unit="PATH",
-        is_path=True,
+        default_help="that of the data, which holds it",
     )
     steps: int | Sequence[int] | None = optimisation_setting(
         None,
@@ -278,7 +282,6 @@ class PretrainSettings(RunSettings):
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
         default_help="start from random weights",
-        is_path=True,
         common=True,
     )
     initialization: str | None = advanced_setting(

@@ -8,6 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.adapters import is_adapter
 from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
     build_task,
@@ -142,6 +143,12 @@ class StartingPoint:
     @classmethod
     def of(cls, settings, *, is_random=False):
         """The one that the settings of a run describe."""
+        if settings.lora_rank is not None and is_adapter(find_model_folder(settings.model)):
+            raise InputError.naming(
+                "{} is an adapter, and {lora_rank} makes adapters of whole models. `keras-bert "
+                "convert` writes it as one.",
+                settings.model,
+            )
         names = ("model", "architecture", "vocab", "cased", "dtype")
         return cls(**{name: getattr(settings, name) for name in names}, is_random=is_random)
 
@@ -187,9 +194,8 @@ class StartingPoint:
                 "fine-tune it on text."
             )
         if self.is_random:
-            has_pooler = encoder.came_with_pooler  # the same pooling as the model's
-            encoder = new_encoder(encoder.config, dtype=self._dtype)
-            encoder.came_with_pooler = has_pooler
+            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.came_as(of_model)  # the same pooling
         before = len(tokenizer)
         encoder, tokenizer = with_task_tokens(encoder, tokenizer)
         self.appended = tokenizer.vocabulary.tokens[before:]

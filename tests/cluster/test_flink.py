@@ -144,6 +144,29 @@ def test_a_data_folder_is_the_same_on_one_host(cluster, corpus, vocab, local, tm
     assert contents(folder) == contents(local)
 
 
+def write_classifier(folder):
+    """A classifier with random weights."""
+    import keras_bert as kb
+    from tests.small_model import make_encoder, make_tokenizer
+
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer, num_hidden_layers=1)
+    kb.Classifier(encoder, tokenizer, labels=["ham", "spam"]).save(folder)
+
+
+def test_predictions_are_the_same_on_two_hosts(cluster, tmp_path):
+    texts, model = write_corpus(tmp_path, files=6, size=300_000), tmp_path / "model"
+    write_classifier(model)
+    flags = ["predict", "--model", model, "--data", f"{tmp_path}/*.txt"]
+    status, output = cluster.run(*flags, "--output", tmp_path / "there.jsonl")
+    assert status == 0, output
+    run_here(*flags, "--output", tmp_path / "here.jsonl", "--runner=FnApiRunner")
+    assert contents(tmp_path / "there.jsonl") == contents(tmp_path / "here.jsonl")
+    run_here("predict", "--model", model, "--data", texts[3], "--output", tmp_path / "alone.jsonl")
+    written = tmp_path / "there.jsonl" / "part-00003-of-00006.jsonl"
+    assert written.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+
+
 def test_a_lost_taskmanager_changes_no_byte(cluster, corpus, vocab, local, tmp_path):
     folder = tmp_path / "data"
     process = cluster.start(*data_flags(corpus, vocab), "--output", folder)

@@ -8,7 +8,13 @@ import sys
 import pytest
 
 from tests.cluster.flink import INSTALLED, REPOSITORY
-from tests.cluster.test_flink import contents, data_flags, run_here, write_corpus
+from tests.cluster.test_flink import (
+    contents,
+    data_flags,
+    run_here,
+    write_classifier,
+    write_corpus,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -42,13 +48,24 @@ def test_prism_gives_the_bytes_of_a_local_job(prism, tmp_path):
     assert contents(tmp_path / "here") == contents(tmp_path / "there") != {}
 
 
+def test_prism_gives_the_predictions_of_a_local_job(prism, tmp_path):
+    write_corpus(tmp_path, files=2, size=40_000)
+    write_classifier(tmp_path / "model")
+    on_prism = ["--runner=PrismRunner", f"--prism_location={prism}"]
+    for place, flags in {"here": ["--runner=FnApiRunner"], "there": on_prism}.items():
+        command = ["predict", "--model", tmp_path / "model", "--data", f"{tmp_path}/*.txt"]
+        run_here(*command, "--output", tmp_path / f"{place}.jsonl", *flags)
+    assert contents(tmp_path / "here.jsonl") == contents(tmp_path / "there.jsonl") != {}
+
+
 def test_bad_input_is_one_sentence(prism, tmp_path):
     text = tmp_path / "bad.txt"
     text.write_bytes(b"A line.\nnot \xff UTF-8\n")
     result = subprocess.run(
         [
             sys.executable, "-m", "keras_bert", "vocab", "--input", text,
-            "--output", tmp_path / "vocab", "--runner=PrismRunner", f"--prism_location={prism}",
+            "--output", tmp_path / "vocab", "--size", "50", "--runner=PrismRunner",
+            f"--prism_location={prism}",
         ],
         cwd=REPOSITORY,
         capture_output=True,

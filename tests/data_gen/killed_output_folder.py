@@ -12,8 +12,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from data_gen.data_folder import NewDataFolder
 from data_gen.files import new_file
-from data_gen.output_folder import OutputFolder
 from keras_bert.records import DatasetCard
 from keras_bert.records.folder import CARD, COMPLETED
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
@@ -38,7 +38,7 @@ def card(**changes):
 
 def write_all(path, *, force=False, **options):
     """What a job does with its folder."""
-    with OutputFolder(path, force=force, **options) as folder:
+    with NewDataFolder(path, force=force, **options) as folder:
         if folder.finished:
             return
         for name, text in VOCABULARY.files().items():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from data_gen import documents
+from data_gen.data_folder import NewDataFolder
 from data_gen.files import fingerprint
 from data_gen.output_folder import COMPLETED, IN_PROGRESS, OutputFolder
 from data_gen.pretraining_data import pretraining_data
@@ -54,7 +55,7 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
     path = tmp_path / "a" / "b"
     if exists:
         path.mkdir(parents=True)
-    folder = OutputFolder(path, force=False)
+    folder = NewDataFolder(path, force=False)
     assert names(path) == [IN_PROGRESS]
     fill(path, SHARD)
     fill(path / temporary_name(SHARD), SHARD)
@@ -75,32 +76,32 @@ def test_a_new_or_empty_folder_is_taken_and_finished(tmp_path, exists):
 def test_what_cannot_be_taken_is_rejected_and_left_alone(tmp_path, path, message, force):
     full = fill(tmp_path / "full", "thesis.txt", SHARD, COMPLETED)
     with says(message):
-        OutputFolder(path if "://" in path else tmp_path / path, force=force)
+        NewDataFolder(path if "://" in path else tmp_path / path, force=force)
     assert names(full) == sorted(["thesis.txt", SHARD, COMPLETED])
 
 
 def test_finished_data_needs_force(tmp_path):
     path = fill(tmp_path / "a", SHARD, COMPLETED, "dataset_card.json")
     with says("has finished data. ...force"):
-        OutputFolder(path, force=False)
+        NewDataFolder(path, force=False)
     assert len(names(path)) == 3
-    with OutputFolder(path, force=True):
+    with NewDataFolder(path, force=True):
         assert names(path) == [IN_PROGRESS]
     assert names(path) == []
 
 
 def test_a_folder_may_be_called_like_a_glob(tmp_path):
     path = fill(tmp_path / "run[1]*", SHARD, COMPLETED)
-    with OutputFolder(path, force=True) as folder:
+    with NewDataFolder(path, force=True) as folder:
         assert names(path) == [IN_PROGRESS]
         folder.finish()
     assert names(path) == [COMPLETED]
 
 
 def test_a_folder_in_use_is_rejected(tmp_path):
-    with OutputFolder(tmp_path / "a", force=False):
+    with NewDataFolder(tmp_path / "a", force=False):
         with says(f"in use by process {os.getpid()}: wait for its end"):
-            OutputFolder(tmp_path / "a", force=True)
+            NewDataFolder(tmp_path / "a", force=True)
 
 
 def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
@@ -111,12 +112,12 @@ def test_what_a_dead_process_left_is_cleaned_up(tmp_path):
     for mark in (owner, owner.replace(str(process.pid), str(os.getpid())), "", "[]"):
         fill(path / temporary_name(SHARD), SHARD)
         (path / IN_PROGRESS).write_text(mark)
-        with OutputFolder(path, force=False):
+        with NewDataFolder(path, force=False):
             assert names(path) == [IN_PROGRESS]
 
 
 def test_discarding_leaves_what_is_not_ours(tmp_path):
-    folder = OutputFolder(tmp_path / "a", force=False)
+    folder = NewDataFolder(tmp_path / "a", force=False)
     fill(tmp_path / "a", "notes.txt", SHARD)
     folder.discard()
     assert names(tmp_path / "a") == ["notes.txt"]
@@ -128,19 +129,19 @@ def test_the_same_data_again_is_finished_and_left_as_it_is(tmp_path):
     before = {name: os.stat(path / name).st_mtime_ns for name in names(path)}
     assert sorted(before) == sorted([COMPLETED, CARD, SHARD, "vocab.txt"])
     again = card(splits={"train": {}, "eval": {}})  # nothing is counted before a job
-    assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    assert NewDataFolder(path, force=False, card=again, inputs="7 bytes").finished
     (path / IN_PROGRESS).write_text("")  # killed after COMPLETED
-    assert OutputFolder(path, force=False, card=again, inputs="7 bytes").finished
+    assert NewDataFolder(path, force=False, card=again, inputs="7 bytes").finished
     moved = card(input=["b.txt"])
-    assert OutputFolder(path, force=False, card=moved, inputs="7 bytes").finished
+    assert NewDataFolder(path, force=False, card=moved, inputs="7 bytes").finished
     for other, inputs, what in (
         (card(seed=6), "7 bytes", "made with another seed"),
         (card(), "8 bytes", "made with another content of the input"),
     ):
         with says(f"has finished data that was {what}. ...force"):
-            OutputFolder(path, force=False, card=other, inputs=inputs)
+            NewDataFolder(path, force=False, card=other, inputs=inputs)
     assert {name: os.stat(path / name).st_mtime_ns for name in names(path)} == before
-    with OutputFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
+    with NewDataFolder(path, force=True, card=card(), inputs="7 bytes") as folder:
         assert not folder.finished and names(path) == [IN_PROGRESS]
 
 
@@ -168,14 +169,14 @@ def test_finished_data_that_is_damaged_is_made_again(other, place, name, damaged
     whole = {name: (other / name).read_bytes() for name in names(other)}
     damaged(other / name)
     with says("made with another seed"):
-        OutputFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
-    with OutputFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
+        NewDataFolder(path, force=False, card=card(seed=6), inputs="7 bytes")
+    with NewDataFolder(path, force=False, card=card(), inputs="7 bytes") as folder:
         assert not folder.finished and folder.damage == message
     write_all(path, card=card(), inputs="7 bytes")
     assert {name: (other / name).read_bytes() for name in names(other)} == whole
     (other / CARD).unlink()
     with says(f"finished data without its {CARD}. Use ...force"):
-        OutputFolder(path, force=False, card=card(), inputs="7 bytes")
+        NewDataFolder(path, force=False, card=card(), inputs="7 bytes")
 
 
 @pytest.mark.slow
@@ -194,10 +195,10 @@ def test_another_file_system_is_written_in_the_same_way(other):
     write_all("other://a", card=card(), inputs="7 bytes")
     assert names(other) == sorted([COMPLETED, CARD, SHARD, "vocab.txt"])
     assert (other / SHARD).read_text() == "rows" and (other / COMPLETED).read_text() == "7 bytes"
-    assert OutputFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
+    assert NewDataFolder("other://a", force=False, card=card(), inputs="7 bytes").finished
     (other / "thesis.txt").write_text("mine")
     with says("has other files, such as thesis.txt"):
-        OutputFolder("other://a", force=True)
+        NewDataFolder("other://a", force=True)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_on_another_file_system_its_owner_is_who_wrote_so(other, owner, without_
     for force, refusal in ((False, without_force), (True, with_force)):
         if refusal:
             with says(f"in use by {refusal}"):
-                OutputFolder("other://a", force=force)
+                NewDataFolder("other://a", force=force)
         else:
             write_all("other://a", force=force)
 
@@ -234,7 +235,7 @@ def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
     def take():
         monkeypatch.setattr(OutputFolder, "write", write)
         try:
-            taken.append(OutputFolder("other://a", force=force))
+            taken.append(NewDataFolder("other://a", force=force))
         except InputError as error:
             assert f"in use by process {os.getpid()}. Wait" in str(error)
 
@@ -247,7 +248,7 @@ def test_of_two_jobs_at_once_on_another_file_system_at_most_one_gets_the_folder(
 
     monkeypatch.setattr(OutputFolder, "write", write_and_meet)
     try:
-        taken.append(OutputFolder("other://a", force=force))
+        taken.append(NewDataFolder("other://a", force=force))
     except InputError as error:
         assert f"in use by process {os.getpid()}. Wait" in str(error)
     (folder,) = taken

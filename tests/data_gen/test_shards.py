@@ -7,8 +7,9 @@ import pytest
 from apache_beam.transforms.window import WindowedValue
 
 from data_gen import shards
+from data_gen.data_folder import NewDataFolder
 from data_gen.documents import blocks, find
-from data_gen.output_folder import IN_PROGRESS, OutputFolder
+from data_gen.output_folder import IN_PROGRESS
 from data_gen.pretraining_data import Job
 from data_gen.settings import DataSettings
 from data_gen.shards import CountUnigrams, WriteShard
@@ -57,7 +58,7 @@ def test_a_bundle_sends_one_count_of_the_tokens_however_many_items_it_has(corpus
 def test_a_worker_that_outlives_its_job_writes_nothing_beside_the_next(corpus_files, job, tmp_path):
     item, *_ = items_of(corpus_files, job)
     worker = WriteShard(job)
-    with OutputFolder(tmp_path, force=False):
+    with NewDataFolder(tmp_path, force=False):
         worker.setup()
         worker.start_bundle()
     (tmp_path / IN_PROGRESS).write_text("another job's")

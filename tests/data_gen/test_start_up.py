@@ -14,7 +14,7 @@ PLAN = """
 import sys
 from data_gen import documents
 from data_gen.pretraining_data import Job
-from data_gen.output_folder import OutputFolder
+from data_gen.data_folder import NewDataFolder
 from data_gen.pretraining_data import add_steps
 from data_gen.settings import DataSettings
 from data_gen.vocabulary import learn_vocabulary
@@ -24,7 +24,7 @@ text, vocab, output = sys.argv[1:]
 settings = DataSettings.of({"input": text, "vocab": vocab, "output": output})
 windows = documents.find(settings.input)
 blocks = [block for window in windows for block in documents.blocks(window)]
-OutputFolder(settings.output, force=False)
+NewDataFolder(settings.output, force=False)
 pipeline = beam.Pipeline()
 add_steps(pipeline, windows=windows, job=Job.of_settings(settings))
 pipeline.to_runner_api()

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import shutil
+from pathlib import Path
 from unittest import mock
 
 import keras
@@ -16,9 +17,18 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.cli import task_types
 from keras_bert.cli.command import read_flags
-from keras_bert.cli.main import make_parser, parse
+from keras_bert.cli.main import COMMANDS, make_parser, parse
 from keras_bert.tasks import finetuned_task_types
-from tests.docs.pages import PAGES, REPOSITORY, anchors, blocks, commands, links, named_flags
+from tests.docs.pages import (
+    PAGES,
+    REPOSITORY,
+    Block,
+    anchors,
+    blocks,
+    commands,
+    links,
+    named_flags,
+)
 from tests.eagerly import eagerly
 from tests.hub.conftest import cache, hub  # noqa: F401  (fixtures)
 from tests.pretraining_folder import make_data_folder
@@ -52,21 +62,32 @@ def as_on_the_page(monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_on_a_page_is_one(page, as_on_the_page):
     for block in blocks(page):
-        for argv, is_shortened in commands(block):
-            task = task_types.first_arguments(argv).task
-            if task is not None and "--output" in argv:
-                as_on_the_page[argv[argv.index("--output") + 1]] = task
-            if not argv or "--help" in argv or argv[0] == "COMMAND":
-                continue
-            try:
-                arguments = parse(argv)
-                resolved = hasattr(arguments, "settings_class") and "--glue" not in argv
-                if resolved and not is_shortened:
-                    read_flags(arguments)
-            except SystemExit:
-                pytest.fail(f"{block}: keras-bert {' '.join(argv)}")
-            except InputError as error:
-                pytest.fail(f"{block}: keras-bert {' '.join(argv)}: {error}")
+        check_commands(block, as_on_the_page)
+
+
+def test_every_command_in_a_description_is_one(as_on_the_page):
+    for name, command in COMMANDS.items():
+        paragraphs = command.description.split("\n\n")
+        for text in (text for text in paragraphs if text.startswith(("keras-bert ", "tail "))):
+            check_commands(Block(Path(f"{name}.md"), 1, "bash", text), as_on_the_page)
+
+
+def check_commands(block, task_types_by_folder):
+    for argv, is_shortened in commands(block):
+        task = task_types.first_arguments(argv).task
+        if task is not None and "--output" in argv:
+            task_types_by_folder[argv[argv.index("--output") + 1]] = task
+        if not argv or "--help" in argv or argv[0] == "COMMAND":
+            continue
+        try:
+            arguments = parse(argv)
+            is_whole = not (is_shortened or {"--glue", "--settings"} & {*argv})
+            if hasattr(arguments, "settings_class") and is_whole:
+                read_flags(arguments)
+        except SystemExit:
+            pytest.fail(f"{block}: keras-bert {' '.join(argv)}")
+        except InputError as error:
+            pytest.fail(f"{block}: keras-bert {' '.join(argv)}: {error}")
 
 
 def test_every_flag_in_the_text_is_one():
@@ -129,6 +150,7 @@ def test_the_help_of_finetune_has_the_flags_of_tutorials_and_pages(monkeypatch):
 PAGES_OF_BENCHMARKS = ("benchmarks.md",)  # which have flags of their own
 FLAGS_OF_OTHERS = {
     ("CONTRIBUTING.md", "--graphs-as-written"),
+    ("clusters.md", "--runner"),
     ("clusters.md", "--add-opens"),
     ("clusters.md", "--parallelism"),
     ("moving_from_spanbert.md", "--span-upper"),
@@ -286,6 +308,22 @@ def test_every_link_leads_somewhere():
             ):
                 wrong.append(f"{page.name}:{line}: {target}")
     assert wrong == []
+
+
+def test_every_link_of_a_notebook_leads_somewhere():
+    links_in, wrong = re.compile(r"\]\(([^)\s]+)\)"), []
+    paths = sorted(REPOSITORY.glob("notebooks/*.ipynb"))
+    for path in paths:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        for target in itertools.chain.from_iterable(map(links_in.findall, texts)):
+            to, _, anchor = target.partition("#")
+            to = (path.parent / to).resolve()
+            if not target.startswith("https://") and not (
+                to.exists() and (not anchor or anchor in anchors(to))
+            ):
+                wrong.append(f"{path.name}: {target}")
+    assert wrong == [] and paths
 
 
 GENERATED = ("commands.md",)

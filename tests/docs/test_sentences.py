@@ -6,7 +6,7 @@ import string
 
 from tests.docs.pages import REPOSITORY
 
-ERRORS = ("InputError", "ValueError", "TypeError", "RuntimeError", "RequestError", "ServerError")
+ERRORS = ("InputError", "ValueError", "TypeError", "RuntimeError", "ServerError")
 # A method that puts the file and the line before a message.
 LOCATED = "error"
 # What is last in a message and ends with a full stop itself, or is empty after one.

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.cli.main import main
-from keras_bert.serving.serve import lay_kernels_out_once
+from keras_bert.serving.model_version import lay_kernels_out_once
 
 FROZEN = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 

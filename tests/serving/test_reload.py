@@ -11,8 +11,7 @@ import pytest
 import requests
 
 from keras_bert.serving.ask import connect
-from keras_bert.serving.model_version import ServedModel
-from keras_bert.serving.serve import lay_kernels_out_once
+from keras_bert.serving.model_version import ServedModel, lay_kernels_out_once
 from tests.serving.running import running
 from tests.serving.toy_models import copy_echo, write_echo
 
@@ -94,7 +93,7 @@ def test_a_version_that_does_not_load_keeps_the_old_one_and_is_tried_again(tmp_p
     (folder / "3").mkdir()
     assert "version 3 could not be loaded" in model.refresh()
     assert model.version().number == 1
-    assert model.states[3].state == "END" and model.states[3].message
+    assert model.states[3]["state"] == "END" and model.states[3]["status"]["error_message"]
     assert model.refresh() is None, "what has not changed is not tried again"
     put_echo(folder, 2)
     assert model.refresh() == "echo: version 2 is served.", "it is the newest that can be loaded"
@@ -141,7 +140,7 @@ def test_the_previous_version_is_served_when_the_newest_is_deleted(tmp_path, put
         assert model.refresh() == f"echo: version {version} is served."
     (tmp_path / "echo" / "2").rename(tmp_path / "2")
     assert model.refresh() == "echo: version 1 is served."
-    states = {number: state.state for number, state in model.states.items()}
+    states = {number: state["state"] for number, state in model.states.items()}
     assert states == {1: "AVAILABLE", 2: "END"} and model.refresh() is None
     (tmp_path / "2").rename(tmp_path / "echo" / "2")
     assert model.refresh() == "echo: version 2 is served."

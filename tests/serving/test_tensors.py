@@ -7,24 +7,16 @@ import tracemalloc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf.meta_graph_pb2 import TensorInfo
 
 from keras_bert.serving import tensors
-from keras_bert.serving.errors import RequestError
+from keras_bert.serving.errors import ServerError
 
-
-def info(dtype, *shape):
-    made = TensorInfo(dtype=dtype.as_datatype_enum)
-    made.tensor_shape.CopyFrom(tf.TensorShape(shape).as_proto())
-    return made
-
-
-INFOS = {
-    "text": info(tf.string, None),
-    "raw_bytes": info(tf.string, None, None),
-    "ids": info(tf.int32, None, None),
-    "shares": info(tf.float32, None, 2),
-    "flags": info(tf.bool, None),
+SPECS = {
+    "text": tf.TensorSpec([None], tf.string),
+    "raw_bytes": tf.TensorSpec([None, None], tf.string),
+    "ids": tf.TensorSpec([None, None], tf.int32),
+    "shares": tf.TensorSpec([None, 2], tf.float32),
+    "flags": tf.TensorSpec([None], tf.bool),
 }
 
 
@@ -47,7 +39,7 @@ def test_written_outputs_can_be_read_as_inputs(form):
     for rows in (1, 2, 7):
         given = arrays(rng, rows)
         (value,) = json.loads(tensors.write_outputs(given, form)).values()
-        read_form, read = tensors.read_inputs({form: value}, INFOS, max_batch=7)
+        read_form, read = tensors.read_inputs({form: value}, SPECS, max_batch=7)
         assert read_form == form
         for name, array in given.items():
             assert read[name].dtype == array.dtype
@@ -56,9 +48,9 @@ def test_written_outputs_can_be_read_as_inputs(form):
 
 @pytest.mark.parametrize("form", [tensors.ROWS, tensors.COLUMNS])
 def test_a_request_without_examples_is_valid(form):
-    value = [] if form == tensors.ROWS else {name: [] for name in INFOS if name != "shares"}
-    infos = {name: INFOS[name] for name in INFOS if name != "shares"}
-    _, read = tensors.read_inputs({form: value}, infos, max_batch=1)
+    value = [] if form == tensors.ROWS else {name: [] for name in SPECS if name != "shares"}
+    specs = {name: SPECS[name] for name in SPECS if name != "shares"}
+    _, read = tensors.read_inputs({form: value}, specs, max_batch=1)
     assert {len(array) for array in read.values()} == {0}
 
 
@@ -108,7 +100,7 @@ def test_base64_may_have_white_space_and_no_padding():
     lines = base64.encodebytes(given).decode()
     for text in (lines, lines.replace("\n", ""), lines.replace("\n", "").rstrip("=")):
         request = {"inputs": [{"b64": text}]}
-        _, read = tensors.read_inputs(request, {"text": INFOS["text"]}, max_batch=1)
+        _, read = tensors.read_inputs(request, {"text": SPECS["text"]}, max_batch=1)
         assert read["text"].tolist() == [given]
 
 
@@ -117,8 +109,10 @@ def test_base64_may_have_white_space_and_no_padding():
     [(tf.int64, 2**63), (tf.int64, -(2**63) - 1), (tf.uint64, 2**64), (tf.float32, 10**400)],
 )
 def test_numbers_just_out_of_a_type_are_rejected(dtype, value):
-    with pytest.raises(RequestError, match="is not (u?int64|float32)"):
-        tensors.read_inputs({"inputs": [value]}, {"number": info(dtype, None)}, max_batch=1)
+    with pytest.raises(ServerError, match="is not (u?int64|float32)"):
+        tensors.read_inputs(
+            {"inputs": [value]}, {"number": tf.TensorSpec([None], dtype)}, max_batch=1
+        )
 
 
 @pytest.mark.parametrize("levels", [33, 64, 65, 255, 900])
@@ -126,8 +120,8 @@ def test_lists_with_too_many_axes_are_rejected(levels):
     deep = "a"
     for _ in range(levels):
         deep = [deep]
-    with pytest.raises(RequestError, match="must have (the shape|equal lengths, and at most 64)"):
-        tensors.read_inputs({"inputs": deep}, {"text": INFOS["text"]}, max_batch=1)
+    with pytest.raises(ServerError, match="must have (the shape|equal lengths, and at most 64)"):
+        tensors.read_inputs({"inputs": deep}, {"text": SPECS["text"]}, max_batch=1)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +140,8 @@ def test_lists_with_too_many_axes_are_rejected(levels):
 )
 def test_values_of_another_type_are_rejected(dtype, value):
     """NumPy and TensorFlow would convert most of them."""
-    with pytest.raises(RequestError, match="must (be|have)|is not float32"):
-        tensors.read_inputs({"inputs": value}, {"x": info(dtype, None)}, max_batch=1)
+    with pytest.raises(ServerError, match="must (be|have)|is not float32"):
+        tensors.read_inputs({"inputs": value}, {"x": tf.TensorSpec([None], dtype)}, max_batch=1)
 
 
 def test_any_body_is_read_or_rejected():
@@ -162,7 +156,7 @@ def test_any_body_is_read_or_rejected():
     read = 0
     for _ in range(4000):
         start, names = good[rng.integers(len(good))]
-        body, infos = bytearray(start), {name: INFOS[name] for name in names}
+        body, specs = bytearray(start), {name: SPECS[name] for name in names}
         for _ in range(rng.integers(0, 4)):
             place, size = rng.integers(len(body)), rng.integers(1, 4)
             token = (b"", rng.bytes(size), bytes(body[place:][:9]), b"[", b'"', b"9" * 400)
@@ -170,8 +164,8 @@ def test_any_body_is_read_or_rejected():
         try:
             asked = tensors.read_object(bytes(body))
             tensors.read_signature(asked)
-            tensors.read_inputs(asked, infos, max_batch=100)
+            tensors.read_inputs(asked, specs, max_batch=100)
             read += 1
-        except RequestError as request_error:
-            assert request_error.code == "INVALID_ARGUMENT" and request_error.message
+        except ServerError as rejected:
+            assert rejected.code == "INVALID_ARGUMENT" and str(rejected)
     assert read > 200, "hardly anything was read"

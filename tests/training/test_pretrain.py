@@ -90,7 +90,6 @@ def run(data, architecture):
         short = {name: value for name, value in SHORT.items() if name not in left_out}
         return pretrain(
             data=folder,
-            vocab=settings.pop("vocab", data / "vocab.txt"),
             output=output,
             architecture=settings.pop("architecture", architecture),
             **{**short, **settings},
@@ -567,6 +566,26 @@ def test_a_vocabulary_that_did_not_make_the_rows_is_rejected(run, tmp_path):
     (tmp_path / "vocab.txt").write_text("".join(f"{p}\n" for p in [*VOCABULARY.tokens, "w99"]))
     with says("made with another vocabulary"):
         run(tmp_path / "run", vocab=tmp_path / "vocab.txt")
+    assert not (tmp_path / "run").exists()
+    longer = make_data_folder(tmp_path / "data", rows=9, eval_examples=3)
+    text = (longer / "vocab.txt").read_text()
+    (longer / "vocab.txt").write_text(text + "w99\n")
+    with says("made with another vocabulary"):
+        run(tmp_path / "run", data=longer)
+
+
+def test_a_run_that_was_given_its_vocabulary_resumes_without_it(
+    run, uninterrupted, phases, data, tmp_path
+):
+    shutil.copytree(uninterrupted, tmp_path / "run")
+    recorded = tmp_path / "run" / "run.json"
+    before = json.loads(recorded.read_text())
+    assert before["settings"]["vocab"] is None
+    before["settings"]["vocab"] = str(data / "vocab.txt")
+    recorded.write_text(json.dumps(before))
+    told = []
+    run(tmp_path / "run", **phases, report=told.append)
+    assert "is finished already" in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def called(monkeypatch):
 
 
 def test_what_is_given_is_passed_on_and_defaults_stand_in_the_settings(called):
-    assert main.main(["pretrain", "--data", "d", "--vocab", "v", "--output", "o", "--steps=7"]) == 0
+    assert main.main(["pretrain", "--data", "d", "--output", "o", "--steps=7"]) == 0
     assert called.pop("report") is not None
-    assert called == {"data": "d", "vocab": "v", "output": "o", "steps": 7}
+    assert called == {"data": "d", "output": "o", "steps": 7}
     parameters = inspect.signature(ORIGINAL).parameters
     for field in dataclasses.fields(PretrainSettings):
         default = parameters[field.name].default
@@ -145,7 +145,7 @@ def test_a_flag_takes_the_place_of_what_the_file_has_instead_of_it(called, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--output", "o"], "Missing required arguments: --data, --vocab."),
+        (["--output", "o"], "Missing required arguments: --data."),
         (["--output", "o", "--settings", "nowhere.json"], "There is no settings file nowhere.json"),
         (
             ["--output", "o", "--steps", "0", "--data", "d", "--vocab", "v"],

@@ -148,7 +148,7 @@ class AwdLstmEncoder(Encoder):
         return self._token_embedding
 
     @property
-    def default_pooling(self):
+    def usual_pooling(self):
         """Howard and Ruder 2018, section 3.3."""
         return "last+max+mean"
 

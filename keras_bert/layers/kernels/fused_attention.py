@@ -23,8 +23,11 @@ _FIRST_CAPABILITY = 8.0  # Ampere
 def fused_attention(query, key, value, layout, *, window):
     """softmax(query keyᵀ / √H) value where the layout allows, or None if no kernel takes the case.
 
+    A row whose padding is not at its end, as `Layout.padding_is_last` has it, becomes NaN where the
+    kernel reads lengths: it is never read as if it were.
+
     Shapes: query, key, value (B, S, N, H) -> (B, S, N, H). `layout` and `window` are as in
-    `attend`; tokens come before padding in each row.
+    `attend`.
     """
     length, _, size = query.shape[1:]
     dtype = keras.backend.standardize_dtype(query.dtype)
@@ -37,12 +40,17 @@ def fused_attention(query, key, value, layout, *, window):
     elif layout.causal:  # no token sees the padding after it
         options = {"is_causal": True}
         options |= {} if window is None else {"local_window_size": (window, 0)}
+        value = ops.where(layout.padding_is_last[:, None, None, None], value, _number("nan", value))
     else:
         # Of no key at all it would be NaN.
         options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
         # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
         is_token = layout.is_token[:, :, None, None]
-        key, value = (ops.where(is_token, x, ops.zeros((), x.dtype)) for x in (key, value))
+        zero = _number(0, value)
+        at_padding = ops.where(
+            layout.padding_is_last[:, None, None, None], zero, _number("nan", value)
+        )
+        key, value = ops.where(is_token, key, zero), ops.where(is_token, value, at_padding)
     import jax
 
     try:
@@ -50,6 +58,10 @@ def fused_attention(query, key, value, layout, *, window):
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         _say_once(f"{type(error).__name__}: {error}")
         return None
+
+
+def _number(number, like):
+    return ops.cast(float(number), like.dtype)
 
 
 def reads_lengths():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import model_setting, setting
-from keras_bert.readers.settings import (
+from keras_bert.readers import (
     TableSettings,
     TextFileSettings,
     column_setting,
@@ -30,8 +30,8 @@ class PoolingSettings(TaskSettings):
         None,
         help="what the head reads: [CLS] with the pooler, the mean of the tokens, both, the last "
         "token, the maximum over the tokens, or a concatenation of these",
-        default_help="cls; mean for a model without a pooler, whose [CLS] was never trained; last "
-        "for a causal model",
+        default_help="what the model's 1_Pooling/config.json says; else cls, mean for a model "
+        "without a pooler, whose [CLS] was never trained, or last for a causal model",
         choices=POOLINGS,
         stored=True,
         common=True,

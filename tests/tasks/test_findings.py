@@ -1,12 +1,18 @@
-"""What a run says about its examples and its results, with the flag that helps."""
+"""What a run and `fit` say about examples and results, with the flag that helps."""
 
 import json
+import warnings
 
 import numpy as np
+import pytest
 
+from keras_bert import Classifier
+from keras_bert.base.errors import InputWarning
+from keras_bert.checkpoints import save_folder
 from keras_bert.readers.texts import LabelledText
-from keras_bert.training.findings import example_findings, loss_finding, result_findings
+from keras_bert.tasks.findings import example_findings, loss_finding, result_findings
 from keras_bert.training.finetune import finetune
+from tests.small_model import make_encoder, make_tokenizer
 
 
 class Source:
@@ -20,10 +26,16 @@ def examples(*pairs):
 def test_texts_in_both_files_and_repeated_texts_with_other_labels():
     train = examples(("a b", "x"), ("c", "y"), ("a b", "y"))
     shared, contradiction = example_findings(train, examples(("d", "x"), ("c", "y")))
-    assert shared.startswith("train.csv, line 2: 1 dev example of 2 with a text")
+    assert shared.startswith("train.csv, line 2: 1 of the 2 dev examples has a text that is also")
     assert "(--dev)" in shared
+    (shared,) = example_findings(train[:2], examples(("a b", "x"), ("c", "y")))
+    assert shared.startswith("train.csv, line 1 and later: 2 of the 2 dev examples have a text")
     assert "1 example with the text of an earlier one (line 1) and another label" in contradiction
     assert "(--multi-label)" in contradiction
+    (of_scores,) = example_findings(examples(("a", 1.0), ("a", 2.0)), None)
+    assert of_scores.endswith("and another score. Give each text one score, such as the mean.")
+    (of_several,) = example_findings(examples(("a", ("x",)), ("a", ("x", "y"))), None)
+    assert of_several.endswith("and another label. Give each text the same labels everywhere.")
     assert [*example_findings(train[:2], examples(("d", "x")))] == []
     assert [*example_findings(train[:2], None)] == []
 
@@ -61,19 +73,26 @@ def test_a_loss_that_did_not_fall():
     assert [*loss_finding(records(0.7), 1)] == []
 
 
-def test_a_run_says_them_and_records_them(tmp_path):
-    from keras_bert.checkpoints import save_folder
-    from tests.small_model import make_encoder, make_tokenizer
+PARTS = ("1 of the 2 dev examples", "with the text of an earlier one", "The model predicts")
+WORDS = ["good", "bad", "film", "plot"]
+TRAIN = [
+    *(
+        ("film plot", label)
+        for label in np.random.default_rng(0).choice(WORDS[:2], 12, p=[0.8, 0.2])
+    ),
+    ("plot", "bad"),
+]
+DEV = [("film plot", "good"), ("plot good", "bad")]
 
-    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+
+def test_a_run_says_them_and_records_them(tmp_path):
+    tokenizer = make_tokenizer(WORDS)
     save_folder(make_encoder(tokenizer), tokenizer, tmp_path / "model")
-    rng = np.random.default_rng(0)
-    rows = [("film plot", label) for label in rng.choice(["good", "bad"], 12, p=[0.8, 0.2])]
     told = []
     metrics = finetune(
         model=str(tmp_path / "model"),
-        train=[*rows, ("plot", "bad")],
-        dev=[("film plot", "good"), ("plot good", "bad")],
+        train=TRAIN,
+        dev=DEV,
         freeze_encoder=True,
         epochs=1,
         learning_rate=1e-9,
@@ -87,5 +106,27 @@ def test_a_run_says_them_and_records_them(tmp_path):
     assert [line for line in told if line.startswith("Warning: ")] == [
         f"Warning: {finding}" for finding in metrics["warnings"]
     ]
-    parts = ("1 dev example of 2", "with the text of an earlier one", "The model predicts")
-    assert all(part in line for part, line in zip(parts, metrics["warnings"], strict=False))
+    assert all(part in line for part, line in zip(PARTS, metrics["warnings"], strict=False))
+
+
+@pytest.mark.usefixtures("eager")
+def test_fit_warns_of_the_same():
+    tokenizer = make_tokenizer(WORDS)
+    task = Classifier(make_encoder(tokenizer), tokenizer, labels=["bad", "good"])
+    task.compile_defaults(learning_rate=1e-9, run_eagerly=True)
+
+    def warned(train, **options):
+        with warnings.catch_warnings(record=True, action="always", category=InputWarning) as caught:
+            task.fit(train, verbose=0, **options)
+        return [str(w.message) for w in caught if w.category is InputWarning]
+
+    options = {"batch_size": 16, "shuffle": False}
+    lines = warned(TRAIN, validation_data=DEV, epochs=1, **options)
+    assert len(lines) == 3 and all(part in line for part, line in zip(PARTS, lines, strict=True))
+    task.compile_defaults("sgd", run_eagerly=True)
+    task.optimizer.learning_rate = -1.0  # so that the loss rises
+    (line,) = warned([("film", "good"), ("plot", "bad")], epochs=2, **options)
+    assert line.startswith("The training loss did not fall") and "(--learning-rate)" in line
+    # Batches of the user's own are not looked at.
+    batches = [batch for batch in task.dataset(DEV, batch_size=2)]
+    assert warned(batches[0][0], y=batches[0][1], epochs=1) == []

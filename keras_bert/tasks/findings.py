@@ -1,6 +1,7 @@
-"""What is off with the examples or the results of a fine-tuning run, and what helps.
+"""What is off with the examples or the results of fine-tuning, and what helps.
 
-Each finding is a sentence or two. A run reports them, and metrics.json has them as `warnings`.
+Each finding is a sentence or two. A run reports them, and metrics.json has them as `warnings`;
+`fit` warns of them.
 """
 
 import numpy as np
@@ -17,20 +18,30 @@ _LEARN_MORE = (
 _WEIGHTS = ', and `class_weights="balanced"` (--class-weights balanced) where labels are rare'
 
 
+def result_and_loss_findings(task, metrics, records, *, steps_per_epoch):
+    """What is off with a trained task: see `result_findings` and `loss_finding`."""
+    has_class_weights = hasattr(task.settings, "class_weights")
+    yield from result_findings(metrics or {}, has_class_weights=has_class_weights)
+    yield from loss_finding(records, steps_per_epoch)
+
+
 def example_findings(train, dev):
     """Findings on lists of examples: texts in both, and repeated texts with different labels."""
     of_train = set(map(_content, train))
     shared = [example for example in dev or () if _content(example) in of_train]
     if shared:
+        has_or_have = "has" if len(shared) == 1 else "have"
         yield (
-            f"{first_location(shared)}: {counted(len(shared), 'dev example')} of {len(dev):,} "
-            "with a text that is also in the training data; metrics on them do not show how the "
-            "model does on new text. Remove them, or leave `dev` (--dev) out, which keeps repeated "
-            "texts on one side."
+            f"{first_location(shared)}: {len(shared):,} of the {counted(len(dev), 'dev example')} "
+            f"{has_or_have} a text that is also in the training data. Metrics on such texts do not "
+            "show how well the model does on new ones. Remove them, or leave `dev` (--dev) out: "
+            "the held-back tenth shares no text with the training data."
         )
     if hasattr(train[0], "texts"):
-        advice = ""
-        if isinstance(train[0].label, str):
+        advice = " Give each text the same labels everywhere."
+        if isinstance(train[0].label, float):
+            advice = " Give each text one score, such as the mean."
+        elif isinstance(train[0].label, str):
             advice = (
                 " Give each text one label, or set `multi_label=True` (--multi-label) if a text "
                 "may have several."
