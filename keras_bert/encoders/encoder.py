@@ -174,10 +174,14 @@ class Encoder(keras.Model):
 
     @property
     def usual_pooling(self):
-        """The default pooling of an encoder whose folder gives none."""
+        """The default pooling of an encoder whose folder gives none.
+
+        It is [CLS], unless the weights came without a pooler: a masked LM trains neither.
+        """
         if self.config.is_causal:
             return "last"
-        return "mean" if self.POOLER_ACTIVATION is None else "cls"
+        is_trained = self.came_with_pooler or self.pooler is not None
+        return "cls" if is_trained and self.POOLER_ACTIVATION is not None else "mean"
 
     def default_max_length(self, usual):
         """The default length of a sequence: `usual`, or the positions if they are fewer."""

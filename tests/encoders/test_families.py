@@ -225,6 +225,15 @@ def test_a_packed_row_is_computed_as_its_sequences(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_the_first_token_is_read_by_default_where_something_has_trained_it(family):
+    encoder = small_encoder(family)
+    by_config = {"modernbert": "mean"}
+    assert encoder.default_pooling == by_config.get(family, "cls")
+    encoder.came_with_pooler = False
+    assert encoder.default_pooling == "mean"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_first_token_alone_is_computed_as_with_all_others(family):
     encoder = small_encoder(family)
     inputs = batch(encoder.config)

@@ -35,12 +35,6 @@ class BertEncoder(TransformerEncoder):
             type_vocab_size=self.config.type_vocab_size,
         )
 
-    @property
-    def usual_pooling(self):
-        """[CLS], unless the weights came without a pooler: a masked LM trains neither."""
-        is_trained = self.came_with_pooler or self.pooler is not None
-        return super().usual_pooling if is_trained or self.config.is_causal else "mean"
-
     def lm_head(self, *, name="lm_head"):
         """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
         return self._lm_head(name, transform=self.lm_transform())

@@ -72,7 +72,7 @@ class ModernBertEncoder(TransformerEncoder):
         return self.norm("last_norm")
 
     @property
-    def default_pooling(self):
+    def usual_pooling(self):
         return self.config.classifier_pooling
 
     def lm_transform(self, **options):
