@@ -218,26 +218,40 @@ def missed(train, metrics):
 
 
 def table(path):
-    """Lines of Markdown: for each model, data and count, the mean and deviation of each setting."""
+    """Lines of Markdown: for each data, model and number of examples, both defaults and others.
+
+    Of several seeds it is the mean ± the standard deviation (their number), and the names are the
+    classes that at least one of them has `missed`.
+    """
     import json
 
     cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    groups = {}
+    rows = {}
     for cell in cells:
-        key = tuple(cell[name] for name in ("data", "model", "count", "rate", "least_steps"))
-        groups.setdefault(key, []).append(cell)
-    yield "| data | model | examples | learning rate | steps | metric | mean ± std | unpredicted |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for (data, model, _, rate, _), of_group in sorted(groups.items()):
-        values = [cell["value"] for cell in of_group]
-        deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-        first = of_group[0]
-        unpredicted = sum(cell.get("unpredicted", 0) for cell in of_group)
-        yield (
-            f"| {data} | {model} | {first['examples']:,} | {rate:g} | {first['steps']} "
-            f"| {first['metric']} | {statistics.mean(values):.1f}{deviation} ({len(values)}) "
-            f"| {unpredicted} |"
+        row = rows.setdefault((cell["data"], cell["model"], cell["examples"]), {})
+        row.setdefault((cell["rate"], cell["least_steps"]), []).append(cell)
+    yield "| data, metric in % | model | examples | defaults of version 1 | defaults | others |"
+    yield "|---|---|---|---|---|---|"
+    for (data, model, examples), row in sorted(rows.items()):
+        metric = next(iter(row.values()))[0]["metric"]
+        former, now = schedules(argparse.Namespace(rates=None), model)
+        others = "; ".join(
+            f"{rate:g}, {of_setting[0]['steps']} steps: {_summary(of_setting)}"
+            for (rate, least), of_setting in sorted(row.items())
+            if (rate, least) not in (former, now)
         )
+        of_both = [_summary(row[setting]) if setting in row else "–" for setting in (former, now)]
+        yield f"| {data}, {metric} | {model} | {examples:,} | {' | '.join(of_both)} | {others} |"
+
+
+def _summary(cells):
+    """The mean and deviation of the cells of a setting, and what they miss."""
+    values = [cell["value"] for cell in cells]
+    summary = f"{statistics.mean(values):.1f}"
+    if len(values) > 1:
+        summary += f" ± {statistics.stdev(values):.1f} ({len(values)})"
+    names = sorted({name for cell in cells for name in cell.get("missed", ())})
+    return summary + (f", without {', '.join(names)}" if names else "")
 
 
 if __name__ == "__main__":

@@ -30,12 +30,13 @@ from data_gen.settings import Reading
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import listed
-from keras_bert.records.file_formats import open_parquet, parquet_batches
-from keras_bert.records.tfds_folders import (
+from keras_bert.records.file_formats import (
     INFO,
     PREFIX,
     latest_version,
     not_prepared,
+    open_parquet,
+    parquet_batches,
     parse_tfds_name,
     shard_paths,
     shard_texts,

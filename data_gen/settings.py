@@ -118,6 +118,7 @@ class _JobSettings(Settings):
         help="text files, gzip too (books, one sentence per line, JSON Lines with a text field), "
         "Parquet files, or tfds:NAME/CONFIG:SPLIT of a prepared dataset",
         unit="GLOB",
+        is_path=False,
     )
 
     def check_case(self, lowercase):
@@ -134,9 +135,8 @@ class _ExampleSettings(_JobSettings):
         help="the vocabulary: a vocab.txt, or a folder with a vocabulary (byte-pair encoding: "
         "vocab.json and merges.txt)",
         unit="PATH",
-        is_path=True,
     )
-    output: PathText = required(help="the folder to make", unit="DIR", is_path=True, recorded=False)
+    output: PathText = required(help="the folder to make", unit="DIR", recorded=False)
     input_format: str | None = data_setting(
         None,
         help="the format of text files: one book per file, one sentence per line with blank lines "
@@ -298,7 +298,6 @@ class VocabularySettings(_JobSettings):
         help="where to write the vocabulary: vocab.txt (and vocab.counts.tsv, the counts of its "
         "tokens in the text), or for byte-pair encoding and unigram a folder",
         unit="PATH",
-        is_path=True,
         recorded=False,
     )
     size: int = required(

@@ -19,9 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from keras_bert.base.settings import PathText
 from keras_bert.checkpoints import load_task
 from keras_bert.inference.predict import Inference
+from keras_bert.readers.examples import not_reported
 from keras_bert.readers.labels import one_label
-from keras_bert.readers.memory import plain
-from keras_bert.training.finetune import finetune
+from keras_bert.readers.sources import plain
+from keras_bert.tasks.raw_data import weights_of_rows
+from keras_bert.training.finetune import finetune_weighted
 
 # Examples that a run evaluates on after each epoch; its last model is kept, whatever they say.
 _EVALUATED = 100
@@ -63,19 +65,25 @@ class _TextEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _fit(self, texts, labels, **of_task):
+    def _fit(self, texts, labels, sample_weight, **of_task):
+        settings = self.settings or {}
+        if sample_weight is not None:
+            sample_weight = weights_of_rows(texts, sample_weight)
+            if not sample_weight.any():
+                raise ValueError("`sample_weight` must not be zero for all texts.")
+            if of_parts := {"train_fraction", "folds", "baseline"} & {*settings}:
+                raise ValueError(
+                    "`sample_weight` is for a single run on all examples. Leave out "
+                    f"{', '.join(sorted(of_parts))} in `settings`."
+                )
         examples = [(*text, label) for text, label in zip(texts, labels, strict=True)]
         names = ("model", "epochs", "batch_size", "learning_rate", "max_length", "pooling")
         given = {name: getattr(self, name) for name in (*names, "freeze_encoder", "seed")}
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            finetune(
-                **{**given, **of_task, **(self.settings or {})},
-                train=examples,
-                dev=examples[:_EVALUATED],
-                keep="last",
-                output=run,
-            )
+            given |= {"train": examples, "dev": examples[:_EVALUATED], "keep": "last"}
+            given |= {**of_task, **settings, "output": run}
+            finetune_weighted(given, not_reported, sample_weight=sample_weight)
             self.task_ = load_task(run)
         return self
 
@@ -110,12 +118,14 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
     `Classifier` or `PairClassifier`, such as for `task_.save` and `task_.export`.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fine-tunes on texts X (N,) or (N, 2) and labels y (N,).
 
+        `sample_weight` (N,) is the weight of each text in the loss, from 0; None is 1 each.
+
         Raises:
-            ValueError: X are not texts, y are not classes, they are of different lengths, or y has
-                fewer than two classes.
+            ValueError: X are not texts, y are not classes, they are of different lengths, y has
+                fewer than two classes, or the weights are not numbers from 0.
             InputError: a setting is invalid.
         """
         y = _targets(X, y)
@@ -130,7 +140,7 @@ class TextClassifier(ClassifierMixin, _TextEstimator):
         if [one_label(name) for name in names] != names or len({*names}) < len(names):
             names = [str(number) for number in range(len(names))]  # as a file could not have them
         task = "classifier" if len(texts[0]) == 1 else "pair-classifier"
-        self._fit(texts, [names[number] for number in numbers], task=task)
+        self._fit(texts, [names[number] for number in numbers], sample_weight, task=task)
         self._columns = [self.task_.labels.index(name) for name in names]
         return self
 
@@ -159,17 +169,20 @@ class TextRegressor(RegressorMixin, _TextEstimator):
     Attribute after `fit`: `task_`, the `Regressor`.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fine-tunes on texts X (N,) or (N, 2) and numbers y (N,).
 
+        `sample_weight` (N,) is the weight of each text in the loss, from 0; None is 1 each.
+
         Raises:
-            ValueError: X are not texts, y are not numbers, or they are of different lengths.
+            ValueError: X are not texts, y are not numbers, they are of different lengths, or the
+                weights are not numbers from 0.
             InputError: a setting is invalid, or all numbers are the same.
         """
         y, texts = _targets(X, y), _texts(X)
         scores = np.asarray(y, np.float64).tolist()
         of_one = {"one_text": True} if len(texts[0]) == 1 else {}
-        return self._fit(texts, scores, task="regression", **of_one)
+        return self._fit(texts, scores, sample_weight, task="regression", **of_one)
 
     def predict(self, X: Any) -> np.ndarray:
         """Texts X -> scores, float64 (N,)."""

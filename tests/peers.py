@@ -18,3 +18,4 @@ class _Peer:
 
 torch = _Peer("torch")
 transformers = _Peer("transformers")
+peft = _Peer("peft")

@@ -5,9 +5,10 @@ import string
 import keras
 
 from keras_bert.encoders import config_class, new_encoder
+from keras_bert.text.template import Template
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
-from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, SpecialTokens
 
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
 
@@ -16,6 +17,20 @@ def make_tokenizer(words=()):
     """Knows these words, punctuation, and every other word by its letters."""
     return Tokenizer.from_vocab(
         WordPieceVocabulary([*SPECIAL_TOKENS, *LETTERS, *string.punctuation, *words])
+    )
+
+
+def make_mpnet_tokenizer(words=()):
+    """The same with MPNet's special tokens and template."""
+    special = SpecialTokens(
+        pad="<pad>", unk="[UNK]", cls="<s>", sep="</s>", mask="<mask>", bos="<s>", eos="</s>"
+    )
+    tokens = ["<s>", "<pad>", "</s>", "[UNK]", *LETTERS, *string.punctuation, *words, "<mask>"]
+    single = (("<s>", 0), (0, 0), ("</s>", 0))
+    return Tokenizer(
+        WordPieceVocabulary(tokens, special_tokens=special),
+        lowercase=True,
+        template=Template(single=single, pair=(*single, ("</s>", 0), (1, 0), ("</s>", 0))),
     )
 
 

@@ -95,8 +95,11 @@ def check_float16(jit_compile):
 
 
 def lowered_step(task):
-    """The StableHLO of the task's step on one batch, for CUDA; on JAX and TensorFlow."""
-    batch = batches(task)
+    """The StableHLO of the task's step on one batch, for CUDA; on JAX and TensorFlow.
+
+    The batch has more predictions than a block of the loss.
+    """
+    batch = batches(task, count=90)
     with for_gpu():
         if keras.backend.backend() == "jax":
             return _lowered_by_jax(task, batch)
@@ -164,6 +167,12 @@ def float32_products(text, size):
         if any(str(size) in shape.split("x") for shape in product)
         and any(shape.endswith("xf32") for shape in product[:2])
     ]
+
+
+def most_logits(text, size):
+    """The most rows of a tensor whose last axis has `size` numbers."""
+    shapes = re.findall(rf"tensor<((?:\d+x)+){size}xf32>", text)
+    return max(np.prod([int(n) for n in shape.split("x")[:-1]]) for shape in shapes)
 
 
 def kernels(text):

@@ -118,6 +118,31 @@ def test_a_step_trains_what_the_task_uses(name):
     assert same == (unread if task.transform is None else set())
 
 
+def test_lora_trains_its_factors_and_the_head_and_recomputing_changes_no_bit():
+    runs = []
+    for recomputes in (False, True):
+        task = make(task_class("classifier"))
+        task.encoder.enable_lora(2)
+        task.encoder.recomputes = recomputes
+        for number, state in enumerate(v for v in task.variables if "seed_gen" in v.path):
+            state.assign(np.array([number, 0], "uint32"))
+        inputs, labels = batch(task)
+        before = {w.path: np.array(w.value) for w in task.weights}
+        task.compile_defaults(keras.optimizers.Adam(0.01))
+        losses = task.fit(inputs, labels, batch_size=3, epochs=2, verbose=0).history["loss"]
+        runs.append((losses, {w.path: np.array(w.value) for w in task.weights}))
+    (losses, weights), (of_recomputed, recomputed) = runs
+    moved = {path for path, old in before.items() if not np.array_equal(old, weights[path])}
+    heads = {"classifier", "pooler/dense"}
+    assert moved == {
+        *(f"{head}/{name}" for head in heads for name in ("kernel", "bias")),
+        *(f"block_0/attention/query_key_value/lora_kernel_{factor}" for factor in "ab"),
+    }
+    assert losses == of_recomputed
+    for path, weight in weights.items():
+        np.testing.assert_array_equal(weight, recomputed[path], err_msg=path)
+
+
 @pytest.mark.parametrize("name", ["masked-causal-lm", "span-pretrainer", "bidirectional-lm"])
 def test_the_loss_of_a_step_for_a_gpu_is_that_of_its_logits(name):
     """Each output's own head computes it there, from what it multiplies by the table."""

@@ -89,6 +89,28 @@ def test_pipelines_grids_and_cross_validation(model, options):
     assert grid.best_params_["textclassifier__learning_rate"] in (1e-3, 1e-2)
 
 
+def test_the_weight_of_a_text_counts_in_the_loss(model, options):
+    texts, labels = ["a a", "b b", "a a", "b b"], ["x", "y", "y", "x"]
+    for frozen in (False, True):
+        chosen = {**options, "freeze_encoder": frozen}
+        weighted = TextClassifier(model, **chosen).fit(texts, labels, [1, 1, 0, 0])
+        alone = TextClassifier(model, **chosen).fit(texts, labels, sample_weight=[0, 0, 1, 1])
+        assert weighted.predict(texts[:2]).tolist() == ["x", "y"]
+        assert alone.predict(texts[:2]).tolist() == ["y", "x"]
+    scores = [1.0, 3.0, 3.0, 1.0]
+    first, second = (
+        TextRegressor(model, **options).fit(texts, scores, [1, 1, 0, 0]).predict(texts[:2])
+    )
+    assert first < second
+    for weights, settings, message in (
+        ([1, 1, 1], {}, "one number from 0 for each of the 4 rows"),
+        ([0, 0, 0, 0], {}, "must not be zero for all texts"),
+        ([1, 1, 1, 1], {"train_fraction": 0.5}, "Leave out train_fraction in `settings`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TextClassifier(model, settings=settings).fit(texts, labels, weights)
+
+
 def test_clone_and_parameters(model):
     classifier = TextClassifier(model, epochs=7, settings={"crf": True})
     copy = clone(classifier)
@@ -125,14 +147,19 @@ FAILING = {
         check_fit_check_is_fitted check_fit_idempotent check_fit_score_takes_y
         check_methods_sample_order_invariance check_methods_subset_invariance check_n_features_in
         check_n_features_in_after_fitting check_pipeline_consistency
-        check_positive_only_tag_during_fit check_supervised_y_2d""",
-    ARRAY: "check_f_contiguous_array_estimator check_readonly_memmap_input",
-    MESSAGE: """check_estimator_sparse_array check_estimator_sparse_matrix
-        check_estimators_empty_data_messages check_estimators_nan_inf""",
+        check_positive_only_tag_during_fit check_sample_weight_equivalence_on_dense_data
+        check_sample_weights_list check_sample_weights_not_overwritten
+        check_sample_weights_pandas_series check_sample_weights_shape check_supervised_y_2d""",
+    ARRAY: """check_f_contiguous_array_estimator check_readonly_memmap_input
+        check_sample_weights_not_an_array""",
+    MESSAGE: """check_all_zero_sample_weights_error check_estimator_sparse_array
+        check_estimator_sparse_matrix check_estimators_empty_data_messages
+        check_estimators_nan_inf""",
 }
 OF_ONE = {
     TextClassifier: {
-        NUMBERS: "check_classifiers_classes check_classifiers_one_label check_classifiers_train",
+        NUMBERS: """check_classifiers_classes check_classifiers_one_label
+            check_classifiers_one_label_sample_weights check_classifiers_train""",
         ARRAY: "check_classifier_data_not_an_array",
     },
     TextRegressor: {

@@ -208,8 +208,20 @@ def to_numpy(variable):
 def variable(model, path):
     """The variable at a dotted path of attributes and list indices, or with Keras's path."""
     if "/" in path:
-        return next(weight for weight in model.weights if weight.path == path)
+        return weights_by_path(model)[path]
     value = model
     for step in path.split("."):
         value = value[int(step)] if step.isdigit() else getattr(value, step)
     return value
+
+
+def weights_by_path(model):
+    """A model's weights by Keras's paths, with merged kernels where layers have LoRA.
+
+    A and B are there, too.
+    """
+    weights = {weight.path: weight for weight in model.weights}
+    for layer in model._flatten_layers():
+        if getattr(layer, "lora_enabled", False):
+            weights[layer._kernel.path] = layer.kernel
+    return weights

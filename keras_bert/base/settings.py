@@ -5,7 +5,7 @@ run.json records and what `--settings` reads back. Each default is here, and eac
 here.
 
     class FinetuneSettings(Settings):
-        train: Paths = required(help="the examples to train on", is_path=True)
+        train: Paths = required(help="the examples to train on")
         epochs: int = setting(3, help="passes over the training data", at_least=1)
 
 A type checker and an editor read the same fields: `takes` makes them the arguments of the call.
@@ -38,12 +38,7 @@ Report = Callable[[str], None] | None
 _INT32_MAX = 2**31 - 1
 _FLOAT32_MAX, _FLOAT32_TINY = float(2**128 - 2**104), 2.0**-126
 
-_TYPE_NAMES = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-}
+_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,8 +51,9 @@ class About:
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
             at most that of an int32, and any other number is in the range of a float32.
-        is_path: the path of a file or folder; `-` is standard input. A field of the type `object`
-            may have data or a model in memory instead.
+        is_path: whether one of the types `PathText`, `Paths` and `object` is the path of a file or
+            folder; `-` is standard input. One of the type `object` may have data or a model in
+            memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
         recorded_as: a function from a value to the one that is recorded, if JSON cannot hold it.
@@ -79,7 +75,7 @@ class About:
     above: float | None = None
     below: float | None = None
     at_most: float | None = None
-    is_path: bool = False
+    is_path: bool = True
     default_help: str | None = None
     recorded: bool = True
     recorded_as: Callable | None = None
@@ -124,6 +120,18 @@ def about(field):
     return field.metadata["about"]
 
 
+def is_path(field):
+    """Whether a setting is the path of a file or folder (see `About`)."""
+    options = _options(field)
+    return about(field).is_path and (object in options or os.PathLike[str] in options)
+
+
+def _options(field):
+    """The types of a field, one of which its value has."""
+    is_union = isinstance(field.type, types.UnionType)
+    return typing.get_args(field.type) if is_union else (field.type,)
+
+
 def help_group(field):
     """The group of `HELP_GROUPS` that the flag of a field is in."""
     description = about(field)
@@ -135,9 +143,7 @@ def help_group(field):
 
 def value_type(field):
     """(the type of a field's checked values, whether None is one of them); a list is list[str]."""
-    options = (
-        typing.get_args(field.type) if isinstance(field.type, types.UnionType) else (field.type,)
-    )
+    options = _options(field)
     option = next(option for option in options if option is not types.NoneType)
     lists = [typing.get_args(of) for of in options if typing.get_origin(of) is Sequence]
     if lists and not about(field).several:
@@ -207,7 +213,7 @@ class Settings:
         paths = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if about(field).is_path and about(field).recorded and not _in_memory(field, value):
+            if is_path(field) and about(field).recorded and not _in_memory(field, value):
                 paths += value if isinstance(value, list) else [value]
         return [path for path in paths if path is not None]
 
@@ -242,7 +248,7 @@ class Settings:
     @classmethod
     def path_names(cls):
         """The names of the settings that are paths."""
-        return {field.name for field in dataclasses.fields(cls) if about(field).is_path}
+        return {field.name for field in dataclasses.fields(cls) if is_path(field)}
 
     def recorded(self):
         """What the result depends on, as JSON holds it.
@@ -253,7 +259,7 @@ class Settings:
         for field in dataclasses.fields(self):
             if about(field).recorded:
                 value = getattr(self, field.name)
-                if about(field).is_path:
+                if is_path(field):
                     value = _recorded_path(field, value)
                 elif about(field).recorded_as is not None:
                     value = about(field).recorded_as(value)
@@ -459,10 +465,10 @@ def _checked_item(field, kind, value):
         value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if expected := mismatch(kind, value):
         raise InputError.naming("{} is {!r}. It should be {}.", argument(name), value, expected)
-    if description.is_path and isinstance(value, str) and not value:
+    if is_path(field) and isinstance(value, str) and not value:
         raise InputError.naming("{} is empty. Give a path.", argument(name))
     if isinstance(value, str) and _SURROGATES.search(value):
-        advice = "; rename the file or folder" if description.is_path else ""
+        advice = "; rename the file or folder" if is_path(field) else ""
         raise InputError.naming("{} is {!r}. It should be UTF-8{}.", argument(name), value, advice)
     if description.choices is not None and value not in description.choices:
         *others, last = map(str, description.choices)

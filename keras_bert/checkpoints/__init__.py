@@ -32,13 +32,11 @@ class ConvertSettings(Settings):
         "preset, an ELMo of AllenNLP (a folder with its options, weights and a vocab.txt), "
         "hf://owner/name, or a file of word vectors (word2vec, GloVe, fastText's .vec)",
         unit="PATH",
-        is_path=True,
     )
     output: PathText = required(
         kw_only=False,
         help="the folder to write, or the file of word vectors",
         unit="PATH",
-        is_path=True,
     )
     to: str = setting(
         "huggingface",
@@ -54,9 +52,7 @@ class ConvertSettings(Settings):
 class PushSettings(Settings):
     """Settings of `keras_bert.push`."""
 
-    model: PathText = required(
-        help="a model folder, or the output of a run", unit="FOLDER", is_path=True
-    )
+    model: PathText = required(help="a model folder, or the output of a run", unit="FOLDER")
     to: str = required(help="its name on the hub: owner/name", unit="OWNER/NAME")
     private: bool = setting(
         False, help="visible to you alone; an error if the repository exists and is public"
@@ -69,7 +65,7 @@ class PushSettings(Settings):
 
 _HOMES = {
     **dict.fromkeys(("find_model_folder", "load", "load_task"), "keras_bert.checkpoints.loading"),
-    "save_folder": "keras_bert.checkpoints.model_folder",
+    **dict.fromkeys(("save_adapter", "save_folder"), "keras_bert.checkpoints.model_folder"),
 }
 
 __all__ = sorted(_HOMES)

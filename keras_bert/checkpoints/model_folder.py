@@ -14,8 +14,13 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints import tensor_files
-from keras_bert.checkpoints.pretrained_checkpoint import CONFIG, MARK, labels_to_config
+from keras_bert.checkpoints import adapters, tensor_files
+from keras_bert.checkpoints.pretrained_checkpoint import (
+    CONFIG,
+    MARK,
+    PretrainedCheckpoint,
+    labels_to_config,
+)
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import KEPT
 from keras_bert.heads import LAST
@@ -55,18 +60,59 @@ def save_folder(model, tokenizer, folder, *, overwrite=False):
             f"Received: len(tokenizer)={len(tokenizer)}, vocab_size={config.vocab_size}."
         )
     config_json, tensors = to_hugging_face(model)
+    contents = {CONFIG: config_json, tensor_files.FILE: tensors}
+    _publish(contents, model, tokenizer, folder, overwrite=overwrite)
+
+
+def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
+    """Writes the trained part of a model with LoRA as an adapter of `peft`, atomically.
+
+    It holds the updates of the encoder's layers, the heads, and a token embedding with more tokens
+    than that of the base model. The folder opens as a model folder where the base model is.
+
+    Args:
+        model: an encoder or a task, after `Encoder.enable_lora`.
+        tokenizer, folder, overwrite: see `save_folder`.
+        base: the model that the encoder was loaded from: a model folder, the output of a run, or
+            `hf://owner/name`.
+
+    Raises:
+        InputError: the encoder has no LoRA, `base` is not a whole model folder, or see
+            `save_folder`.
+    """
+    encoder = model if isinstance(model, Encoder) else model.encoder
+    if encoder.lora is None:
+        raise InputError("The encoder has no LoRA. Call `encoder.enable_lora(rank)` before it.")
+    base_folder = adapters.base_folder(base)
+    config_json, tensors = to_hugging_face(model)
+    adapter_config, tensors = adapters.contents(
+        encoder,
+        tensors,
+        class_name=config_json["architectures"][0],
+        base=base if adapters.is_name(base) else base_folder,
+        base_shapes=PretrainedCheckpoint(base_folder).shapes,
+    )
+    contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}
+    _publish(contents, model, tokenizer, folder, overwrite=overwrite)
+
+
+def _publish(contents, model, tokenizer, folder, *, overwrite):
+    """Writes a folder; `contents` are JSON objects and arrays by name, by the names of files."""
     if tokenizer is not None:
         tokenizer.input_names = getattr(model, "encoder", model).input_names
     if tokenizer is not None and isinstance(model, CausalLM):
-        config_json |= _ends_of_texts(tokenizer)
-    config_json |= config.generation_keys
+        contents[CONFIG] |= _ends_of_texts(tokenizer)
+    contents[CONFIG] |= model.config.generation_keys
     check_output_folder(folder, is_ours=_is_own, force=overwrite)
     with new_folder(folder) as temporary:
-        tensor_files.write(tensors, temporary / tensor_files.FILE)
         if tokenizer is not None:
             tokenizer.save(temporary)
-        text = escaped(json.dumps(config_json, indent=2, ensure_ascii=False))
-        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
+        for name, content in contents.items():
+            if name.endswith(".safetensors"):
+                tensor_files.write(content, temporary / name)
+                continue
+            text = escaped(json.dumps(content, indent=2, ensure_ascii=False))
+            (temporary / name).write_text(text + "\n", encoding="utf-8")
 
 
 def _ends_of_texts(tokenizer):
@@ -80,7 +126,7 @@ def _ends_of_texts(tokenizer):
 
 def _is_own(folder):
     """Whether a folder contains a model that this library wrote, and nothing else."""
-    written = {CONFIG, tensor_files.FILE, CARD, *TOKENIZER_FILES}
+    written = {CONFIG, tensor_files.FILE, adapters.CONFIG, adapters.FILE, CARD, *TOKENIZER_FILES}
     names = set(held_names(folder))
     return names <= written and CONFIG in names and MARK in read_json(folder / CONFIG)
 
@@ -285,4 +331,6 @@ def fingerprint_of_folder(folder):
             digest.update(path.name.encode())
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
+    if adapters.is_adapter(folder):
+        digest.update(fingerprint_of_folder(adapters.Adapter(folder).base).encode())
     return digest.hexdigest()

@@ -13,6 +13,7 @@ from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.base.files import check_object, read_json
 from keras_bert.base.settings import checked
 from keras_bert.checkpoints import tensor_files
+from keras_bert.checkpoints.adapters import Adapter, is_adapter
 from keras_bert.checkpoints.hub import POOLING
 from keras_bert.encoders import (
     encoder_class,
@@ -49,6 +50,8 @@ _MAX_LABELS = 1_000_000
 class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
+    The folder of an adapter has those of its base model, with the adapter merged.
+
     Args:
         folder: the path.
 
@@ -79,7 +82,11 @@ class PretrainedCheckpoint:
             )
         if not self.folder.is_dir():
             raise InputError(f"{folder} is a file. Expected a model folder.")
+        adapter = Adapter(self.folder) if is_adapter(self.folder) else None
+        self._weights = weights = self.folder if adapter is None else adapter.base
         path = self.folder / CONFIG
+        if adapter is not None and not path.exists():
+            path = weights / CONFIG
         self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
             message = f"{folder} is not a model folder: it has no {CONFIG}."
@@ -91,11 +98,15 @@ class PretrainedCheckpoint:
             raise InputError(message)
         self.config_json = read_json(path)
         self.config = config = read_config(self.config_json, source=self.source)
-        self._tensors = tensor_files.open_folder(self.folder)
+        self._tensors = tensor_files.open_folder(weights)
         self.encoder_class = encoder_class(config.model_type)
         self.names = self.encoder_class.tensor_names(config)
         self._remove_prefix()
         self.class_name = class_of(self.config_json)
+        if adapter is not None:
+            self._tensors = adapter.over(self._tensors, self.names.plain)
+            if path.parent == weights:  # which says nothing of the adapter's class and labels
+                self._take_class(adapter)
         model_type = model_type_of_class(self.class_name or "")
         if model_type not in (None, config.model_type):
             raise InputError(
@@ -107,7 +118,21 @@ class PretrainedCheckpoint:
         self.shapes = {plain: self._tensors.shapes[name] for plain, name in self._names.items()}
         self._check_encoder()
         self.config.report_extra_keys(source=path)
-        self.tokenizer = self._load_tokenizer()
+        has_own = adapter is None or has_vocabulary(self.folder)
+        self.tokenizer = self._load_tokenizer(self.folder if has_own else weights)
+
+    def _take_class(self, adapter):
+        """Sets the class that an adapter of another program is for, and its number of labels."""
+        self.class_name = adapter.class_name(self.names) or self.class_name
+        self.config_json = {**self.config_json, "architectures": [self.class_name]}
+        lines = [n for head in self.names.names(self.class_name).heads.values() for n in head]
+        counts = {
+            shape[0]
+            for line in lines
+            if line.shape.endswith("C") and (shape := self._tensors.shapes.get(line.theirs))
+        }
+        if counts and counts != {len(self.config_json.get("id2label") or ())}:
+            self.config_json |= {"id2label": None, "num_labels": min(counts)}
 
     def _remove_prefix(self):
         """Removes, and reports, the prefix that a wrapper has put before the names of all tensors.
@@ -189,7 +214,7 @@ class PretrainedCheckpoint:
         It is that of the file POOLING, or else the one that `save_folder` has stored. A pooling
         that does not exist here is reported.
         """
-        path = self.folder / POOLING
+        path = self._weights / POOLING
         if not path.exists():
             name = self.stored.get("default_pooling")
             if name not in (None, *POOLINGS):
@@ -212,8 +237,8 @@ class PretrainedCheckpoint:
         )
         return None
 
-    def _load_tokenizer(self):
-        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(self.folder):
+    def _load_tokenizer(self, folder):
+        if not self.config.REQUIRES_TOKENIZER and not has_vocabulary(folder):
             warnings.warn(
                 f"{self.name} has no tokenizer (no vocab.json, merges.txt, tokenizer.json or "
                 "vocab.txt), so the encoder takes token ids only.",
@@ -223,7 +248,7 @@ class PretrainedCheckpoint:
             return None
         from keras_bert.text.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer.from_folder(self.folder)
+        tokenizer = Tokenizer.from_folder(folder)
         check_vocabulary(tokenizer, self.config, source=f"The vocabulary in {self.name}")
         return tokenizer
 

@@ -87,6 +87,17 @@ def report_next(step):
     report(f"Next: {step}")
 
 
+def export_command(model):
+    """The command that exports a model, the next step after many others."""
+    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+
+
+def finetune_command(model):
+    """The command that fine-tunes a model, likewise."""
+    start = f"keras-bert finetune --task classifier --model {shlex.quote(model)}"
+    return f"{start} --train FILE --dev FILE --output DIR"
+
+
 def console(*, stderr=False):
     """A Rich console for results: it escapes what it prints, except its own colours.
 
@@ -235,7 +246,8 @@ def _options(field):
         return {**options, "type": _yes_or_no, "metavar": "{yes,no}"}
     if typing.get_origin(kind) is list:
         (kind,) = typing.get_args(kind)
-        options |= {"action": "append"} if optional else {"nargs": "+"}
+        repeats = optional and kind not in (int, float)
+        options |= {"action": "append"} if repeats else {"nargs": "+"}
         return {**options, "type": _converter(kind), "metavar": description.unit}
     if description.several:
         options |= {"nargs": "+", "action": _OneOrSeveral}

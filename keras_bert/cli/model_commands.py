@@ -8,7 +8,14 @@ from importlib import import_module
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, text_table
-from keras_bert.cli.command import command, one_liner, report, report_next
+from keras_bert.cli.command import (
+    command,
+    export_command,
+    finetune_command,
+    one_liner,
+    report,
+    report_next,
+)
 from keras_bert.cli.task_types import has_data_folder, task_type_of, task_type_of_model
 from keras_bert.inference import (
     EvaluateRecordsSettings,
@@ -25,8 +32,8 @@ from keras_bert.inference.vector_settings import (
     NearestSettings,
     SensesCommandSettings,
 )
+from keras_bert.readers import TextFileSettings
 from keras_bert.readers.glue import glue_submission
-from keras_bert.readers.settings import TextFileSettings
 from keras_bert.tasks import settings_class, task_class
 
 _TENSORFLOW = ("tensorflow",)
@@ -102,13 +109,9 @@ def evaluate(settings, arguments):
         print(metrics_text(metrics))
     for error in errors:
         report(task_class(task_type_of(settings["model"])).describe_error(error))
-    model = shlex.quote(settings["model"])
-    next_step = f"export --model {model} --output savedmodels/NAME"
-    if arguments.settings_class is EvaluateRecordsSettings:
-        next_step = (
-            f"finetune --task classifier --model {model} --train FILE --dev FILE --output DIR"
-        )
-    report_next(f"keras-bert {next_step}")
+    is_pretrained = arguments.settings_class is EvaluateRecordsSettings
+    next_step = finetune_command if is_pretrained else export_command
+    report_next(next_step(settings["model"]))
 
 
 @command(
@@ -142,8 +145,7 @@ def predict(settings, arguments):
         return _run_job("predict_files", settings, arguments)
     glue, output = settings.get("glue"), settings.get("output")
     predictions = predict(**settings, report=report)
-    model = shlex.quote(settings["model"])
-    next_step = f"keras-bert export --model {model} --output savedmodels/NAME"
+    next_step = export_command(settings["model"])
     if output is not None and glue is not None:
         print(f"Wrote {predictions}")
         return report_next("the same for GLUE's other tasks; submit a zip of all eleven files.")
@@ -197,10 +199,7 @@ def zero_shot(settings, arguments):
 
     for prediction in zero_shot(**settings, report=report):
         print(json.dumps(prediction, ensure_ascii=False, allow_nan=False), flush=True)
-    report_next(
-        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
-        "--train FILE --dev FILE --output DIR"
-    )
+    report_next(finetune_command(settings["model"]))
 
 
 @command(
@@ -259,10 +258,7 @@ def fill_mask(settings, arguments):
     for number, candidates in enumerate(masks, start=1):
         print("[MASK]" if len(masks) == 1 else f"[MASK] {number} of {len(masks)}")
         _print_candidates(candidates)
-    return (
-        f"keras-bert finetune --task classifier --model {shlex.quote(settings['model'])} "
-        "--train FILE --dev FILE --output DIR"
-    )
+    return finetune_command(settings["model"])
 
 
 def _print_candidates(candidates):
@@ -289,7 +285,7 @@ def follows(settings, arguments):
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")
-    return f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
+    return export_command(settings["model"])
 
 
 @command(
@@ -314,9 +310,7 @@ def surprisal(settings, arguments):
     from keras_bert.inference.surprisal import pseudo_perplexity, surprisal
 
     picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
-    next_step = (
-        f"keras-bert export --model {shlex.quote(settings['model'])} --output savedmodels/NAME"
-    )
+    next_step = export_command(settings["model"])
     if only_perplexity:
         number = pseudo_perplexity(**settings, report=report)
         print(json.dumps({"pseudo_perplexity": _finite(number)}))
@@ -398,7 +392,7 @@ def generate(settings, arguments):
     else:
         for generated in generate(**settings):
             print(generated.prompt + generated.text)
-    return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
+    return export_command(model)
 
 
 @command(
@@ -476,11 +470,7 @@ def nearest(settings, arguments):
 
     from keras_bert.inference.nearest import nearest
 
-    model = shlex.quote(settings["model"])
-    next_step = (
-        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
-        "--output DIR"
-    )
+    next_step = finetune_command(settings["model"])
     neighbours = nearest(**settings)
     if isinstance(neighbours, dict):  # the metrics of a file
         print(json.dumps(neighbours, indent=2, ensure_ascii=False, allow_nan=False))

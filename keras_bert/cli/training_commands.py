@@ -18,12 +18,13 @@ from keras_bert.base.settings import (
     model_setting,
     required,
 )
-from keras_bert.cli.command import command, console, report
+from keras_bert.cli.command import command, console, finetune_command, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
-from keras_bert.training.finetuning_settings import GlueSettings, finetune_settings, sweep_settings
+from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.settings import PretrainSettings
+from keras_bert.training.sweep_settings import GlueSettings, sweep_settings
 
 _TENSORFLOW = ("tensorflow",)
 # Name of a metric -> its name in a sentence.
@@ -142,11 +143,7 @@ def pretrain(settings, arguments):
         print(metrics["health"]["sentence"])
     draw(settings["output"])
     _print_tensorboard(f"{settings['output']}/logs")
-    model = shlex.quote(f"{settings['output']}/model")
-    return (
-        f"keras-bert finetune --task classifier --model {model} --train FILE --dev FILE "
-        "--output DIR"
-    )
+    return finetune_command(f"{settings['output']}/model")
 
 
 @command(
@@ -232,10 +229,10 @@ def sweep(settings, arguments):
     keras-bert sweep --layers first layer-{1..12} --freeze-encoder --num-seeds 3 … \\
       --output sweep-c
 
-    The default is the 18 runs of the BERT paper; the best model is the one with the best metric on
-    the dev data. Several --layers are compared at one rate, batch size and number of epochs, unless
-    these are given. Run the same command again to resume. The flags depend on --task (default:
-    classifier).
+    The default is 18 runs around the learning rate and the epochs of finetune, for base and many
+    examples those of the BERT paper; the best model is the one with the best metric on the dev
+    data. Several --layers are compared at finetune's own, unless others are given. Run the same
+    command again to resume. The flags depend on --task (default: classifier).
     """
     from keras_bert.training.finetune import sweep
 
@@ -374,7 +371,7 @@ def _glue_table(results):
 
 
 class InitSettings(Settings):
-    output: PathText = required(help="the file to write", unit="FILE.toml", is_path=True)
+    output: PathText = required(help="the file to write", unit="FILE.toml")
     task: str = model_setting(
         "classifier", help="the task type, as --task of finetune", unit="TASK", common=True
     )

@@ -28,6 +28,8 @@ ENCODERS = {
     "distilbert": _home("distilbert", "DistilBertConfig", "DistilBertEncoder"),
     "electra": _home("electra", "ElectraConfig", "ElectraEncoder"),
     "mpnet": _home("mpnet", "MPNetConfig", "MPNetEncoder"),
+    "albert": _home("albert", "AlbertConfig", "AlbertEncoder"),
+    "deberta-v2": _home("deberta", "DebertaConfig", "DebertaEncoder"),
     "modernbert": _home("modernbert", "ModernBertConfig", "ModernBertEncoder"),
     "xlm-roberta": _home("roberta", "RobertaConfig", "RobertaEncoder"),
     "camembert": _home("roberta", "RobertaConfig", "RobertaEncoder"),

@@ -33,6 +33,8 @@ _UNUSED_KEYS = frozenset(
 )
 # Other programs begin and end a text with these. They are kept; `extra_keys` does not have them.
 _GENERATION_KEYS = ("bos_token_id", "eos_token_id")
+# `alpha` of LoRA, as in `peft`.
+LORA_ALPHA = 8.0
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
 _MAX_DEPTH = 50
 

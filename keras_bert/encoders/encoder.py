@@ -1,19 +1,22 @@
 """The contract of an encoder: all that tasks, training, checkpoints and exports use of one."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError, argument
-from keras_bert.encoders.config import EncoderConfig
+from keras_bert.base.rename import weights_by_path
+from keras_bert.encoders.config import LORA_ALPHA, EncoderConfig
+from keras_bert.encoders.lora import Lora, enable_lora
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.heads.lm_head import LMHead
 from keras_bert.heads.pooling import Pooler
 from keras_bert.layers.dense import with_quantized_parts
 from keras_bert.layers.kernels.fused_attention import reads_lengths
+from keras_bert.layers.kernels.private import set_mask
 
 OUTPUTS = ("sequence_output", "hidden_states", "first_output", "attention_probabilities")
 
@@ -43,12 +46,16 @@ class Encoder(keras.Model):
         WITHOUT_BIAS: task types whose last linear layer has no bias in `transformers`.
         POOLER_ACTIVATION: the activation of a `pooler`; None if no class of `transformers` for the
             encoder has such a layer.
+        CAN_RECOMPUTE: whether `recomputes` has an effect.
 
     Attributes:
         config: the config.
         pooler: the layer that came with the weights, or that the last `new_head_transform` made;
             or None. It is a part of a head, and not of this model.
         came_with_pooler: False for weights of a folder without a pooler, as a masked LM leaves it.
+        lora: the `Lora` after `enable_lora`, or None.
+        recomputes: whether the backward pass computes each layer's activations again, in place of
+            storing them; may be set where CAN_RECOMPUTE.
         came_with_pooling: the pooling that the folder of the weights gives for vectors of whole
             texts (see `keras_bert.heads.pooling`); None if it gives none.
 
@@ -67,6 +74,7 @@ class Encoder(keras.Model):
     LIMITS = {}
     WITHOUT_BIAS = ()
     POOLER_ACTIVATION = None
+    CAN_RECOMPUTE = False
 
     pooler = None
     came_with_pooler = True
@@ -75,6 +83,8 @@ class Encoder(keras.Model):
 
     # Whether the weights were trained before: those of a folder, or after `fit`.
     is_pretrained = False
+    lora: Lora | None = None
+    recomputes = False
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         # A relative's config may derive from this one's.
@@ -124,7 +134,7 @@ class Encoder(keras.Model):
         is_token = ops.not_equal(mask, 0)
         for name in ("sequence_output", "hidden_states"):
             for x in keras.tree.flatten(outputs.get(name, ())):
-                set_keras_mask(x, is_token)
+                set_mask(x, is_token)
         return outputs
 
     @property
@@ -271,6 +281,35 @@ class Encoder(keras.Model):
         copy.is_pretrained = self.is_pretrained
         return copy
 
+    # LoRA and recomputing, for training.
+
+    def enable_lora(
+        self, rank: int, *, alpha: float = LORA_ALPHA, layers: Sequence[str] | None = None
+    ) -> None:
+        """Freezes all weights, and trains low-rank updates of dense layers (Hu et al. 2021).
+
+        A layer x W + b computes x W + b + (alpha / rank) (x A) B from now on, with B = 0 at first.
+        What is saved, copied or exported has W + (alpha / rank) A B in place of W.
+
+        Args:
+            rank: the number of columns of A and of rows of B.
+            alpha: the factor of the updates, times the rank.
+            layers: the layers by the names of their modules in a model folder, or the ends of
+                these, as in `target_modules` of `peft`: "query", "attention.output.dense". None is
+                `default_lora_layers`.
+
+        Raises:
+            InputError: the encoder has LoRA already, or no dense layer of that name.
+        """
+        if self.lora is not None:
+            raise InputError(f"The encoder has LoRA of rank {self.lora.rank} already.")
+        self.lora = enable_lora(self, rank, alpha=alpha, layers=layers)
+
+    @property
+    def default_lora_layers(self) -> tuple[str, ...]:
+        """The layers that have LoRA by default: those of queries and values, if there are some."""
+        return ()
+
     def came_as(self, other):
         """Notes that these weights came with what those of another encoder came with."""
         self.came_with_pooler = other.came_with_pooler
@@ -341,6 +380,11 @@ class Encoder(keras.Model):
         for capability in capabilities:
             if capability in self.LIMITS:
                 raise InputError.naming(self.LIMITS[capability])
+            if capability == "recompute" and not self.CAN_RECOMPUTE:
+                raise InputError.naming(
+                    "{recompute} is for Transformer layers. A {} encoder has none: leave it out.",
+                    self.config.model_type,
+                )
             if capability == "generate" and type(self).step is Encoder.step:
                 raise InputError(
                     f"A {self.config.model_type} encoder cannot generate text: it has no step of "
@@ -443,7 +487,7 @@ def copy_weights(source, target):
 
     If the target's has more rows, the first rows are copied.
     """
-    weights = {weight.path: weight for weight in source.weights}
+    weights = weights_by_path(source)
     for weight in target.weights:
         original = weights.get(weight.path)
         if original is None:

@@ -9,6 +9,7 @@ from keras_bert.heads.lm_head import LMTransform
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
+from keras_bert.layers.recompute import recomputed
 from keras_bert.layers.self_attention import SelfAttention
 from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
 
@@ -17,22 +18,23 @@ class TransformerEncoder(Encoder):
     """Embeddings and Transformer layers.
 
     A subclass says what differs: it overrides `make_positions`, `make_embeddings`, `block` and
-    `norm` with other options of their layers, and `make_last_norm`.
+    `norm` with other options of their layers, `make_blocks` and `make_last_norm`.
 
     Attributes: `positions` (a `Positions`, or None), `embeddings`, `blocks` (the Transformer
     layers), `last_norm` (the norm after them, or None).
     """
 
     INPUTS = ("input_ids", "input_mask", "segment_ids", "sequence_ids")
+    CAN_RECOMPUTE = True
 
     def __init__(self, config, *, dtype=None, name=None, **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
         self.positions = self.make_positions()
         self.embeddings = self.make_embeddings()
-        self.blocks = [self.block(number) for number in range(config.num_hidden_layers)]
+        self.blocks = self.make_blocks()
         self.last_norm = self.make_last_norm()
         self.embeddings.build()
-        for layer in (self.positions, *self.blocks, self.last_norm):
+        for layer in dict.fromkeys((self.positions, *self.blocks, self.last_norm)):
             if layer is not None:
                 layer.build((None, config.hidden_size))
         self.built = True
@@ -62,6 +64,10 @@ class TransformerEncoder(Encoder):
             "layer_norm": self.norm("layer_norm"),
         }
         return Embeddings(**{**usual, **self._common, **options}, name="embeddings")
+
+    def make_blocks(self):
+        """The Transformer layers in their order, of which several may be one layer."""
+        return [self.block(number) for number in range(self.config.num_hidden_layers)]
 
     def block(self, number, *, attention=None, feed_forward=None, **options):
         """The Transformer layer of that number, from 0.
@@ -134,10 +140,17 @@ class TransformerEncoder(Encoder):
     @property
     def layer_groups(self):
         first = [layer for layer in (self.embeddings, self.positions) if layer is not None]
-        groups = [first, *([block] for block in self.blocks)]
+        groups = [first, *([block] for block in dict.fromkeys(self.blocks))]
         if self.last_norm is not None:
             groups[-1].append(self.last_norm)
         return groups
+
+    @property
+    def default_lora_layers(self):
+        kernel, parts = "blocks.{i}.attention.query_key_value.kernel", (None, (0, 3), (2, 3))
+        lines = self.tensor_names(self.config).encoder
+        lines = [line for line in lines if line.ours == kernel and line.part in parts]
+        return tuple(line.theirs.split(".")[-2] for line in lines)
 
     @property
     def token_embedding(self):
@@ -161,10 +174,13 @@ class TransformerEncoder(Encoder):
         has_states = "hidden_states" in outputs
         cls_only = outputs == ("first_output",)
         states, probabilities = [x], []
+        shared = () if self.positions is None else (self.positions,)
         x = layout.unpad(x)  # (R, D)
         for number, block in enumerate(self.blocks, start=1):
             is_last = number == len(self.blocks)
             options = {"cls_only": cls_only and is_last, "training": training}
+            if self.recomputes and training:
+                block = recomputed(block, *shared)
             if "attention_probabilities" in outputs:
                 x, attention = block(x, layout=layout, return_probabilities=True, **options)
                 probabilities.append(attention)

@@ -28,7 +28,9 @@ class TransformerConfig(EncoderConfig):
             "max_position_embeddings type_vocab_size"
         )
         sizes = " ".join(name for name in sizes.split() if name in fields)
-        self._check(sizes, lambda size: size >= 1, "at least 1")
+        for name in sizes.split():
+            least = 0 if fields[name].default == 0 else 1  # some families have models without
+            self._check(name, lambda size, least=least: size >= least, f"at least {least}")
         self._check(sizes, lambda size: size <= _LARGEST_SIZE, f"at most {_LARGEST_SIZE}")
         rates = " ".join(name for name in fields if "dropout" in name)
         self._check(rates, lambda rate: rate is None or 0 <= rate < 1, "in [0, 1)")
@@ -58,8 +60,12 @@ class TransformerConfig(EncoderConfig):
         That is query, key, value and output, the feed-forward layer, and attention. A causal
         sequence is counted like any other, though half of its attention is masked.
         """
-        weights = self._tensor_names().kernel_count()
+        weights = self._kernel_count()
         return 2 * length * weights + self.num_hidden_layers * 4 * self.hidden_size * length**2
+
+    def _kernel_count(self):
+        """Number of the weights of kernels that each token's vector is multiplied by."""
+        return self._tensor_names().kernel_count()
 
     def _tensor_names(self):
         from keras_bert.encoders import encoder_class  # imports Keras

@@ -26,13 +26,11 @@ class ExportSettings(Settings):
         help="a model folder, the output of a run, or hf://owner/name: fine-tuned, pre-trained "
         "(exported for [MASK]) or an encoder alone (for embeddings)",
         unit="FOLDER",
-        is_path=True,
     )
     output: PathText = required(
         help="the folder of all versions of this model, such as savedmodels/NAME, for a server; or "
         "NAME.tflite, a file for LiteRT that takes token ids",
         unit="FOLDER",
-        is_path=True,
     )
     max_length: int | None = model_setting(
         None,

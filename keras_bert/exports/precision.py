@@ -23,14 +23,16 @@ def as_exported(model, precision):
     scale for each row or column, and computes in float32: TensorFlow multiplies whole numbers more
     slowly than these.
 
-    Returns the model, or a copy in another precision than float32, and the relative error of its
-    encoder's outputs: the root of the mean squared difference as a fraction of the outputs' own.
+    Returns the model, or a copy in another precision than float32 or with LoRA merged, and the
+    relative error of its encoder's outputs: the root of the mean squared difference as a fraction
+    of the outputs' own.
 
     Raises:
         InputError: the outputs of the encoder, or of the task's head, are not finite, or their
             error is too large.
     """
-    if precision == "float32":
+    encoder = getattr(model, "encoder", model)
+    if precision == "float32" and encoder.lora is None:
         return model, 0.0
     config = model.get_config()
     if precision in ("bfloat16", "float16"):
@@ -39,6 +41,8 @@ def as_exported(model, precision):
     copy_weights(model, copy)
     if hasattr(model, "tokenizer"):
         copy.tokenizer = model.tokenizer
+    if precision == "float32":  # LoRA is merged
+        return copy, 0.0
     if precision == "int8":
         quantize_weights(copy)
     inputs = some_sequences(inputs_of(model), model.config)

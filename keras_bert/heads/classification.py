@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert.layers import Layer
 from keras_bert.layers.dense import logits_layer
 from keras_bert.readers.labels import is_missing, one_label
-from keras_bert.readers.memory import plain
+from keras_bert.readers.sources import plain
 
 
 def check_labels(labels, *, least):

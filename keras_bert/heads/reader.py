@@ -3,13 +3,13 @@
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import set_keras_mask
 
 from keras_bert.base.errors import InputError
 from keras_bert.heads import CONCAT, LAST, MEAN, MIX, layer_numbers
 from keras_bert.heads.classification import FlattenChoices, GroupChoices
 from keras_bert.heads.lm_head import NextTokenLoss
 from keras_bert.layers import Layer
+from keras_bert.layers.kernels.private import set_mask
 from keras_bert.layers.kernels.program import use_cudnn
 
 
@@ -170,7 +170,7 @@ class WithoutMasks(keras.Operation):
 
     def call(self, encoded):
         for x in keras.tree.flatten(encoded):
-            set_keras_mask(x, None)
+            set_mask(x, None)
         return encoded
 
     def compute_output_spec(self, encoded):

@@ -24,7 +24,7 @@ from keras_bert.base.settings import (
     setting,
     settings_type,
 )
-from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers import TextFileSettings
 
 _OF_MASKED_LM = "a model folder with a masked-LM head, the output of pretrain, or hf://owner/name"
 _OF_CAUSAL_LM = "a model folder with a causal LM, the output of pretrain, or hf://owner/name"
@@ -56,7 +56,6 @@ class InferenceSettings(Settings):
         kw_only=False,
         help="a fine-tuned model folder, the output of finetune, or hf://owner/name",
         unit="FOLDER",
-        is_path=True,
     )
     max_length: int | None = max_length_setting("as in training")
     batch_size: int = _batch_size_setting()
@@ -65,7 +64,7 @@ class InferenceSettings(Settings):
 class FillMaskSettings(Settings):
     """Settings of `keras_bert.fill_mask`."""
 
-    model: object = required(help=_OF_MASKED_LM, unit="FOLDER", is_path=True)
+    model: object = required(help=_OF_MASKED_LM, unit="FOLDER")
     text: str = required(help="a text with one or more [MASK]", unit="TEXT")
     top_k: int = setting(5, help="candidates per [MASK]", unit="N", at_least=1, common=True)
     head: str = setting(
@@ -83,7 +82,6 @@ class FollowsSettings(Settings):
         help="a model folder with a next-sentence or sentence-order head, the output of pretrain, "
         "or hf://owner/name",
         unit="FOLDER",
-        is_path=True,
     )
     text_a: Sequence[str] = required(help="the first text, or several", unit="TEXT")
     text_b: Sequence[str] = required(help="the second text, or as many as first ones", unit="TEXT")
@@ -102,7 +100,7 @@ class GenerateSettings(Settings):
 
     on_text: InitVar[Report] = None
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
     prompt: Sequence[str] = required(
         help="the beginning of a text, or of several texts", unit="TEXT"
     )
@@ -173,7 +171,7 @@ class GenerateCommandSettings(GenerateSettings):
 class NextTokensSettings(Settings):
     """Settings of `keras_bert.next_tokens`."""
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
     prompt: str = required(help="the beginning of a text", unit="TEXT")
     top_k: int = setting(5, help="number of candidates", unit="N", at_least=1, common=True)
 
@@ -181,7 +179,7 @@ class NextTokensSettings(Settings):
 class LogProbabilitySettings(Settings):
     """Settings of `keras_bert.log_probability`."""
 
-    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER", is_path=True)
+    model: object = required(help=_OF_CAUSAL_LM, unit="FOLDER")
     text: Sequence[str] = required(help="the texts", unit="TEXT")
 
 
@@ -194,7 +192,6 @@ class EvaluateSettings(InferenceSettings):
         kw_only=False,
         help="the labelled examples; - is standard input",
         unit="FILE",
-        is_path=True,
     )
     show_errors: int = setting(
         0, help="show this many errors, the most confident first", unit="N", at_least=0, common=True
@@ -206,8 +203,8 @@ class EvaluateRecordsSettings(Settings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=_OF_MASKED_LM, unit="FOLDER", is_path=True)
-    data: PathText = required(help="the output of pretraining-data", unit="FOLDER", is_path=True)
+    model: object = required(help=_OF_MASKED_LM, unit="FOLDER")
+    data: PathText = required(help="the output of pretraining-data", unit="FOLDER")
     batch_size: int = _batch_size_setting()
     batches: int | None = setting(
         None,
@@ -230,7 +227,6 @@ class PredictSettings(InferenceSettings):
         help="the examples, with or without labels; - is standard input",
         unit="FILE",
         default_help="pass the examples themselves",
-        is_path=True,
         group="data",
         common=True,
     )
@@ -241,7 +237,6 @@ class PredictSettings(InferenceSettings):
         "gets the name that GLUE expects",
         unit="FILE",
         default_help="JSON Lines on standard output",
-        is_path=True,
         recorded=False,
         common=True,
     )
@@ -318,11 +313,10 @@ class TextsSettings(TextFileSettings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER", is_path=True)
+    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
     data: object = required(
         help="one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         unit="FILE",
-        is_path=True,
     )
 
 
@@ -333,7 +327,6 @@ class TextsOrFileSettings(TextsSettings):
         None,
         help="a file: one text per line (.txt), CSV, TSV or JSON Lines; - is standard input",
         default_help="pass `text`",
-        is_path=True,
         common=True,
     )
     text: Sequence[str] | None = data_setting(
@@ -354,7 +347,6 @@ class ZeroShotSettings(TextsOrFileSettings):
         help="a classifier of pairs for natural-language inference: a folder, the output of "
         "finetune, or hf://owner/name",
         unit="FOLDER",
-        is_path=True,
     )
     text: Sequence[str] | None = required(
         kw_only=False,
@@ -406,7 +398,6 @@ class SurprisalSettings(TextsOrFileSettings):
         help="a model folder with a masked-LM head or a causal LM, the output of pretrain, or "
         "hf://owner/name",
         unit="FOLDER",
-        is_path=True,
     )
     mask_rest_of_word: bool = setting(
         False,
@@ -423,7 +414,6 @@ class SurprisalCommandSettings(SurprisalSettings):
         help="draw the surprisal of each token of a text as a bar",
         unit="FILE.png",
         default_help="no picture",
-        is_path=True,
     )
     perplexity: bool = setting(
         False, help="show only the pseudo-perplexity of all texts together, as JSON"

@@ -15,8 +15,8 @@ from keras_bert.heads import CONCAT, layer_numbers
 from keras_bert.heads.reader import choose_layers
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedSettings
 from keras_bert.inputs.framing import frame, windows
+from keras_bert.readers import TextFileSettings
 from keras_bert.readers.examples import report_notes, report_source
-from keras_bert.readers.settings import TextFileSettings
 from keras_bert.readers.texts import TextSource
 
 

@@ -26,8 +26,8 @@ from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_model
 from keras_bert.inference.nearest import unit_vectors
 from keras_bert.inference.vector_settings import SensesSettings, WordSimilaritySettings
+from keras_bert.readers import TextFileSettings
 from keras_bert.readers.marked_words import read_marked_words, read_rated_pairs
-from keras_bert.readers.settings import TextFileSettings
 from keras_bert.readers.texts import TextSource
 
 _MARK = "keras_bert.senses"  # the key of our metadata in a safetensors file

@@ -17,7 +17,7 @@ from keras_bert.base.settings import (
 )
 from keras_bert.heads import LAYERS, check_layers
 from keras_bert.inference import OF_ANY_RUN, TextsOrFileSettings, TextsSettings, max_length_setting
-from keras_bert.readers.settings import TextFileSettings, column_setting
+from keras_bert.readers import TextFileSettings, column_setting
 
 TOKENS = ("words-mean", "words-first", "subwords", "none")
 
@@ -65,7 +65,7 @@ class EmbedToFileSettings(EmbedderSettings, TextsSettings):
         "task": "To train a task's head alone, use {freeze_encoder} of `finetune`.",
     }
 
-    output: object = required(help="the file to write, NAME.parquet", unit="FILE", is_path=True)
+    output: object = required(help="the file to write, NAME.parquet", unit="FILE")
     force: bool = checkpoint_setting(
         False, help="replace an output that this command wrote before", recorded=False
     )
@@ -76,19 +76,17 @@ class SensesSettings(TextFileSettings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER", is_path=True)
+    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
     train: object = required(
         help="texts with a marked word, as in the **bank** of the river, and its sense: a TSV, CSV "
         "or JSON Lines",
         unit="FILE",
-        is_path=True,
     )
     dev: object = setting(
         None,
         help="more of them, which the accuracy is measured on",
         unit="FILE",
         default_help="each of `train`, without its own vector",
-        is_path=True,
         common=True,
     )
     layers: str | Sequence[str] | None = model_setting(
@@ -104,7 +102,6 @@ class SensesSettings(TextFileSettings):
         help="NAME.safetensors, which gets the sense vectors of the most accurate layers",
         unit="FILE",
         default_help="not saved",
-        is_path=True,
         recorded=False,
         common=True,
     )
@@ -130,7 +127,6 @@ class SensesCommandSettings(SensesSettings):
         "or JSON Lines",
         unit="FILE",
         default_help="pass `predict` or `pairs`",
-        is_path=True,
         common=True,
     )
     predict: PathText | None = setting(
@@ -138,14 +134,12 @@ class SensesCommandSettings(SensesSettings):
         help="predict senses with this `output` of an earlier run",
         unit="FILE",
         default_help="no prediction",
-        is_path=True,
     )
     data: PathText | None = data_setting(
         None,
         help="with `predict`: texts with a marked word; - is standard input",
         unit="FILE",
         default_help="pass `text`",
-        is_path=True,
         common=True,
     )
     text: Sequence[str] | None = data_setting(
@@ -160,7 +154,6 @@ class SensesCommandSettings(SensesSettings):
         "or WiC, or as two texts and a score",
         unit="FILE",
         default_help="no comparison",
-        is_path=True,
         common=True,
     )
 
@@ -186,12 +179,11 @@ class WordSimilaritySettings(Settings):
 
     report: InitVar[Report] = None
 
-    model: object = required(help=OF_ANY_RUN, unit="FOLDER", is_path=True)
+    model: object = required(help=OF_ANY_RUN, unit="FOLDER")
     pairs: object = required(
         help="a file of rated pairs, in the layout of CoSimLex or WiC, or with two texts and a "
         "score; or a list of two texts each. A word is marked in each text",
         unit="FILE",
-        is_path=True,
     )
     layers: str = model_setting(
         "last", help="the layers that make a vector, as in `embed`", unit="LAYERS", common=True
@@ -208,7 +200,6 @@ class NearestSettings(Settings):
     model: object = required(
         help="a model folder, such as one of static vectors, or a file of word vectors",
         unit="FOLDER",
-        is_path=True,
     )
     word: str | None = setting(
         None,
@@ -231,7 +222,6 @@ class NearestSettings(Settings):
         help="the accuracy on a file of analogies, four words per line, the last one to be found",
         unit="FILE",
         default_help="none",
-        is_path=True,
         common=True,
     )
     pairs: PathText | None = setting(
@@ -239,7 +229,6 @@ class NearestSettings(Settings):
         help="the rank correlation with a file of rated pairs, two words and a number per line",
         unit="FILE",
         default_help="none",
-        is_path=True,
         common=True,
     )
 

@@ -49,6 +49,8 @@ class TokenizedExamples(SequenceBatches):
     """
 
     unfit = 0, ""
+    # Whether batches of as many sequences and of the same length have the same shapes.
+    shapes_follow_from_length = True
 
     def __init__(
         self,
@@ -182,7 +184,8 @@ class TokenizedExamples(SequenceBatches):
         return tuple(targets) if self.weights else (targets[0],)
 
     def batch(self, numbers):
-        return self.inputs(*self.take(numbers)), *self.targets(numbers)
+        targets = self.targets(numbers) if self.labels else ()
+        return self.inputs(*self.take(numbers)), *targets
 
     def in_order(self, *, batch_size, pad_to_longest=False):
         """The dataset of every sequence once, in order; `pad_to_longest` gives all one length."""
@@ -192,6 +195,18 @@ class TokenizedExamples(SequenceBatches):
         numbers = np.arange(len(self), dtype=np.int32)
         plan = [numbers[start : start + batch_size] for start in range(0, len(self), batch_size)]
         return planned_batches(plan, sequences.batch)
+
+    def in_few_lengths(self, count):
+        """The same sequences, padded to `count` different lengths at the most."""
+        sequences = copy.copy(self)
+        sequences._pad_to = PAD_TO * max(1, -(-int(self.lengths.max()) // (PAD_TO * count)))
+        return sequences
+
+    @property
+    def padded_lengths(self):
+        """int (N,): the length of a batch in which a sequence is the longest."""
+        multiple = self._pad_to * -(-self.lengths // self._pad_to)
+        return np.minimum(multiple, self._max_length)
 
     def weight_by(self, *, of_example=None, of_class=None):
         """Multiplies the weights of the labels; missing weights are 1.

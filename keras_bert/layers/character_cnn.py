@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers import Layer
+from keras_bert.layers.dense import Dense
 from keras_bert.layers.embeddings import embedded
 
 
@@ -50,7 +51,7 @@ class CharacterCnn(Layer):
         self.highways = [
             Highway(name=f"highway_{i}", dtype=policy) for i in range(num_highway_layers)
         ]
-        self.projection = keras.layers.Dense(output_size, name="projection", dtype=policy)
+        self.projection = Dense(output_size, name="projection", dtype=policy)
         self.num_filters = sum(number for _, number in filters)
 
     def build(self, characters_shape=None):
@@ -86,8 +87,8 @@ class Highway(Layer):
 
     def build(self, x_shape):
         size = x_shape[-1]
-        self.transform = keras.layers.Dense(size, name="transform", dtype=self.dtype_policy)
-        self.gate = keras.layers.Dense(
+        self.transform = Dense(size, name="transform", dtype=self.dtype_policy)
+        self.gate = Dense(
             size,
             bias_initializer=keras.initializers.Constant(-2.0),
             name="gate",

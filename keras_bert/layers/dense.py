@@ -1,4 +1,4 @@
-"""Dense layers: how they are made, activations by Hugging Face's names, int8 weights."""
+"""Dense layers and LoRA, activations by Hugging Face's names, int8 weights."""
 
 import contextlib
 import gc
@@ -15,9 +15,80 @@ def initializer(standard_deviation):
     return keras.initializers.TruncatedNormal(stddev=standard_deviation)
 
 
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Dense(keras.layers.Dense):
+    """Keras's dense layer, x W + b, in which LoRA is two thin products (Hu et al. 2021).
+
+    With LoRA it is x W + b + s (x A) B, of which A and B alone are trained. Keras computes
+    x (W + s A B), whose gradient takes as long as that of W.
+
+    The kernel W (D, U) may be n kernels side by side, such as those of query, key and value. Then
+    each of the m parts that are adapted has an A and a B of its own.
+
+    Shapes: x (…, D) -> (…, U). Weights of LoRA with the rank r: `lora_kernel_a` (D, m r) and
+    `lora_kernel_b` (r, m U / n), those of the parts side by side.
+    """
+
+    def enable_lora(self, rank, lora_alpha=None, *, parts=((0, 1),)):
+        """Holds the kernel, and adds A and B, whose product is zero at first.
+
+        Args:
+            rank: r.
+            lora_alpha: r s; None is r.
+            parts: (k, n) of each adapted part, the k-th of n, from 0.
+        """
+        if self.lora_enabled or self.quantization_mode:
+            raise ValueError("LoRA needs a dense layer without LoRA, and not quantized.")
+        inputs, units = self._kernel.shape
+        # Uniform within 1 / √D, as in `peft`.
+        uniform = keras.initializers.VarianceScaling(1 / 3, mode="fan_in", distribution="uniform")
+        self._tracker.unlock()
+        self.lora_kernel_a = self.add_weight(
+            name="lora_kernel_a", shape=(inputs, len(parts) * rank), initializer=uniform
+        )
+        self.lora_kernel_b = self.add_weight(
+            name="lora_kernel_b",
+            shape=(rank, len(parts) * units // parts[0][1]),
+            initializer="zeros",
+        )
+        self._tracker.lock()
+        self._kernel.trainable = False
+        self._lora_parts = tuple(parts)
+        self.lora_enabled, self.lora_rank = True, rank
+        self.lora_alpha = rank if lora_alpha is None else lora_alpha
+
+    def call(self, inputs, training=None):
+        if not self.lora_enabled:
+            return super().call(inputs, training=training)
+        x = ops.matmul(inputs, self._kernel)
+        x = x + ops.matmul(ops.matmul(inputs, self.lora_kernel_a), self._scaled_b())
+        return self.activation(x if self.bias is None else x + self.bias)
+
+    @property
+    def kernel(self):
+        """W, or with LoRA the merged W + s A B, a tensor."""
+        if not self.lora_enabled:
+            return super().kernel
+        return self._kernel + ops.matmul(self.lora_kernel_a, self._scaled_b())
+
+    def _scaled_b(self):
+        """s B, each part in its own rows and its own columns of the kernel: (m r, U)."""
+        blocks = ops.split(self.lora_kernel_b, len(self._lora_parts), axis=-1)  # (r, U / n) each
+        rows = [
+            ops.pad(block, [[0, 0], [k * block.shape[-1], (n - k - 1) * block.shape[-1]]])
+            for (k, n), block in zip(self._lora_parts, blocks, strict=True)
+        ]
+        return (self.lora_alpha / self.lora_rank) * ops.concatenate(rows, axis=0)
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        if self.lora_enabled:
+            raise ValueError("A layer with LoRA is not quantized. Merge it first.")
+        super().quantize(mode, type_check=False, config=config)  # Keras's is for no subclass
+
+
 def dense(units, *, initializer_range, name, dtype, use_bias=True):
     """A dense layer over the last axis: kernel (D, units), bias (units,)."""
-    return keras.layers.Dense(
+    return Dense(
         units,
         use_bias=use_bias,
         kernel_initializer=initializer(initializer_range),

@@ -31,8 +31,8 @@ def embedded(embedding, ids, *, dtype):
 class Embeddings(Layer):
     """The sum of token, position and segment embeddings, with LayerNorm and dropout.
 
-    What a model lacks is left out: positions, segments, the LayerNorm. Where the embeddings are
-    smaller than the hidden size, a dense layer projects them (Lan et al. 2020, section 3.1).
+    What a model lacks is left out: positions, segments, the LayerNorm. Where the embeddings do not
+    have the hidden size, a dense layer projects them (Lan et al. 2020, section 3.1).
 
     Shapes: input_ids (B, S), segment_ids (B, S) or None, positions (B, S) or None -> (B, S, D).
     Without `segment_ids` every token is in segment 0. `positions` counts from 0 inside each
@@ -48,6 +48,7 @@ class Embeddings(Layer):
         dropout: fraction of the sums set to zero in training.
         layer_norm: the norm of the sums, or None.
         initializer_range: standard deviation of new weights.
+        has_projection: whether there is that layer where they have the hidden size, too.
 
     Raises:
         ValueError: the sequence is longer than there are positions.
@@ -65,6 +66,7 @@ class Embeddings(Layer):
         dropout,
         layer_norm,
         initializer_range,
+        has_projection=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -89,7 +91,7 @@ class Embeddings(Layer):
         self.layer_norm = layer_norm
         self.dropout = Dropout(rate=dropout, name="dropout", dtype=self.dtype_policy)
         self.projection = None
-        if self.embedding_size != hidden_size:
+        if has_projection or self.embedding_size != hidden_size:
             self.projection = dense(
                 hidden_size,
                 initializer_range=initializer_range,

@@ -1,5 +1,7 @@
 """The layout of a batch: where its tokens are, and which of them may attend to which."""
 
+import copy
+
 import keras
 from keras import ops
 
@@ -99,6 +101,12 @@ class Layout:
         if key not in self._computed:
             self._computed[key] = compute()
         return self._computed[key]
+
+    def fresh(self):
+        """A layout of the same batch, which computes what layers share again."""
+        layout = copy.copy(self)
+        layout._computed = {}
+        return layout
 
     @property
     def key_positions(self):

@@ -3,7 +3,7 @@
 import keras
 
 from keras_bert.layers import Layer
-from keras_bert.layers.dense import dense, initializer
+from keras_bert.layers.dense import Dense, dense, initializer
 from keras_bert.layers.elementwise import Dropout
 from keras_bert.layers.kernels.attention import attend, attend_step, keys_and_values
 from keras_bert.layers.positions import NO_POSITIONS
@@ -79,7 +79,7 @@ class SelfAttention(Layer):
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
         self.window = window
-        self.query_key_value = keras.layers.Dense(
+        self.query_key_value = Dense(
             3 * hidden_size,
             use_bias=use_bias,
             kernel_initializer=SideBySide([initializer(initializer_range) for _ in range(3)]),
@@ -117,6 +117,7 @@ class SelfAttention(Layer):
             num_heads=self.num_heads,
             positions=self.positions,
             window=self.window,
+            project=self.query_key_value,
             dropout=self.dropout,
             training=training,
             cls_only=cls_only,
@@ -158,5 +159,6 @@ class SelfAttention(Layer):
             num_heads=self.num_heads,
             positions=self.positions,
             window=self.window,
+            project=self.query_key_value,
         )
         return self.projection(context), cache

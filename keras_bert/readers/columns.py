@@ -21,8 +21,7 @@ from keras_bert.readers.labels import (
     score,
     several_labels,
 )
-from keras_bert.readers.memory import is_unnamed
-from keras_bert.readers.sources import JSON
+from keras_bert.readers.sources import JSON, is_unnamed
 from keras_bert.readers.tables import Table
 
 LABEL = "label"

@@ -7,8 +7,8 @@ from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
 from keras_bert.base.formatting import counted, listed
+from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
-from keras_bert.readers.settings import COUNT, ERROR, SKIP
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.tables import open_objects
 

@@ -12,8 +12,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.labels import score
-from keras_bert.readers.memory import rows_in_memory
-from keras_bert.readers.sources import TextFile, is_file
+from keras_bert.readers.sources import TextFile, is_file, rows_in_memory
 from keras_bert.readers.tables import open_table
 from keras_bert.readers.texts import PAIR, TextSource
 

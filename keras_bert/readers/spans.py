@@ -11,10 +11,10 @@ from functools import partial
 
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.formatting import listed
+from keras_bert.readers import ERROR, REPAIR
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing
 from keras_bert.readers.labels import one_label
-from keras_bert.readers.memory import records_of_columns
 from keras_bert.readers.objects import (
     LabelledSpan,
     joined,
@@ -23,8 +23,7 @@ from keras_bert.readers.objects import (
 )
 from keras_bert.readers.schemes import InvalidTags, scheme_of, spans_of
 from keras_bert.readers.sentences import TAG_KEYS, TaggedSource
-from keras_bert.readers.settings import ERROR, REPAIR
-from keras_bert.readers.sources import JSON
+from keras_bert.readers.sources import JSON, records_of_columns
 
 _PARTS = ("words", "text", "head", "tail", "label")
 _TAG = re.compile(r"O|[BIESLUMW](-.+)?")

@@ -13,8 +13,7 @@ from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
 from keras_bert.readers.columns import given_or_remembered, parse_fields
 from keras_bert.readers.examples import Example, ExampleSource, Missing, first_location
-from keras_bert.readers.memory import records_of_columns
-from keras_bert.readers.sources import TextFile, is_text
+from keras_bert.readers.sources import TextFile, is_text, records_of_columns
 from keras_bert.readers.tables import is_json_object, json_table, open_source, parse_file
 
 WRONG_OFFSETS = ("move", "drop")

@@ -15,7 +15,6 @@ from typing import Any
 from keras_bert.base.errors import InputError, Naming
 from keras_bert.base.files import NotJson, parse_json
 from keras_bert.base.formatting import counted, quoted
-from keras_bert.readers.memory import class_names, rows_in_memory, unique_names
 from keras_bert.readers.sources import (
     CONLL,
     CSV,
@@ -24,11 +23,13 @@ from keras_bert.readers.sources import (
     TXT,
     Located,
     TextFile,
+    class_names,
     is_file,
     is_stored_table,
+    rows_in_memory,
+    unique_names,
 )
-from keras_bert.records.file_formats import ArrowTable
-from keras_bert.records.tfds_folders import PREFIX, TfdsSplit
+from keras_bert.records.file_formats import PREFIX, ArrowTable, TfdsSplit
 
 _LARGE = 64 << 20  # bytes of a file, whose rows take four times as much memory
 _SAMPLE_LINES = 1000  # by which the delimiter of a CSV is chosen

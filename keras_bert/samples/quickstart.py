@@ -129,7 +129,7 @@ class QuickstartSettings(Settings):
     sizes: InitVar[QuickstartSizes | None] = None
     report: InitVar[Report] = None
     output: PathText = required(
-        kw_only=False, help="a new or empty folder for all results", unit="FOLDER", is_path=True
+        kw_only=False, help="a new or empty folder for all results", unit="FOLDER"
     )
     seed: int = optimisation_setting(
         0, help="same seed, same input, same result", at_least=0, at_most=2**32 - 1, common=True

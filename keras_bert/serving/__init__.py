@@ -32,7 +32,6 @@ class ServeSettings(Settings):
     models: Paths = required(
         help="an exported model, or a folder of several; each has the name of its folder",
         unit="FOLDER",
-        is_path=True,
     )
     host: str = setting(
         "127.0.0.1",
@@ -57,7 +56,6 @@ class ServeSettings(Settings):
         None,
         help="a model folder, not exported, whose attention the page shows",
         unit="FOLDER",
-        is_path=True,
         default_help="no attention",
     )
     max_body: int = setting(4 << 20, help="largest size of a request", unit="BYTES", at_least=1)
@@ -97,7 +95,6 @@ class AskSettings(Settings):
         help="the examples as JSON Lines: one object of the model's inputs per line; - is standard "
         "input",
         unit="FILE",
-        is_path=True,
         default_help="pass texts instead",
         common=True,
     )

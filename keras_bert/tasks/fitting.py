@@ -1,9 +1,7 @@
-"""How a task reads labelled data, and is compiled, trained and evaluated with Keras."""
+"""How a task is compiled, trained and evaluated with Keras, also on labelled data."""
 
 import inspect
 import warnings
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -11,24 +9,19 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, InputWarning
 from keras_bert.encoders.config import check_max_length
-from keras_bert.readers.examples import report_notes, report_source
-from keras_bert.readers.labels import unknown_label
-from keras_bert.readers.settings import ERROR
-from keras_bert.tasks.batch_checks import CheckingModel
 from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
-from keras_bert.tasks.raw_data import (
-    check_in_memory,
-    is_raw,
-    split_point,
-    weights_of_classes,
-    weights_of_rows,
+from keras_bert.tasks.raw_data import LabelledModel, is_raw, split_point
+from keras_bert.tasks.training_defaults import (
+    TrainingDefaults,
+    lora_learning_rate,
+    training_defaults,
 )
-from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
+NO_CHOICE = -10000.0  # the logit of a missing choice, whose probability is then 0
 _SIGNATURES = {
     name: inspect.signature(getattr(keras.Model, name)) for name in ("fit", "evaluate", "predict")
 }
@@ -57,8 +50,8 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
     return getattr(dataset, "keras_bert_info", None)
 
 
-class FittingModel(CheckingModel):
-    """The methods of Keras that a `Task` extends, and what reads labelled data for them."""
+class FittingModel(LabelledModel):
+    """The methods of Keras that a `Task` extends, and `dataset`, which makes their batches."""
 
     def default_losses(self) -> dict[str, Any]:
         """Returns the loss of each output, by the output's name."""
@@ -75,9 +68,12 @@ class FittingModel(CheckingModel):
     @property
     def training_defaults(self) -> TrainingDefaults:
         """The `TrainingDefaults` of fine-tuning this task's encoder."""
-        return training_defaults(
+        defaults = training_defaults(
             hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
         )
+        if self.encoder.lora is None:
+            return defaults
+        return defaults._replace(learning_rate=lora_learning_rate(defaults.learning_rate))
 
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""
@@ -92,18 +88,22 @@ class FittingModel(CheckingModel):
     ) -> None:
         """As Keras's; `auto_scale_loss` is about an encoder that computes in float16.
 
-        Its gradients would vanish, so the optimizer becomes a
-        `keras.optimizers.LossScaleOptimizer`.
+        See `with_scaled_loss`.
         """
-        if auto_scale_loss and self._computes_in_float16():
-            optimizer = keras.optimizers.get(optimizer)
-            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-                optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        optimizer = self.with_scaled_loss(optimizer) if auto_scale_loss else optimizer
         super().compile(optimizer, *arguments, auto_scale_loss=auto_scale_loss, **options)
 
-    def _computes_in_float16(self):
-        policy = self.encoder.layer_policy
-        return keras.dtype_policies.get(policy).compute_dtype == "float16"
+    def with_scaled_loss(self, optimizer: Any) -> Any:
+        """The optimizer, as a `LossScaleOptimizer` where the encoder computes in float16.
+
+        The gradients would vanish there.
+        """
+        if keras.dtype_policies.get(self.encoder.layer_policy).compute_dtype != "float16":
+            return optimizer
+        optimizer = keras.optimizers.get(optimizer)
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            return optimizer
+        return keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
 
     def compile_defaults(
         self,
@@ -222,7 +222,8 @@ class FittingModel(CheckingModel):
 
         Their rows are those of the data, in its order; of a task that splits a long example into
         several sequences, one per sequence. An example without a text is an error. Sequences are
-        padded to the longest one where an output has an axis of tokens.
+        padded to the longest one where an output has an axis of tokens, and examples to the most
+        choices or words; the logit of a choice that an example does not have is below all others.
 
         `keras_bert.predict` returns labels, tags or answers instead.
         """
@@ -236,7 +237,10 @@ class FittingModel(CheckingModel):
             has_tokens = any(None in output.shape[1:] for output in self.output.values())
             x = info.in_order(pad_to_longest=has_tokens)
         self.check_batches(x)
-        return super().predict(x, **given)
+        outputs = super().predict(x, **given)
+        if info is None:
+            return outputs
+        return {name: _dense(output) for name, output in outputs.items()}
 
     def __call__(self, x: Any, *more: Any, **options: Any) -> Any:
         """As Keras's, also on texts and tables, which become one batch."""
@@ -308,152 +312,6 @@ class FittingModel(CheckingModel):
         """The labelled batches of texts, a table or a file, in order."""
         return self._info(*self._examples(x, y, sample_weight), batch_size=batch_size).in_order()
 
-    def _unlabelled(self, data):
-        """`TokenizedExamples` of all rows of texts, a table or a file."""
-        columns = {"missing": ERROR} if "missing" in self.SETTINGS.names() else {}
-        return self._sequences(self._examples(data, labelled=False, **columns)[0], labelled=False)
-
-    def _examples(self, x, y=None, sample_weight=None, *, labelled=True, **columns):
-        """-> (the list of examples, float32 (E,) their weights or None)."""
-        if not self.reads_files():
-            raise InputError(
-                f"{type(self).__name__} cannot read labelled files. Pass `fit` batches of "
-                f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
-            )
-        if self.tokenizer is None:
-            raise InputError.naming(
-                "{} has no tokenizer, so it takes batches of token ids. Make it with {tokenizer}.",
-                type(self).__name__,
-            )
-        check_in_memory(x, y=y, sample_weight=sample_weight)
-        weights = None if sample_weight is None else weights_of_rows(x, sample_weight)
-        if y is not None:
-            x, of_labels = self.with_labels(x, y)
-            columns = {**of_labels, **columns}
-        if "unknown_labels" in self.SETTINGS.names() and labelled:
-            columns = {"unknown_labels": ERROR, **columns}
-        source = self.read(
-            x,
-            inferred_arguments=self.inferred_arguments,
-            schema=self.columns,
-            labelled=labelled,
-            **columns,
-        )
-        report_source(source, None)
-        examples = list(source)
-        report_notes(source, None)
-        if not examples:
-            raise InputError(f"{source.name} has no examples.")
-        if weights is not None:  # those of rows that were left out are left out, too
-            weights = weights[[example.line - 1 for example in examples]]
-        return examples, weights
-
-    def _sequences(
-        self, examples, weights=None, *, class_weight=None, labelled=True, max_length=None
-    ):
-        """The `features` of examples, with weights of the examples and of the labels."""
-        sequences = self.features(examples, max_length=max_length, labelled=labelled)
-        if class_weight is not None:
-            self.check_class_weight()
-            class_weight = weights_of_classes(class_weight, self.labels)
-        if weights is not None:
-            self.check_sample_weight()
-        sequences.weight_by(of_example=weights, of_class=class_weight)
-        return sequences
-
-    # Labelled data.
-
-    @classmethod
-    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
-        """The examples of a file or a sequence, in order and streaming.
-
-        Args:
-            data: a path, `-` for standard input, or a sequence in place of a file.
-            inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
-                None if it is not known yet.
-            schema: the `schema` of the data that the task was trained on: columns by their names
-                or numbers, which are used where the data have them.
-            labelled: whether a file without labels is an error.
-            **columns: the settings of SETTINGS with `reads`.
-
-        Returns:
-            An iterable of examples, with `name`, `kind`, `description` (one line for the user),
-            `schema` and `notes()`. An example's `error(message)` is an InputError that names its
-            place.
-
-        Raises:
-            InputError: the file cannot be read; at the latest when the bad line is reached.
-        """
-        raise InputError(
-            f"The task {cls.TASK_TYPE} cannot read labelled files. Pass your own batches to `fit`."
-        )
-
-    @classmethod
-    def infer_arguments(cls, examples):
-        """The task's arguments that follow from the training examples, by name.
-
-        Raises InputError if the examples are not enough to train on.
-        """
-        return {}
-
-    @classmethod
-    def describe_examples(cls, train, dev, inferred_arguments):
-        """One line for the user about the training and dev examples."""
-        return f"{len(train):,} training examples and {len(dev):,} dev examples."
-
-    @classmethod
-    def notes(cls, examples: Sequence[Any]) -> list[str]:
-        """Warnings for the user about the labelled examples of a file; those of their source."""
-        return examples[0].source.notes()
-
-    @classmethod
-    def labels_with(cls, inferred_arguments, **settings):
-        """The labels of a task with these arguments; empty for a task without labels."""
-        return tuple(inferred_arguments.get("labels", ()))
-
-    @property
-    def inferred_arguments(self):
-        """The arguments of this task that `infer_arguments` gives."""
-        return {"labels": list(self.labels)} if self.MIN_LABELS else {}
-
-    def labels_of(self, example):
-        """The labels, or tags, of an example."""
-        return ()
-
-    def unknown_labels(self, examples):
-        """A `Counter` of the labels of examples that this task does not have: its errors.
-
-        Raises InputError if it has none of them: the examples are those of another task.
-        """
-        counts = Counter(label for example in examples for label in self.labels_of(example))
-        unknown = Counter({x: count for x, count in counts.items() if x not in self.labels})
-        if counts and len(unknown) == len(counts):
-            first = next(example for example in examples if self.labels_of(example))
-            raise first.error(unknown_label(self.labels_of(first)[0], self.labels))
-        return unknown
-
-    @classmethod
-    def with_labels(cls, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
-        """Texts or a table with the labels of its rows, and arguments of `read` to find them by.
-
-        Raises InputError if the labels of this task are not one value per row.
-        """
-        raise InputError.naming(
-            "{y} is for tasks with one label, score or list of tags per row. Pass {} a table or a "
-            "file that has the labels.",
-            cls.__name__,
-        )
-
-    def check_class_weight(self) -> None:
-        """Raises InputError unless the labels of training are numbers of `labels`."""
-        raise InputError.naming(
-            "{class_weight} is for tasks with one label per text or word. Leave it out of {}.",
-            type(self).__name__,
-        )
-
-    def check_sample_weight(self) -> None:
-        """Raises InputError if the loss takes no weights of examples."""
-
     def dataset(
         self,
         data: Any,
@@ -505,6 +363,13 @@ class FittingModel(CheckingModel):
         steps = -(-len(sequences) // batch_size)
         batches.keras_bert_info = DatasetInfo(sequences, batch_size, steps=steps)
         return batches
+
+
+def _dense(output):
+    """An array of what Keras returns for batches of different shapes, a `tf.RaggedTensor`."""
+    if hasattr(output, "to_tensor"):
+        return output.to_tensor(default_value=NO_CHOICE).numpy()
+    return output
 
 
 def _by_name(method, model, *given, **options):

@@ -1,16 +1,20 @@
-"""Texts, tables and files in the place of Keras's arrays, with labels and weights beside them."""
+"""Texts, tables and files in the place of Keras's arrays, with labels and weights, for a task."""
 
 import numbers
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import quoted
-from keras_bert.readers.labels import label_or_none
-from keras_bert.readers.memory import plain, rows_in_memory
-from keras_bert.readers.sources import is_file
+from keras_bert.readers import ERROR
+from keras_bert.readers.examples import report_notes, report_source
+from keras_bert.readers.labels import label_or_none, unknown_label
+from keras_bert.readers.sources import is_file, plain, rows_in_memory
+from keras_bert.tasks.batch_checks import CheckingModel
 
 
 def is_raw(x, input_names):
@@ -155,3 +159,151 @@ def split_point(count, validation_split):
             count,
         )
     return first
+
+
+class LabelledModel(CheckingModel):
+    """What a `Task` says of labelled data, and how it reads them; `Task` describes the rest."""
+
+    @classmethod
+    def read(cls, data, *, inferred_arguments=None, schema=None, labelled=True, **columns):
+        """The examples of a file or a sequence, in order and streaming.
+
+        Args:
+            data: a path, `-` for standard input, or a sequence in place of a file.
+            inferred_arguments: the result of `infer_arguments`, which helps to detect the columns;
+                None if it is not known yet.
+            schema: the `schema` of the data that the task was trained on: columns by their names
+                or numbers, which are used where the data have them.
+            labelled: whether a file without labels is an error.
+            **columns: the settings of SETTINGS with `reads`.
+
+        Returns:
+            An iterable of examples, with `name`, `kind`, `description` (one line for the user),
+            `schema` and `notes()`. An example's `error(message)` is an InputError that names its
+            place.
+
+        Raises:
+            InputError: the file cannot be read; at the latest when the bad line is reached.
+        """
+        raise InputError(
+            f"The task {cls.TASK_TYPE} cannot read labelled files. Pass your own batches to `fit`."
+        )
+
+    @classmethod
+    def infer_arguments(cls, examples):
+        """The task's arguments that follow from the training examples, by name.
+
+        Raises InputError if the examples are not enough to train on.
+        """
+        return {}
+
+    @classmethod
+    def describe_examples(cls, train, dev, inferred_arguments):
+        """One line for the user about the training and dev examples."""
+        return f"{len(train):,} training examples and {len(dev):,} dev examples."
+
+    @classmethod
+    def notes(cls, examples: Sequence[Any]) -> list[str]:
+        """Warnings for the user about the labelled examples of a file; those of their source."""
+        return examples[0].source.notes()
+
+    @classmethod
+    def labels_with(cls, inferred_arguments, **settings):
+        """The labels of a task with these arguments; empty for a task without labels."""
+        return tuple(inferred_arguments.get("labels", ()))
+
+    @property
+    def inferred_arguments(self):
+        """The arguments of this task that `infer_arguments` gives."""
+        return {"labels": list(self.labels)} if self.MIN_LABELS else {}
+
+    def labels_of(self, example):
+        """The labels, or tags, of an example."""
+        return ()
+
+    def unknown_labels(self, examples):
+        """A `Counter` of the labels of examples that this task does not have: its errors.
+
+        Raises InputError if it has none of them: the examples are those of another task.
+        """
+        counts = Counter(label for example in examples for label in self.labels_of(example))
+        unknown = Counter({x: count for x, count in counts.items() if x not in self.labels})
+        if counts and len(unknown) == len(counts):
+            first = next(example for example in examples if self.labels_of(example))
+            raise first.error(unknown_label(self.labels_of(first)[0], self.labels))
+        return unknown
+
+    @classmethod
+    def with_labels(cls, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """Texts or a table with the labels of its rows, and arguments of `read` to find them by.
+
+        Raises InputError if the labels of this task are not one value per row.
+        """
+        raise InputError.naming(
+            "{y} is for tasks with one label, score or list of tags per row. Pass {} a table or a "
+            "file that has the labels.",
+            cls.__name__,
+        )
+
+    def check_class_weight(self) -> None:
+        """Raises InputError unless the labels of training are numbers of `labels`."""
+        raise InputError.naming(
+            "{class_weight} is for tasks with one label per text or word. Leave it out of {}.",
+            type(self).__name__,
+        )
+
+    def check_sample_weight(self) -> None:
+        """Raises InputError if the loss takes no weights of examples."""
+
+    def _unlabelled(self, data):
+        """`TokenizedExamples` of all rows of texts, a table or a file."""
+        columns = {"missing": ERROR} if "missing" in self.SETTINGS.names() else {}
+        return self._sequences(self._examples(data, labelled=False, **columns)[0], labelled=False)
+
+    def _examples(self, x, y=None, sample_weight=None, *, labelled=True, **columns):
+        """-> (the list of examples, float32 (E,) their weights or None)."""
+        if not self.reads_files():
+            raise InputError(
+                f"{type(self).__name__} cannot read labelled files. Pass `fit` batches of "
+                f"{', '.join(self.input)} with labels for {', '.join(self.output)}."
+            )
+        if self.tokenizer is None:
+            raise InputError.naming(
+                "{} has no tokenizer, so it takes batches of token ids. Make it with {tokenizer}.",
+                type(self).__name__,
+            )
+        check_in_memory(x, y=y, sample_weight=sample_weight)
+        weights = None if sample_weight is None else weights_of_rows(x, sample_weight)
+        if y is not None:
+            x, of_labels = self.with_labels(x, y)
+            columns = {**of_labels, **columns}
+        if "unknown_labels" in self.SETTINGS.names() and labelled:
+            columns = {"unknown_labels": ERROR, **columns}
+        source = self.read(
+            x,
+            inferred_arguments=self.inferred_arguments,
+            schema=self.columns,
+            labelled=labelled,
+            **columns,
+        )
+        report_source(source, None)
+        examples = list(source)
+        report_notes(source, None)
+        if not examples:
+            raise InputError(f"{source.name} has no examples.")
+        if weights is not None:  # those of rows that were left out are left out, too
+            weights = weights[[example.line - 1 for example in examples]]
+        return examples, weights
+
+    def _sequences(
+        self, examples, weights=None, *, class_weight=None, labelled=True, max_length=None
+    ):
+        """The `features` of examples, with weights of the examples and of the labels."""
+        sequences = self.features(examples, max_length=max_length, labelled=labelled)
+        if class_weight is not None:
+            self.check_class_weight()
+            class_weight = weights_of_classes(class_weight, self.labels)
+        if weights is not None:
+            self.check_sample_weight()
+        sequences.weight_by(of_example=weights, of_class=class_weight)
+        return sequences

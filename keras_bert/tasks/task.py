@@ -6,29 +6,25 @@ CONTRIBUTING.md lists what a new task type defines.
 import dataclasses
 import re
 from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import keras
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
-from keras_bert.base.settings import Settings, about
+from keras_bert.base.settings import Settings
 from keras_bert.encoders.config import EncoderConfig
 from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
 from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
 from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
-from keras_bert.tasks import TaskSettings, argument_fields, imported, made_with, show_arguments
-from keras_bert.tasks.fitting import FittingModel
+from keras_bert.tasks import imported, made_with, show_arguments
 from keras_bert.tasks.losses import check_can_average, mean_outputs
+from keras_bert.tasks.storing import StoredModel
 
 if TYPE_CHECKING:
     from keras_bert.text.tokenizer import Tokenizer
 
 
-class Task(FittingModel):
+class Task(StoredModel):
     """A functional Keras model of an encoder and a head, with dictionaries in and out.
 
         class LabelSettings(TaskSettings):
@@ -119,8 +115,6 @@ class Task(FittingModel):
 
     dropout = None
     _members = ()
-    # {part of an example: its columns} in the data that it was trained on, which folders store.
-    columns = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -436,87 +430,6 @@ class Task(FittingModel):
             raise InputError(f"The task {self.TASK_TYPE} cannot be exported.")
         self.check_export()
         return imported(self.SIGNATURES)(self, max_length=max_length or self.settings.max_length)
-
-    def save(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
-        """Writes a model folder, or a Keras file if the name ends in .keras or .h5.
-
-        Every command reads a model folder (config.json, model.safetensors and the tokenizer's
-        files, such as vocab.txt). A .keras file has the tokenizer, too, and an .h5 file has not.
-
-        Args:
-            filepath: the path to write.
-            overwrite: replace the file, or a model folder that this library wrote.
-            **options: those of Keras for a file.
-        """
-        if str(filepath).endswith((".keras", ".h5")):
-            super().save(filepath, overwrite=overwrite, **options)
-            return
-        from keras_bert.checkpoints import save_folder
-
-        folder = Path(filepath)
-        if not overwrite and folder.is_dir() and any(folder.iterdir()):
-            raise InputError.naming(
-                "{} is there already. Give another folder, or {overwrite=True} to replace it.",
-                folder,
-            )
-        save_folder(self, self.tokenizer, filepath, overwrite=overwrite, **options)
-
-    def save_assets(self, dir_path):
-        """Keras's hook: writes the tokenizer into a .keras file."""
-        if self.tokenizer is not None:
-            self.tokenizer.save(dir_path)
-
-    def load_assets(self, dir_path):
-        """Keras's hook: reads the tokenizer of a .keras file."""
-        if any(Path(dir_path).iterdir()):
-            from keras_bert.text.tokenizer import Tokenizer  # needs TensorFlow
-
-            self.tokenizer = Tokenizer.from_folder(dir_path)
-            self._set_tokenizer(self.tokenizer)
-
-    def export(self, filepath: str | PathLike[str], **options: Any) -> Path:
-        """Writes a SavedModel that takes strings to the next version folder under `filepath`."""
-        from keras_bert.exports.saved_model import export_task
-
-        return export_task(self, filepath, **options)
-
-    @classmethod
-    def reads_files(cls) -> bool:
-        """Whether the task type is trained on labelled files."""
-        return issubclass(cls.SETTINGS, TaskSettings)
-
-    @classmethod
-    def stored_settings(cls) -> dict[str, dataclasses.Field]:
-        """The fields of SETTINGS that a model folder stores, by name."""
-        return {
-            field.name: field for field in dataclasses.fields(cls.SETTINGS) if about(field).stored
-        }
-
-    def get_config(self):
-        # A functional model's own config is its graph, which our constructors do not take.
-        reader = self.reader
-        config = {"encoder": keras.saving.serialize_keras_object(self.encoder), "name": self.name}
-        config |= {} if reader.layers == LAST else {"layers": reader.layers}
-        config |= {} if reader.mix is None else {"layer_mix": reader.mix}
-        if reader.static_vectors is not None:
-            config["static_vectors"] = keras.saving.serialize_keras_object(reader.static_vectors)
-        names = argument_fields(self.SETTINGS)
-        settings = {name: getattr(self.settings, name) for name in names}
-        columns = {"columns": self.columns} if self.columns else {}
-        return {**config, **self.inferred_arguments, **settings, **columns}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        columns = config.pop("columns", None)
-        for name in ("encoder", "static_vectors"):
-            if name in config:
-                config[name] = keras.saving.deserialize_keras_object(
-                    config[name], custom_objects=custom_objects
-                )
-        task = cls(**config)
-        task.columns = columns
-        return task
 
 
 def _name_of(cls):

@@ -15,6 +15,11 @@ _LEARNING_RATES = (
 )
 # The learning rate of a head over a frozen encoder.
 HEAD_LEARNING_RATE = 1e-3
+# A sweep tries these multiples of the learning rate, and, for each number of epochs where these are
+# enough steps, this multiple of the least number of steps. For BERT base they are the search of
+# Devlin et al. 2018 (appendix A.3).
+_RATES_TO_TRY = (1.0, 0.6, 0.4)
+_EPOCHS_TO_TRY = {2: 1.0, EPOCHS: 1.5, 4: 2.0}
 
 
 class TrainingDefaults(NamedTuple):
@@ -25,7 +30,32 @@ class TrainingDefaults(NamedTuple):
 
     def epochs(self, *, examples: int, batch_size: int) -> int:
         """Passes over so many examples: 3, or as many as make the least number of steps."""
-        return max(EPOCHS, math.ceil(self.least_steps / math.ceil(examples / batch_size)))
+        return self._epochs(EPOCHS, 1.0, examples=examples, batch_size=batch_size)
+
+    def _epochs(self, epochs, multiple, *, examples, batch_size):
+        steps = math.ceil(examples / batch_size)
+        return max(epochs, math.ceil(multiple * self.least_steps / steps))
+
+    @property
+    def learning_rates_to_try(self) -> list[float]:
+        """The learning rates of a sweep: this one and smaller ones."""
+        return [float(f"{multiple * self.learning_rate:.1e}") for multiple in _RATES_TO_TRY]
+
+    def epochs_to_try(self, *, examples: int, batch_size: int) -> list[int]:
+        """The numbers of epochs of a sweep: 2, 3, 4, or more for the least number of steps."""
+        return [
+            self._epochs(epochs, multiple, examples=examples, batch_size=batch_size)
+            for epochs, multiple in _EPOCHS_TO_TRY.items()
+        ]
+
+
+def lora_learning_rate(learning_rate: float) -> float:
+    """The learning rate of LoRA, where that of the whole encoder is `learning_rate`.
+
+    Ten times as much, up to that of a head: 5e-4 for a base and 3e-4 for a large encoder, as in
+    Hu et al. 2021 (table 9).
+    """
+    return min(10 * learning_rate, HEAD_LEARNING_RATE)
 
 
 def training_defaults(*, hidden_size: int, is_pretrained: bool) -> TrainingDefaults:

@@ -11,7 +11,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
-from keras_bert.checkpoints import load_task, save_folder
+from keras_bert.checkpoints import find_model_folder, load_task, save_folder
+from keras_bert.checkpoints.loading import is_name
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
@@ -30,17 +31,16 @@ from keras_bert.training.finetuning_settings import (
     BASELINE,
     RANDOM,
     FinetuneSettings,
-    SweepSettings,
     finetune_settings,
-    sweep_settings,
 )
-from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.finetuning_task import compile_for, for_xla
 from keras_bert.training.folds import run_folds
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
 from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
+from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
 from keras_bert.training.workers import run_of
 
 
@@ -93,11 +93,23 @@ def finetune(*, report=None, **settings) -> dict[str, Any]:
         InputError: an argument or a file is invalid, the dev examples do not match the training
             examples, or the output folder contains something else.
     """
-    given, report = settings, report or not_reported
+    return finetune_weighted(settings, report or not_reported)
+
+
+def finetune_weighted(given, report, *, sample_weight=None):
+    """`finetune` of the arguments `given`, with the weight of each training example in the loss.
+
+    `sample_weight` is float32 (N,) for the examples as they are read, or None. Runs on a fraction
+    of the examples or on folds take no weights.
+    """
     settings = finetune_settings(given.get("task", "classifier")).of(given)
     check_callbacks(settings.callbacks)
     with _scope_of(settings, report, command="finetune"):
         data, task = read_data(settings, given, report)
+        if sample_weight is not None:
+            data.train.weight_by(of_example=sample_weight)
+            inputs = {**data.inputs, "train": data.train.fingerprint}
+            data = dataclasses.replace(data, inputs=inputs)
         first, settings = settings, data.recipe.resolved(settings)
         if settings.folds is not None:
             return run_folds(settings, data, task, partial(finetune_on, report=report), report)
@@ -126,7 +138,7 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     `train` and `dev` may also be data in memory, as for `keras_bert.finetune`.
 
     These are the arguments for `task="classifier"`. Another task has its own settings in place of
-    the classifier's (see `keras_bert.training.finetuning_settings.sweep_settings(task)`).
+    the classifier's (see `keras_bert.training.sweep_settings.sweep_settings(task)`).
 
     Returns:
         The contents of metrics.json: the metrics of the best run, as from `keras_bert.finetune`,
@@ -146,9 +158,12 @@ def sweep(*, report=None, **settings) -> dict[str, Any]:
     first = of_run.of(next(iter(settings.runs().values())))
     with _scope_of(settings, report, command="sweep"):
         data, task = read_data(first, given, report)
+        count = len(data.train.examples)
+        first = data.recipe.with_training_defaults(data.recipe.resolved(first), count, not_reported)
         settings = data.recipe.resolved(settings)
+        settings = data.recipe.with_defaults_of_sweep(settings, count, report)
         runs = {name: of_run.of(run) for name, run in settings.runs().items()}
-        one_run = _runs_on(data, task, data.recipe.resolved(first), report)
+        one_run = _runs_on(data, task, first, report)
         return run_series(
             settings,
             runs,
@@ -232,7 +247,8 @@ def _runs_on(data, task, first, report):
     """
 
     def task_settings(settings):
-        return settings.seed, settings.layers, settings.epochs
+        unfrozen = settings.epochs if settings.gradual_unfreezing else None
+        return settings.seed, settings.layers, unfrozen
 
     tasks, encoded = {task_settings(first): task}, {}
 
@@ -271,8 +287,13 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         of_smallest_batch = len(train_examples) // plan.evaluate_every
         dev = [] if data.dev is None else [data.dev]
         Devices().check_batch_size(min([of_smallest_batch, *map(len, dev)]))
-        model, splits = task, [train_examples, *dev]
-        if settings.freeze_encoder:
+        model, splits, few_shapes = task, [train_examples, *dev], None
+        if not settings.freeze_encoder:
+            few_shapes = for_xla(
+                train_examples, epochs=settings.epochs, steps_per_epoch=plan.evaluate_every
+            )
+            splits[0] = few_shapes or train_examples
+        else:
             features, model = freeze(task)
             drawn = (count, settings.seed) if train_examples is not data.train else None
             seed = settings.seed if data.recipe.start.is_random else None
@@ -285,7 +306,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
                 batch_size=settings.batch_size,
                 folder=run.checkpoints if is_chief else None,
             )
-        compile_for(settings, plan, model=model, task=task)
+        compile_for(settings, plan, model=model, task=task, jit_compile=few_shapes is not None)
         source = LabelledExamples(
             model, task, *splits, dev_examples=data.dev, plan=plan, settings=settings
         )
@@ -313,6 +334,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         outputs = source.outputs_at(selected["step"]) if dev else None
         if not is_chief:
             return run.finish()
+        trained = task
         if settings.dtype != "float32" and dev:
             task, outputs = out_of_scope(_in_float32, task, data.dev, run.model, settings)
         if dev:
@@ -320,6 +342,10 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         else:
             task.update_settings(**data.over_folds.tuned)
         save_folder(task, task.tokenizer, run.model, overwrite=True)
+        if settings.lora_rank is not None:
+            trained.settings, trained.tuned = task.settings, task.tuned
+            base = settings.model if is_name(settings.model) else find_model_folder(settings.model)
+            trained.save_adapter(run.adapter, base=base, overwrite=True)
         metrics = {
             "kept": selected,
             "best_metric": task.METRIC,

@@ -146,8 +146,8 @@ def _line_on_pooling(encoder, of_task):
     if of_class in (None, pooling):
         return line
     return (
-        f"{line} transformers will open the new model without its head; it opens it with its head "
-        f'for `pooling="{of_class}"` (--pooling {of_class}).'
+        f"{line} transformers opens such a model without its head; with the head, it opens one of "
+        f'`pooling="{of_class}"` (--pooling {of_class}).'
     )
 
 

@@ -1,18 +1,15 @@
-"""The settings of fine-tuning: of a run, of a sweep, and of all of GLUE.
+"""The settings of fine-tuning once, or in several runs that differ in seed, size and start.
 
 The help texts also document the Python arguments.
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
-from dataclasses import InitVar
 from itertools import product
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import (
     PathText,
-    Report,
     about,
     advanced_setting,
     data_setting,
@@ -21,22 +18,17 @@ from keras_bert.base.settings import (
     optimisation_setting,
     required,
     setting,
-    without,
 )
+from keras_bert.encoders.config import LORA_ALPHA
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
-from keras_bert.readers.glue import GLUE, glue_task
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.classification import PoolingSettings
-from keras_bert.tasks.training_defaults import EPOCHS, HEAD_LEARNING_RATE, LEAST_STEPS
+from keras_bert.tasks.training_defaults import EPOCHS, LEAST_STEPS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
 BASELINE = "baseline"
 RANDOM = "random"  # the baseline with random weights
-# The grid of `glue` with `quick`.
-QUICK = {"learning_rate": [3e-5], "batch_size": [32], "epochs": [3]}
-_RATE_OF_LAYERS = 5e-5  # of a sweep of layers
 
 
 class LabelledRunSettings(RunSettings):
@@ -53,7 +45,6 @@ class LabelledRunSettings(RunSettings):
         help="the model to start from: a folder, the output of a run or hf://owner/name[@revision]",
         unit="FOLDER",
         default_help="start from random weights",
-        is_path=True,
         common=True,
     )
     architecture: str | None = model_setting(
@@ -70,7 +61,6 @@ class LabelledRunSettings(RunSettings):
         "(byte-pair encoding: vocab.json and merges.txt)",
         unit="PATH",
         default_help="the model's",
-        is_path=True,
         common=True,
     )
     cased: bool = data_setting(
@@ -79,7 +69,6 @@ class LabelledRunSettings(RunSettings):
     train: object = required(
         help="the examples to train on: a file, several, or a glob; - is standard input",
         unit="FILE",
-        is_path=True,
         several=True,
     )
     dev: object = data_setting(
@@ -87,7 +76,6 @@ class LabelledRunSettings(RunSettings):
         help="the examples to evaluate on after each epoch, likewise",
         unit="FILE",
         default_help="a tenth of the training examples, which is held back",
-        is_path=True,
         several=True,
         common=True,
     )
@@ -137,11 +125,29 @@ class LabelledRunSettings(RunSettings):
         "vocabulary: the head reads them concatenated with the encoder's output",
         unit="FOLDER",
         default_help="none",
-        is_path=True,
         common=True,
     )
     freeze_static_vectors: bool = advanced_setting(
         False, help="keep the `static_vectors` as they are"
+    )
+    lora_rank: int | None = optimisation_setting(
+        None,
+        help="freeze the encoder, and train low-rank updates of its layers (LoRA) of this rank and "
+        "the head: OUTPUT/model is a whole model, OUTPUT/adapter has the updates for peft",
+        unit="RANK",
+        default_help="train the whole model",
+        at_least=1,
+        common=True,
+    )
+    lora_alpha: float = optimisation_setting(
+        LORA_ALPHA, help="factor of the updates, times the rank", unit="ALPHA", above=0
+    )
+    lora_layers: Sequence[str] | None = optimisation_setting(
+        None,
+        help="the layers that have LoRA, by the names or ends of names of their modules in the "
+        "model folder, such as query, attention.output.dense",
+        unit="NAME",
+        default_help="queries and values",
     )
     train_layers: int | None = optimisation_setting(
         None,
@@ -191,11 +197,13 @@ class LabelledRunSettings(RunSettings):
                 "{train} and {dev} are both standard input, which is read only once. Give one of "
                 "them as a file."
             )
-        _check_layers(self)
+        check_layers_to_read(self)
         if self.freeze_static_vectors and self.static_vectors is None:
             raise InputError.naming("{freeze_static_vectors} needs {static_vectors}.")
-        _check_seeds(self)
+        check_seeds(self)
+        _check_lora(self)
         for name, default in (
+            ("lora_rank", None),
             ("train_layers", None),
             ("layer_decay", 1.0),
             ("gradual_unfreezing", False),
@@ -207,6 +215,11 @@ class LabelledRunSettings(RunSettings):
                     "them out.",
                     argument(name),
                 )
+        if self.freeze_encoder and self.recompute:
+            raise InputError.naming(
+                "{recompute} is for the gradients of the encoder, and {freeze_encoder} needs none. "
+                "Leave it out."
+            )
         if self.gradual_unfreezing and self.epochs == 1:
             raise InputError.naming(
                 "{gradual_unfreezing} trains the head alone in the first epoch and needs {epochs} "
@@ -229,7 +242,7 @@ class LabelledRunSettings(RunSettings):
         return {f.name: getattr(self, f.name) for f in fields if belongs(about(f))}
 
 
-def _check_layers(settings):
+def check_layers_to_read(settings):
     layers = as_list(settings.layers)
     for choice in layers:
         check_layers(choice, learned=True)
@@ -238,7 +251,19 @@ def _check_layers(settings):
             raise InputError.naming("{} needs {layers} {}.", argument(name), " or ".join(MIXES))
 
 
-def _check_seeds(settings):
+def _check_lora(settings):
+    if settings.lora_rank is None:
+        for name, default in (("lora_alpha", LORA_ALPHA), ("lora_layers", None)):
+            if getattr(settings, name) != default:
+                raise InputError.naming("{} needs {lora_rank}.", argument(name))
+    elif settings.model is None:
+        raise InputError.naming(
+            "{lora_rank} keeps the weights of a {model}. Leave it out for random weights, which "
+            "are trained whole."
+        )
+
+
+def check_seeds(settings):
     if settings.seed + settings.num_seeds - 1 > LARGEST_SEED:
         raise InputError.naming("{seed} and {num_seeds} exceed the largest seed, {}.", LARGEST_SEED)
 
@@ -308,6 +333,11 @@ class FinetuneSettings(LabelledRunSettings):
                 "{baseline} random is for runs that start from a model. This one starts from "
                 "random weights."
             )
+        if self.baseline == RANDOM and self.lora_rank is not None:
+            raise InputError.naming(
+                "{lora_rank} keeps the weights of a model, and {baseline} random has none. Leave "
+                "one of them out."
+            )
 
     @property
     def fractions(self):
@@ -320,7 +350,7 @@ class FinetuneSettings(LabelledRunSettings):
         are_compared = len(self.fractions) * len(starts) > 1
         alone = {"num_seeds": 1, "baseline": None, "ensemble": False}
         return {
-            f"{start}{f'train-{_shortest(fraction)}-' if are_compared else ''}seed-{seed}": (
+            f"{start}{f'train-{in_few_digits(fraction)}-' if are_compared else ''}seed-{seed}": (
                 dataclasses.replace(self, train_fraction=fraction, seed=seed, **alone)
             )
             for fraction, start, seed in product(
@@ -329,78 +359,7 @@ class FinetuneSettings(LabelledRunSettings):
         }
 
 
-class SweepSettings(LabelledRunSettings):
-    """Settings of `keras_bert.sweep`, without those of the task.
-
-    The defaults are the search of Devlin et al. 2018, appendix A.3. Where several `layers` are
-    compared, the others' are those of `finetune`.
-    """
-
-    learning_rate: float | Sequence[float] = optimisation_setting(
-        (5e-5, 3e-5, 2e-5), help="the learning rates to try", unit="RATE", above=0, common=True
-    )
-    batch_size: int | Sequence[int] = optimisation_setting(
-        (16, 32), help="the batch sizes to try", unit="EXAMPLES", at_least=1, common=True
-    )
-    epochs: int | Sequence[int] = optimisation_setting(
-        (2, 3, 4), help="the numbers of epochs to try", unit="EPOCHS", at_least=1, common=True
-    )
-    layers: Sequence[str] = model_setting(
-        (LAST,),
-        help="the layers to try, as those of finetune; with several, the default is one rate "
-        "(5e-5, or 1e-3 with a frozen encoder), batch size (32) and number of epochs (3)",
-        unit="LAYERS",
-        common=True,
-    )
-
-    @classmethod
-    def of(cls, given):
-        """As `Settings.of`; only here is it known what is given beside several `layers`."""
-        layers = given.get("layers")
-        if isinstance(layers, list | tuple) and len(layers) > 1:
-            rate = HEAD_LEARNING_RATE if given.get("freeze_encoder") else _RATE_OF_LAYERS
-            size = FinetuneSettings.defaults()["batch_size"]
-            given = {"learning_rate": rate, "batch_size": size, "epochs": EPOCHS, **given}
-        return super().of(given)
-
-    @property
-    def varied(self):
-        """The names of the settings that are tried."""
-        more = ["layers"] if len(self.layers) > 1 else []
-        more += ["seed"] if self.num_seeds > 1 else []
-        return ("learning_rate", "batch_size", "epochs", *more)
-
-    def check(self):
-        for name in ("learning_rate", "batch_size", "epochs", "layers"):
-            if not getattr(self, name):
-                raise InputError.naming(
-                    "{} is empty. Give at least one value to try.", argument(name)
-                )
-        _check_layers(self)
-        _check_seeds(self)
-        for settings in self.runs().values():
-            finetune_settings(self.task).of(settings)
-
-    def runs(self):
-        """The settings of `finetune` for each run, by name."""
-        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        common["num_seeds"] = 1
-        seeds = range(self.seed, self.seed + self.num_seeds)
-        runs = {}
-        for layers, rate, size, epochs, seed in product(
-            self.layers, self.learning_rate, self.batch_size, self.epochs, seeds
-        ):
-            name = f"rate-{_shortest(rate)}-batch-{size}-epochs-{epochs}"
-            name = f"{layers}-{name}" if "layers" in self.varied else name
-            name = f"{name}-seed-{seed}" if "seed" in self.varied else name
-            tried = {"layers": layers, "learning_rate": rate, "batch_size": size, "epochs": epochs}
-            runs[name] = {**common, **tried, "seed": seed}
-            if layers not in MIXES:  # which alone has these
-                runs[name] |= {"scalar_mix_l2": 0.0, "scalar_mix_layer_norm": False}
-        return runs
-
-
-def _shortest(rate):
+def in_few_digits(rate):
     """A learning rate in few digits that identify it."""
     text = f"{rate:g}"
     return text if float(text) == rate else repr(rate)
@@ -409,119 +368,3 @@ def _shortest(rate):
 def finetune_settings(task):
     """The class of all settings of `finetune` for a task."""
     return merged(settings_class(task), FinetuneSettings)
-
-
-def sweep_settings(task):
-    """The class of all settings of `sweep` for a task."""
-    return merged(settings_class(task), SweepSettings)
-
-
-# Without what GLUE itself determines.
-_SweepOfGlueSettings = without(merged(PoolingSettings, SweepSettings), "task", "train", "dev")
-
-
-class GlueSettings(_SweepOfGlueSettings):
-    """Settings of `keras_bert.glue`: those of a sweep that hold for every task of GLUE.
-
-    The default grid is that of Devlin et al. 2018, appendix A.3.
-    """
-
-    report: InitVar[Report] = None
-
-    output: PathText = required(
-        help="the folder of all runs, with metrics.json (the table), run.json, runs/ (a sweep per "
-        "task), submission/ and submission.zip",
-        unit="FOLDER",
-        is_path=True,
-        recorded=False,
-    )
-    data: PathText = required(
-        help="GLUE's folder, as gluebenchmark.com gives it: CoLA/train.tsv and so on",
-        unit="FOLDER",
-        is_path=True,
-    )
-    tasks: Sequence[str] = data_setting(
-        tuple(name for name, task in GLUE.items() if task.train is not None),
-        help="the tasks to train; MNLI includes MNLI-mm and AX",
-        unit="NAME",
-        common=True,
-    )
-    quick: bool = optimisation_setting(
-        False,
-        help="one setting per task in place of the grid: learning rate 3e-5, batches of 32, 3 "
-        "epochs; a learning rate, batch size or epochs that are given count",
-        common=True,
-    )
-    num_seeds: int = optimisation_setting(
-        1,
-        help="train the best setting of each task with this many consecutive seeds: reports mean "
-        "and standard deviation",
-        unit="N",
-        at_least=1,
-        common=True,
-    )
-    dev_only: bool = data_setting(
-        False,
-        help="train and evaluate only: needs no test files and writes no submission",
-        common=True,
-    )
-
-    def __post_init__(self, *arguments):
-        tasks = self.tasks if isinstance(self.tasks, list | tuple) else [self.tasks]
-        names = [glue_task(name).name for name in tasks]
-        object.__setattr__(self, "tasks", list(dict.fromkeys(names)))
-        super().__post_init__()
-
-    def check(self):
-        if not self.tasks:
-            raise InputError.naming("{tasks} is empty. Give at least one task of GLUE.")
-        for name in self.tasks:
-            if GLUE[name].train is None:
-                raise InputError.naming(
-                    "GLUE's {} has no training file: it is predicted with the model of MNLI. Give "
-                    "MNLI in {tasks}.",
-                    name,
-                )
-        if self.strategy == "multiworker":
-            raise InputError.naming(
-                "{strategy} multiworker trains one model on several machines, and {glue} trains "
-                "one after another. Give each machine its own {tasks}, with {strategy} mirrored."
-            )
-        _check_seeds(self)
-        for name in self.tasks:
-            self.of_task(name)  # checks the combinations
-
-    @property
-    def grid(self):
-        """The learning rates, batch sizes and epochs to try, by the names of the settings."""
-        defaults, tried = self.defaults(), {name: getattr(self, name) for name in QUICK}
-        return {
-            name: QUICK[name] if self.quick and sizes == list(defaults[name]) else sizes
-            for name, sizes in tried.items()
-        }
-
-    @property
-    def is_sweep(self):
-        """Whether the grid has several combinations."""
-        return any(len(tried) > 1 for tried in self.grid.values())
-
-    @property
-    def runs_per_task(self):
-        """The combinations of the grid, and the seeds of the best one."""
-        if not self.is_sweep:
-            return self.num_seeds
-        seeds = self.num_seeds if self.num_seeds > 1 else 0
-        return math.prod(map(len, self.grid.values())) + seeds
-
-    def of_task(self, name):
-        """The settings of `sweep` for a task of GLUE, with its folder in place of its files."""
-        task = GLUE[name]
-        of_glue = {
-            "task": task.task_type,
-            "metric": task.metric,
-            "train": self.data,
-            "dev": self.data,
-        }
-        return sweep_settings(task.task_type).of(
-            {**self.part(_SweepOfGlueSettings), **self.grid, **of_glue}
-        )

@@ -1,9 +1,11 @@
 """The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
 
 import dataclasses
+import math
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
@@ -11,13 +13,21 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import load
 from keras_bert.encoders import new_encoder
 from keras_bert.heads import MIXES
-from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE, training_defaults
+from keras_bert.layers.kernels.program import device
+from keras_bert.tasks.training_defaults import (
+    HEAD_LEARNING_RATE,
+    LEAST_STEPS,
+    lora_learning_rate,
+    training_defaults,
+)
+from keras_bert.training.devices import Devices
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
     make_optimizer,
     train_last_layers,
 )
+from keras_bert.training.settings import as_list
 from keras_bert.training.starting_point import EarlierTask, StartingPoint
 
 
@@ -54,17 +64,45 @@ class TaskRecipe:
 
         `report` is called with a line on these.
         """
-        learning_rate, least_steps = defaults = training_defaults(
+        defaults = self._training_defaults(settings)
+        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
+        chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def with_defaults_of_sweep(self, settings, count, report):
+        """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
+
+        One that compares layers tries one of both.
+        """
+        defaults = self._training_defaults(settings)
+        examples = {"examples": count, "batch_size": max(settings.batch_size)}
+        if "layers" in settings.varied:
+            rates, epochs = [defaults.learning_rate], [defaults.epochs(**examples)]
+        else:
+            rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
+        chosen = {"learning_rate": rates, "epochs": epochs}
+        return self._with_defaults(settings, chosen, count, report)
+
+    def _training_defaults(self, settings):
+        defaults = training_defaults(
             hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
         )
         if settings.freeze_encoder:
-            learning_rate = HEAD_LEARNING_RATE
-        epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
-        chosen = {"learning_rate": learning_rate, "epochs": epochs}
+            return defaults._replace(learning_rate=HEAD_LEARNING_RATE)
+        if settings.lora_rank is not None:
+            rate = lora_learning_rate(defaults.learning_rate)
+            return defaults._replace(learning_rate=rate)
+        return defaults
+
+    def _with_defaults(self, settings, chosen, count, report):
+        """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
-            parts = [f"{name} {value:g}" for name, value in chosen.items()]
-            steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
+            parts = [
+                f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
+                for name, value in chosen.items()
+            ]
+            steps = f", for at least {LEAST_STEPS} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
                 f"Defaults for {counted(count, 'training example')}, {weights} weights and the "
@@ -106,6 +144,13 @@ class TaskRecipe:
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
+        if settings.lora_rank is not None:
+            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
+            encoder.enable_lora(settings.lora_rank, **names)
+            report(_line_on_lora(task))
+        if settings.recompute:
+            encoder.require("recompute")
+            encoder.recomputes = True
         if not settings.freeze_encoder:
             epochs = settings.epochs if settings.gradual_unfreezing else None
             groups = task.read_groups
@@ -164,6 +209,19 @@ def options_not_given(earlier, settings, given):
     return {name: value for name, value in earlier.options.items() if name not in names}
 
 
+def _line_on_lora(task):
+    """A line on what is trained, in numbers of parameters."""
+    trained, held = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (task.trainable_weights, task.non_trainable_weights)
+    )
+    lora = task.encoder.lora
+    return (
+        f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
+        f"{listed(lora.layers)}. {held:,} are frozen."
+    )
+
+
 def _line_on_continued(settings, options, same, new, lost):
     """A line on what a run keeps of an earlier task.
 
@@ -204,8 +262,34 @@ def _described(options):
     return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
 
 
-def compile_for(settings, plan, *, model, task):
-    """Compiles the model that a run trains, which is the task or its head alone."""
+_LENGTHS = 4
+# Compiling a step takes XLA up to a minute. So many tokens of a base model make up for it, by
+# estimate: benchmarks/NOTES.md.
+_TOKENS_PER_PROGRAM = 10_000_000
+
+
+def for_xla(examples, *, epochs, steps_per_epoch):
+    """The training examples in few lengths, for steps that XLA compiles; None without XLA.
+
+    It is for one GPU or TPU, where a run is long enough for the programs of all shapes.
+
+    Args:
+        examples: `TokenizedExamples`.
+    """
+    if device() == "cpu" or Devices().replicas > 1 or not examples.shapes_follow_from_length:
+        return None
+    examples = examples.in_few_lengths(_LENGTHS)
+    sizes = 2 if len(examples) % steps_per_epoch else 1  # of batches, which differ by one
+    programs = sizes * len(np.unique(examples.padded_lengths))
+    tokens = epochs * int(examples.lengths.sum())
+    return examples if tokens >= programs * _TOKENS_PER_PROGRAM else None
+
+
+def compile_for(settings, plan, *, model, task, jit_compile=False):
+    """Compiles the model that a run trains, which is the task or its head alone.
+
+    `jit_compile` is whether XLA compiles the steps, again for each shape of a batch.
+    """
     depth = depths(task, model.trainable_variables)
     unfreeze_every = plan.evaluate_every if settings.gradual_unfreezing else 0
     optimizer = make_optimizer(
@@ -220,10 +304,10 @@ def compile_for(settings, plan, *, model, task):
         measures_gradients=model is task,
     )
     model.compile(
-        optimizer=optimizer,
+        optimizer=task.with_scaled_loss(optimizer),  # a head alone has no policy of its own
         loss=task.compiled_losses(),
         loss_weights=task.default_loss_weights(),
         weighted_metrics=task.default_metrics(),
-        jit_compile=False,  # XLA would compile again for every batch length
+        jit_compile=jit_compile,
         steps_per_execution=settings.steps_per_execution,
     )

@@ -113,8 +113,16 @@ def _default_objective(of_data, settings):
 
 def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
     """-> (the task, fingerprints of what its weights depend on)."""
-    if settings.model is not None:
-        return _from_folder(task_class, folders, tokenizer, settings, report)
+    make = _from_random if settings.model is None else _from_folder
+    task, start = make(task_class, folders, tokenizer, settings, report)
+    if settings.recompute:
+        task.encoder.require("recompute")
+        task.encoder.recomputes = True
+    return task, start
+
+
+def _from_random(task_class, folders, tokenizer, settings, report):
+    """The same with random weights."""
     architecture = settings.architecture or "tiny"
     config = read_architecture(architecture, tokenizer.vocabulary)
     _check_objective(config, task_class)

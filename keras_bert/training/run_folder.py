@@ -6,6 +6,7 @@ OUTPUT/checkpoints/   for resuming
 OUTPUT/logs/          TensorBoard
 OUTPUT/bad_batch.npz  the batch with an infinite or NaN loss, until a run succeeds
 OUTPUT/model/         the model folder
+OUTPUT/adapter/       the updates of a model with LoRA, and its head
 OUTPUT/metrics.json   the results, written last: the run is finished
 OUTPUT/pictures/      pictures of the results
 OUTPUT/curves.png     the same of pre-training
@@ -43,6 +44,7 @@ _RECORDS = (
     "runs",
     "ensemble",
     "model",
+    "adapter",
     "pictures",
     "curves.png",
     "submission.zip",
@@ -96,6 +98,7 @@ class RunFolder:
         self.logs = self.path / "logs"
         self.bad_batch = self.path / "bad_batch.npz"
         self.model = self.path / "model"
+        self.adapter = self.path / "adapter"
         self.runs = self.path / "runs"
         self._metrics = self.path / "metrics.json"
         self._run = self.path / "run.json"

@@ -76,11 +76,14 @@ def run_series(
                 delete(folder.runs / other / "checkpoints")
                 if other != best and not keeps_models:
                     delete(folder.runs / other / "model")
+                    delete(folder.runs / other / "adapter")
             gc.collect()  # a model contains reference cycles, and the next one needs the memory
         models = {name: folder.runs / name / "model" for name in runs}
         with system_errors(folder.model):
-            if models[best].exists():  # else it was moved before an interruption
-                os.rename(models[best], folder.model)
+            adapter = folder.runs / best / "adapter"
+            for written, place in ((adapter, folder.adapter), (models[best], folder.model)):
+                if written.exists():  # else it was moved before an interruption
+                    os.rename(written, place)
         models[best] = folder.model
         folder.check_model(f"delete {folder.runs / best} to train it again")
         results = {**metrics[best], "kept": {**metrics[best]["kept"], "run": best}}

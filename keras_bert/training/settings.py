@@ -60,7 +60,6 @@ class RunSettings(Settings):
         help="the run's folder, with model/, metrics.json, run.json, logs/ (TensorBoard) and "
         "checkpoints/",
         unit="FOLDER",
-        is_path=True,
         recorded=False,
     )
     batch_size: int = optimisation_setting(
@@ -107,6 +106,12 @@ class RunSettings(Settings):
         "float32",
         help="dtype of the computation; weights are float32 either way",
         choices=DTYPES,
+        common=True,
+    )
+    recompute: bool = hardware_setting(
+        False,
+        help="compute each layer's activations again for the gradients instead of storing them: "
+        "less memory, about a third more time, the same losses",
         common=True,
     )
     steps_per_execution: int = hardware_setting(
@@ -208,7 +213,6 @@ class PretrainSettings(RunSettings):
         help="the folder written by keras-bert pretraining-data; several are phases of the run, "
         "one after another",
         unit="FOLDER",
-        is_path=True,
         several=True,
     )
     vocab: PathText | None = advanced_setting(
@@ -216,7 +220,6 @@ class PretrainSettings(RunSettings):
         help="the vocabulary that the data must have been made with; another one is an error",
         unit="PATH",
         default_help="that of the data, which holds it",
-        is_path=True,
     )
     steps: int | Sequence[int] | None = optimisation_setting(
         None,
@@ -279,7 +282,6 @@ class PretrainSettings(RunSettings):
         help="start from the weights of a model folder, of a run's output, or of hf://owner/name",
         unit="FOLDER",
         default_help="start from random weights",
-        is_path=True,
         common=True,
     )
     initialization: str | None = advanced_setting(

@@ -8,6 +8,7 @@ import os
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import read_json
 from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.adapters import is_adapter
 from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import (
     build_task,
@@ -142,6 +143,12 @@ class StartingPoint:
     @classmethod
     def of(cls, settings, *, is_random=False):
         """The one that the settings of a run describe."""
+        if settings.lora_rank is not None and is_adapter(find_model_folder(settings.model)):
+            raise InputError.naming(
+                "{} is an adapter, and {lora_rank} makes adapters of whole models. `keras-bert "
+                "convert` writes it as one.",
+                settings.model,
+            )
         names = ("model", "architecture", "vocab", "cased", "dtype")
         return cls(**{name: getattr(settings, name) for name in names}, is_random=is_random)
 

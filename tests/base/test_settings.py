@@ -33,7 +33,7 @@ class RowSettings(Settings):
     name: str = required(help="what it is called", unit="NAME")
     count: int = setting(3, help="how many", at_least=1, at_most=9)
     rate: float = setting(0.5, help="the rate", above=0, below=1)
-    path: PathText | None = setting(None, help="a file", is_path=True, default_help="none")
+    path: PathText | None = setting(None, help="a file", default_help="none")
     fast: bool = setting(False, help="hurry", recorded=False)
     kind: str = setting("a", help="which", choices=("a", "b", "c"))
 
@@ -260,7 +260,7 @@ def test_what_stands_in_place_of_a_file_may_be_nothing_or_empty():
     """A sequence in place of a path, or None where examples are given in another way."""
 
     class DataSettings(Settings):
-        data: object = setting(None, help="a file, or a sequence", is_path=True)
+        data: object = setting(None, help="a file, or a sequence")
 
     assert DataSettings.of({}).data is None and DataSettings.of({"data": []}).data == []
     with says("`data` is empty. Give a path"):

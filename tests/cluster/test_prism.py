@@ -64,7 +64,8 @@ def test_bad_input_is_one_sentence(prism, tmp_path):
     result = subprocess.run(
         [
             sys.executable, "-m", "keras_bert", "vocab", "--input", text,
-            "--output", tmp_path / "vocab", "--runner=PrismRunner", f"--prism_location={prism}",
+            "--output", tmp_path / "vocab", "--size", "50", "--runner=PrismRunner",
+            f"--prism_location={prism}",
         ],
         cwd=REPOSITORY,
         capture_output=True,

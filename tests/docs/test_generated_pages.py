@@ -46,6 +46,13 @@ def test_without_an_address_on_github_nothing_is_linked(tutorial, address):
     assert "colab.research" not in page and "OWNER/NAME" in page
 
 
+def test_a_wide_table_of_a_tutorial_scrolls_by_itself(tutorial):
+    page = tutorial(REPOSITORY / "notebooks" / "03_tag_words.ipynb", "")
+    assert page.count('class="dataframe"') == page.count('<div class="output"><div>') > 1
+    styles = (REPOSITORY / "docs" / "columns.css").read_text()
+    assert re.search(r"\.output \{\s+overflow-x: auto;", styles)
+
+
 def test_the_commands_of_a_description_are_a_block(generated_pages, caplog):
     text = (
         "It trains.\n\nkeras-bert pretrain --data a --output b\ntensorboard --logdir b\n\nIt ends."

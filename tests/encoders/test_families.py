@@ -1,7 +1,11 @@
 """The families of Transformers as data, and what holds for each of them."""
 
 import dataclasses
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -94,6 +98,29 @@ FAMILIES = {
         config=_BERT,
         other={**_OTHER, "layer_norm_eps": 1e-3, "max_position_embeddings": 160},
     ),
+    "albert": Family(
+        name="Albert",
+        config={**_BERT, "embedding_size": 12},
+        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+    ),
+    "deberta-v2": Family(
+        name="DebertaV2",
+        config={
+            **_BERT,
+            "max_position_embeddings": 16,
+            "position_buckets": 4,
+            "relative_attention": True,
+            "share_att_key": True,
+            "norm_rel_ebd": "layer_norm",
+            "position_biased_input": False,
+            "pos_att_type": ["p2c", "c2p"],
+        },
+        other={
+            **{**_OTHER, "layer_norm_eps": 1e-3, "pooler_hidden_act": "relu", "legacy": False},
+            **{"position_biased_input": True, "type_vocab_size": 2, "pos_att_type": ["c2p"]},
+            **{"position_buckets": -1, "max_relative_positions": 6, "cls_dropout": 0.3},
+        },
+    ),
     "modernbert": Family(
         name="ModernBert",
         config={
@@ -118,6 +145,7 @@ FAMILIES = {
     ),
 }
 WITH_HEADS = [(name, head) for name, family in FAMILIES.items() for head in family.heads]
+_TYPES = ("full_attention", "sliding_attention")
 LABELS = ["good", "bad", "odd"]
 LENGTHS = (9, 5, 2)
 
@@ -183,6 +211,56 @@ def test_a_packed_row_is_computed_as_its_sequences(family):
     np.testing.assert_allclose(together, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_first_token_alone_is_computed_as_with_all_others(family):
+    encoder = small_encoder(family)
+    inputs = batch(encoder.config)
+    inputs = {name: inputs[name] for name in encoder.input_names}
+    first = encoder(inputs, outputs=("first_output",))["first_output"]
+    every = encoder(inputs)["sequence_output"]
+    np.testing.assert_allclose(np.asarray(first), np.asarray(every)[:, 0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="NOT TESTED: jax is not installed"
+)
+def test_jax_computes_states_and_gradients_as_tensorflow(tmp_path):
+    import tensorflow as tf
+
+    expected = {}
+    for family in FAMILIES:
+        encoder = small_encoder(family)
+        np.savez(tmp_path / f"{family}.npz", *encoder.get_weights())
+        inputs = batch(encoder.config)
+        is_token = inputs["input_mask"] > 0
+        directions = mean_directions(is_token, (encoder.config.hidden_size,))
+        with tf.GradientTape() as tape:
+            states = encoder({n: inputs[n] for n in encoder.input_names})["sequence_output"]
+            total = tf.reduce_sum(states * directions)
+        gradients = tape.gradient(total, [w.value for w in encoder.trainable_weights])
+        arrays = [states.numpy()[is_token], *(tf.convert_to_tensor(x).numpy() for x in gradients)]
+        expected[family] = arrays
+    command = [sys.executable, "-m", "tests.encoders.families_on_jax", str(tmp_path)]
+    run = subprocess.run(
+        command,
+        # (Most of the time goes into compiling.)
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    for family, arrays in expected.items():
+        with np.load(tmp_path / f"{family}.npz") as file:
+            for number, array in enumerate(arrays):
+                found = file[f"arr_{number}"]
+                np.testing.assert_allclose(found, array, atol=1e-5, rtol=0, err_msg=family)
+
+
 @pytest.mark.parametrize(
     "family, change, message",
     [
@@ -193,6 +271,18 @@ def test_a_packed_row_is_computed_as_its_sequences(family):
         ("electra", {"embedding_size": 0}, "`embedding_size` must be at least 1"),
         ("mpnet", {"relative_attention_num_buckets": 16}, "must be 32. Received"),
         ("mpnet", {"max_position_embeddings": 2}, "must be above the position offset"),
+        ("albert", {"num_hidden_groups": 2}, "`num_hidden_groups` must be 1"),
+        ("deberta-v2", {"conv_kernel_size": 3}, "conv_kernel_size = 3"),
+        ("deberta-v2", {"share_att_key": False}, "`share_att_key` must be true"),
+        ("deberta-v2", {"relative_attention": False}, "`relative_attention` must be true"),
+        ("deberta-v2", {"norm_rel_ebd": "none"}, "`norm_rel_ebd` must be 'layer_norm'"),
+        ("deberta-v2", {"pos_att_type": "c2p|p2p"}, "`pos_att_type` must be 'c2p' or 'p2c'"),
+        ("deberta-v2", {"embedding_size": 12}, "`embedding_size` must be the hidden size"),
+        ("modernbert", {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "'yarn'"),
+        ("modernbert", {"layer_types": ["full_attention"]}, "for each of 4 layers"),
+        ("modernbert", {"num_attention_heads": 8}, "heads of an even size"),
+        ("modernbert", {"global_attn_every_n_layers": 0}, "must be at least 1"),
+        ("modernbert", {"classifier_pooling": "max"}, "must be 'cls' or 'mean'"),
     ],
 )
 def test_what_a_family_cannot_compute_is_rejected(family, change, message):
@@ -358,6 +448,38 @@ def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
     )
     with says("which is not supported"):
         load_task(tmp_path / "model")
+
+
+@pytest.mark.peers
+def test_a_config_of_modernberts_first_generation_is_the_same_there_and_back():
+    values = {
+        **config_of("modernbert"),
+        **{"global_attn_every_n_layers": 2, "global_rope_theta": 100.0, "local_rope_theta": 7.0},
+    }
+    ours = read_config({"model_type": "modernbert", **values}, source="x")
+    assert values.items() <= ours.to_dict().items()
+    theirs = transformers.ModernBertConfig(**values)
+    written = transformers.ModernBertConfig(**ours.to_dict())
+    for config in (theirs, written):
+        assert tuple(config.layer_types) == ours.layer_types
+        thetas = [config.rope_parameters[kind]["rope_theta"] for kind in sorted(_TYPES)]
+        assert thetas == [ours.global_rope_theta, ours.local_rope_theta]
+    of_second = read_config(theirs.to_dict(), source="x")
+    assert dataclasses.replace(of_second, global_attn_every_n_layers=2) == ours
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("count, farthest", [(256, 512), (4, 16), (32, 100)])
+def test_debertas_distances_share_buckets_as_in_transformers(count, farthest):
+    from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+    config = {**config_of("deberta-v2"), "position_buckets": count}
+    config |= {"max_position_embeddings": farthest, "model_type": "deberta-v2"}
+    positions = new_encoder(read_config(config, source="x")).positions
+    distances = torch.arange(-2 * farthest, 2 * farthest + 1)
+    theirs = make_log_bucket_position(distances, count, farthest).long() + count
+    ours = np.asarray(positions.bucket(distances.numpy()))
+    np.testing.assert_array_equal(ours, theirs.clamp(0, 2 * count - 1).numpy())
 
 
 @pytest.mark.peers

@@ -102,7 +102,7 @@ def test_a_published_tokenizer_opens_and_is_saved_for_its_model(model_type, vari
     published.mkdir()
     publish(model_type, variant, published)
     tokenizer = Tokenizer.from_folder(published)
-    # (It cannot read SentencePiece files beside TensorFlow's protobuf; see tests/text/test_unigram.)
+    # It cannot read SentencePiece files beside TensorFlow's protobuf: see tests/text/test_unigram.
     if not any(name.endswith(".model") for name in PUBLISHED[model_type, variant]):
         check_same_ids(transformers.AutoTokenizer.from_pretrained(published), tokenizer, TEXTS)
     encoder = small_encoder(model_type, tokenizer)

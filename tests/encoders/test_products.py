@@ -30,7 +30,7 @@ from tests.encoders.every_kind import LINES, request_of, write_examples
 from tests.exports.answers import CHECKS
 from tests.little_garbage import keep_from_collector
 from tests.peers import torch, transformers
-from tests.small_model import make_encoder, make_tokenizer
+from tests.small_model import make_encoder, make_mpnet_tokenizer, make_tokenizer
 
 POOLED = ("classifier", "pair-classifier", "regression", "multiple-choice")
 # The kinds that `transformers` has a class for, and what that reads.
@@ -46,7 +46,7 @@ OPTIONS = {
     "causal": ("both ways", "causal"),
     "segments": (1, 2),
     "pooler": ("pooler", "no pooler"),
-    "type": ("bert", "roberta", "distilbert", "electra", "mpnet"),
+    "type": ("bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"),
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
@@ -83,6 +83,8 @@ OTHER_LINES = {
 }
 WORDS = [f"w{i}" for i in range(8)]
 TOKENIZER = make_tokenizer(WORDS)
+TOKENIZERS = {"mpnet": make_mpnet_tokenizer(WORDS)}
+WITHOUT_SEGMENTS = ("distilbert", "mpnet", "modernbert")
 LENGTHS = {"whole": 40, "too long": 12}
 LAYERS = {"mix": "mix-all", "mix of norms": "mix-all"}
 
@@ -104,7 +106,7 @@ def impossible(one, other):
     if "type" in pair and "causal" in pair:
         return pair["causal"] == "causal" and pair["type"] not in ("bert", "roberta")
     if "type" in pair and "segments" in pair:
-        return pair["segments"] > 1 and pair["type"] in ("distilbert", "mpnet")
+        return pair["segments"] > 1 and pair["type"] in WITHOUT_SEGMENTS
     if pooling and "causal" in pair:
         return pair["causal"] == "causal" and pooling in ("cls", "both")
     # The tags of a CRF are those of one token per word.
@@ -209,8 +211,9 @@ def start(tmp_path_factory):
 
     @functools.cache
     def of(**options):
+        tokenizer = TOKENIZERS.get(options["model_type"], TOKENIZER)
         encoder = make_encoder(
-            TOKENIZER,
+            tokenizer,
             num_hidden_layers=1,
             hidden_size=8,
             intermediate_size=12,
@@ -219,15 +222,16 @@ def start(tmp_path_factory):
             **options,
         )
         path = folder / str(len(list(folder.iterdir())))
-        save_folder(encoder, TOKENIZER, path)
+        save_folder(encoder, tokenizer, path)
         return path
 
     def options_of(row):
         segments = {"type_vocab_size": row["segments"]}
         causal = {"is_decoder": row["causal"] == "causal"}
         return {
-            **(segments if row["type"] not in ("distilbert", "mpnet") else {}),
+            **(segments if row["type"] not in WITHOUT_SEGMENTS else {}),
             **(causal if row["type"] in ("bert", "roberta") else {}),
+            **({"pad_token_id": 0} if row["type"] == "modernbert" else {}),
         }
 
     return lambda row: of(

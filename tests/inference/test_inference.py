@@ -8,7 +8,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inference import predict_settings
 from keras_bert.inference.predict import Inference, predict
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.readers.settings import TextFileSettings
+from keras_bert.readers import TextFileSettings
 from keras_bert.tasks import TaskSettings
 from tests.small_model import make_encoder, make_tokenizer
 

@@ -31,6 +31,12 @@ def test_a_program_of_xla_is_known(jit_compile):
     assert answers == [jit_compile]
 
 
+def test_layers_of_keras_read_a_mask():
+    x = keras.ops.convert_to_tensor(np.array([[[1.0], [5.0]]], "float32"))
+    private.set_mask(x, keras.ops.convert_to_tensor([[True, False]]))
+    np.testing.assert_array_equal(keras.layers.GlobalAveragePooling1D()(x), [[1.0]])
+
+
 @pytest.mark.filterwarnings("error")
 def test_what_is_gone_is_said_once(monkeypatch):
     from keras.src.backend.common import variables
@@ -41,3 +47,7 @@ def test_what_is_gone_is_said_once(monkeypatch):
     with pytest.warns(RuntimeWarning, match="`AutocastScope` was not found"):
         private.stored(variable)
     np.testing.assert_array_equal(np.asarray(private.stored(variable)), 1.0)
+    monkeypatch.delattr(keras.src.backend, "set_keras_mask")
+    with pytest.warns(RuntimeWarning, match="`set_keras_mask` was not found"):
+        private.set_mask(variable, None)
+    private.set_mask(variable, None)

@@ -1,10 +1,15 @@
 """Learning rate and epochs where none are given: one table, for commands and for Python."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from keras_bert.checkpoints import load, save_folder
+from keras_bert.tasks import finetuned_task_types, task_class
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.training_defaults import LEAST_STEPS, training_defaults
+from keras_bert.training.finetuning_settings import finetune_settings
+from keras_bert.training.finetuning_task import TaskRecipe
 from tests.small_model import make_encoder, make_tokenizer
 
 
@@ -41,8 +46,47 @@ def test_an_encoder_knows_whether_its_weights_are_trained(tmp_path):
     batches = task.dataset([("good", "a"), ("bad", "b")], batch_size=2, epochs=None)
     assert len(batches) == LEAST_STEPS
     task.compile_defaults(steps=len(batches), run_eagerly=True)
-    assert max(float(task.optimizer._learning_rate(step)) for step in range(20)) == pytest.approx(
+    assert peak(task) == pytest.approx(
         training_defaults(hidden_size=encoder.config.hidden_size, is_pretrained=False).learning_rate
     )
     task.fit(batches.take(1), verbose=0)
     assert encoder.is_pretrained
+
+
+def peak(task):
+    """The highest learning rate of a task that `compile_defaults` has compiled."""
+    return max(float(task.optimizer._learning_rate(step)) for step in range(20))
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize("is_pretrained", [False, True])
+@pytest.mark.parametrize("task_type", finetuned_task_types())
+def test_commands_and_compile_defaults_take_the_same(task_type, is_pretrained, is_frozen):
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer, hidden_size=256, num_attention_heads=2)
+    encoder.is_pretrained, encoder.trainable = is_pretrained, not is_frozen
+    of_task = task_class(task_type)
+    labels = {"labels": ["B-a", "I-a", "O"]} if of_task.MIN_LABELS else {}
+    task = of_task(encoder, tokenizer, **labels)
+    task.compile_defaults(steps=100)
+
+    recipe = TaskRecipe(
+        task_class=of_task,
+        start=SimpleNamespace(is_random=not is_pretrained),
+        earlier=None,
+        options={},
+        inferred_arguments=labels,
+        columns=None,
+        max_length=8,
+        hidden_size=256,
+    )
+    given = {"task": task_type, "model": "m", "train": "t", "output": "o"}
+    settings = finetune_settings(task_type).of({**given, "freeze_encoder": is_frozen})
+    told = []
+    settings = recipe.with_training_defaults(settings, 320, told.append)
+    expected = 1e-3 if is_frozen else {True: 3e-4, False: 5e-4}[is_pretrained]
+    assert settings.learning_rate == expected == pytest.approx(peak(task))
+    assert settings.epochs == task.training_defaults.epochs(
+        examples=320, batch_size=settings.batch_size
+    )
+    assert len(told) == 1 and f"learning_rate {expected:g}" in told[0]

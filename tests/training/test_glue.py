@@ -12,8 +12,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.cli.main import main
 from keras_bert.readers.glue import GLUE, glue_average
 from keras_bert.training import glue as module
-from keras_bert.training.finetuning_settings import GlueSettings
 from keras_bert.training.glue import glue
+from keras_bert.training.sweep_settings import GlueSettings
 from tests.small_model import make_encoder, make_tokenizer
 
 # A word by which the texts of a label can be known.

@@ -227,6 +227,31 @@ def test_the_last_block_alone_in_mixed_precision(given, dtype, tmp_path):
     assert measures["cross_entropy"] == pytest.approx(metrics["dev"]["cross_entropy"], rel=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("freeze_encoder", [False, True])
+def test_float16_has_the_losses_of_float32_and_a_scaled_loss(
+    given, freeze_encoder, tmp_path, monkeypatch
+):
+    tokenizer = make_tokenizer(["good", "bad", "film", "plot"])
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    save_folder(make_encoder(tokenizer, **dropout), tokenizer, tmp_path / "model")
+    given = {**given, "model": tmp_path / "model", "learning_rate": 1e-3, "epochs": 1}
+    is_scaled, fit = [], keras.Model.fit
+
+    def noted(self, *arguments, **options):
+        is_scaled.append(isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer))
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(keras.Model, "fit", noted)
+    losses = []
+    for dtype in ("float32", "mixed_float16"):
+        options = {"dtype": dtype, "freeze_encoder": freeze_encoder, "output": tmp_path / dtype}
+        metrics = finetune(**given, **options)
+        losses.append([record["train"]["loss"] for record in metrics["history"]])
+    np.testing.assert_allclose(*losses, atol=2e-3)
+    assert is_scaled == [False, True]
+
+
 @pytest.fixture(scope="module")
 def patient(given, tmp_path_factory):
     """A head whose rate is too low to change any answer: the first epoch is the best."""

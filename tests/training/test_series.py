@@ -1,6 +1,7 @@
 """Several runs under one output: seeds and sweeps; each is the run that it would be alone."""
 
 import dataclasses
+import itertools
 import json
 import math
 import shutil
@@ -13,11 +14,13 @@ import keras_bert.training.finetune as module
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
 from keras_bert.inference.evaluate import evaluate
+from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.training import frozen
-from keras_bert.training.finetune import finetune
-from keras_bert.training.finetuning_settings import finetune_settings, sweep_settings
+from keras_bert.training.finetune import finetune, sweep
+from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.series import mean_and_std, run_series
+from keras_bert.training.sweep_settings import sweep_settings
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 from tests.tasks.classification.killed_runs import assert_same_weights
@@ -192,11 +195,39 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
         series_of([0.5, 0.25], given, output)
 
 
-def test_the_default_sweep_is_the_paper_s():
-    settings = sweep_settings("classifier").of({"train": "a", "dev": "b", "output": "o"})
-    runs = settings.runs()
-    assert len(runs) == 18
-    assert list(runs)[:2] == ["rate-5e-05-batch-16-epochs-2", "rate-5e-05-batch-16-epochs-3"]
+@pytest.mark.parametrize(
+    "tried, rates, sizes, epochs",
+    [
+        ({}, [1e-3, 6e-4, 4e-4], [16, 32], [100, 150, 200]),
+        ({"layers": ["first", "last"]}, [1e-3], [32], [100]),
+        ({"layers": ["first", "last"], "batch_size": [4]}, [1e-3], [4], [13]),
+        ({"learning_rate": 0.5, "epochs": [1, 2]}, [0.5], [16, 32], [1, 2]),
+        ({"model": None, "freeze_encoder": True}, [1e-3, 6e-4, 4e-4], [16, 32], [100, 150, 200]),
+    ],
+)
+def test_a_sweep_tries_rates_and_epochs_around_the_training_defaults(
+    given, tmp_path, monkeypatch, tried, rates, sizes, epochs
+):
+    if "model" in tried:
+        vocab = f"{given['model']}/vocab.txt"
+        tried = {**tried, "architecture": "tiny", "vocab": vocab}
+    monkeypatch.setattr(module, "run_series", lambda settings, runs, *more, **options: runs)
+    files = {name: given[name] for name in ("model", "train", "dev")}
+    told = []
+    runs = sweep(**{**files, **tried}, output=tmp_path / "run", report=told.append)
+    layers = tried.get("layers", ["last"])
+    assert [(r.layers, r.learning_rate, r.batch_size, r.epochs) for r in runs.values()] == [
+        *itertools.product(layers, rates, sizes, epochs)
+    ]
+    assert any(line.startswith("Defaults for 32 training ex") for line in told) == (
+        "epochs" not in tried
+    )
+
+
+def test_the_default_sweep_of_base_is_the_paper_s():
+    defaults = training_defaults(hidden_size=768, is_pretrained=True)
+    assert defaults.learning_rates_to_try == [5e-5, 3e-5, 2e-5]
+    assert defaults.epochs_to_try(examples=10_000, batch_size=32) == [2, 3, 4]
 
 
 @pytest.mark.parametrize(

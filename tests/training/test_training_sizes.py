@@ -14,7 +14,8 @@ from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.tasks.losses import mean_outputs
 from keras_bert.training.finetune import finetune, sweep
 from keras_bert.training.finetuning_examples import read_data, sample, sample_size
-from keras_bert.training.finetuning_settings import finetune_settings, sweep_settings
+from keras_bert.training.finetuning_settings import finetune_settings
+from keras_bert.training.sweep_settings import sweep_settings
 from tests.eagerly import eagerly
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer

@@ -7,6 +7,8 @@ The plain form, from one dense layer's output (B, S, 3 D) that holds queries, ke
     scores = query keyᵀ / √H, and -∞ where the mask is False            (B, N, S, S)
     scores = scores + a bias for positions, where there is one          (B, N, S, S)
     context = dropout(softmax(scores)) value                            (B, N, S, H)
+
+With positions whose bias has terms of the scores' size, H is multiplied by the number of terms.
 """
 
 import math
@@ -33,6 +35,7 @@ def attend(
     window,
     dropout,
     training,
+    project=None,
     cls_only=False,
     return_probabilities=False,
 ):
@@ -51,6 +54,7 @@ def attend(
         positions: the `Positions`.
         window: see `Layout.mask`.
         dropout: the `Dropout` layer of the probabilities.
+        project: the dense layer, for positions that attend as tokens do.
     """
     fused = has_fused_attention() and not return_probabilities
     fused = fused and not (training and dropout.rate > 0) and not positions.HAS_BIAS
@@ -82,9 +86,11 @@ def attend(
         query = query[:, :, :1]
     query = positions.encode(query, query_places[:, None])
     key = positions.encode(key, places[:, None])
-    scores = _masked_scores(query, key, mask, training=training)  # (B, N, S, S)
+    scale = _scale_of(positions, size)
+    scores = _masked_scores(query, key, mask, scale=scale, training=training)  # (B, N, S, S)
     if positions.HAS_BIAS:
-        scores = scores + _position_bias(positions, query, key, query_places, layout)
+        options = {"project": project, "training": training}
+        scores = scores + _position_bias(positions, query, key, query_places, layout, **options)
     probabilities = ops.softmax(scores, axis=-1)
     context = ops.matmul(dropout(probabilities, training=training), value)
     context = _joined(_transposed(context, (0, 2, 1, 3), training=training))
@@ -97,18 +103,23 @@ def _of_keras():
     return {"flash_attention": False} if on_jax and device() != "tpu" else {}
 
 
-def _position_bias(positions, query, key, query_positions, layout):
+def _scale_of(positions, size):
+    """The factor of the scores of heads of that size."""
+    return 1 / math.sqrt(positions.num_terms * size)
+
+
+def _position_bias(positions, query, key, query_positions, layout, **options):
     """`Positions.bias`, computed once for all layers that share it: (B or 1, N, Q, K)."""
 
     def compute():
-        return positions.bias(query, key, query_positions, layout.key_positions)
+        return positions.bias(query, key, query_positions, layout.key_positions, **options)
 
     if not positions.BIAS_IS_SHARED:
         return compute()
     return layout.once(("bias", positions, query.shape[2]), compute)
 
 
-def attend_step(query_key_value, cache, layout, *, num_heads, positions, window):
+def attend_step(query_key_value, cache, layout, *, num_heads, positions, window, project=None):
     """The formula above for one new token of each sequence, over those before it and itself.
 
     The cache is of M positions, of which those after the token are masked, and hold zeros: a token
@@ -127,10 +138,13 @@ def attend_step(query_key_value, cache, layout, *, num_heads, positions, window)
         for old, new in zip(cache, (key, value), strict=True)
     )
     query = query[:, :, None]  # (B, N, 1, H)
-    scores = _product_of_rows(query * (1 / math.sqrt(size)), keys, transpose=True)  # (B, N, 1, M)
+    scale = _scale_of(positions, size)
+    scores = _product_of_rows(query * scale, keys, transpose=True)  # (B, N, 1, M)
     scores = scores + _mask_bias(layout.mask(window), scores.dtype)
     if positions.HAS_BIAS:
-        scores = scores + _position_bias(positions, query, keys, layout.positions, layout)
+        scores = scores + _position_bias(
+            positions, query, keys, layout.positions, layout, project=project, training=False
+        )
     probabilities = _softmax_of_rows(scores)
     context = _product_of_rows(probabilities, values)  # (B, N, 1, H)
     return ops.reshape(context, (batch, num_heads * size)), (keys, values)
@@ -201,8 +215,8 @@ def _joined(context):
     return ops.reshape(context, (batch, length, heads * size))
 
 
-def _masked_scores(query, key, attention_mask, *, training):
-    """Q Kᵀ / √H, and -∞ where the mask is False.
+def _masked_scores(query, key, attention_mask, *, scale, training):
+    """Q Kᵀ times a scale, and -∞ where the mask is False.
 
     Scaling the queries is the least work; but in prediction on a CPU TensorFlow fuses a scale of
     the scores, and the mask, with the product before them (in float32). Adding to a score is
@@ -210,7 +224,6 @@ def _masked_scores(query, key, attention_mask, *, training):
 
     Shapes: query, key (B, N, S, H), attention_mask bool (B, 1, S or 1, S) -> (B, N, S, S).
     """
-    scale = 1 / math.sqrt(query.shape[-1])
     dtype = keras.backend.standardize_dtype(query.dtype)
     scale_scores = not training and dtype == "float32"
     if not scale_scores:

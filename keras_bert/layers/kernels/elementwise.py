@@ -121,7 +121,9 @@ def dropout(x, *, rate, seed_generator):
     def drop(x):
         return ops.where(keep, x * ops.cast(scale, x.dtype), ops.zeros((), x.dtype))
 
-    return ops.custom_gradient(lambda x: (drop(x), drop))(x)  # which keeps `keep` alone
+    if keras.backend.backend() == "jax":
+        return drop(x)  # whose gradient keeps `keep` alone
+    return ops.custom_gradient(lambda x: (drop(x), drop))(x)  # as this one does
 
 
 def _uniform_uint16(like, seed_generator):

@@ -53,6 +53,18 @@ def stored(variable):
         return _tensor(variable)
 
 
+def set_mask(x, mask):
+    """Gives a tensor the mask that layers of Keras read: bool, of its first axes, or None."""
+    try:
+        from keras.src.backend import set_keras_mask
+    except ImportError:
+        _say_once(
+            "Keras's `set_keras_mask`", "Layers of Keras over an encoder's outputs read padding."
+        )
+        return
+    set_keras_mask(x, mask)
+
+
 def _tensor(variable):
     """The tensor of a variable, or of a tensor, in the type that Keras gives it now."""
     value = variable.value if isinstance(variable, keras.Variable) else variable

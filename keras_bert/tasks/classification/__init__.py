@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import model_setting, setting
-from keras_bert.readers.settings import (
+from keras_bert.readers import (
     TableSettings,
     TextFileSettings,
     column_setting,

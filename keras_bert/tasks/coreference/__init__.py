@@ -1,7 +1,7 @@
 """Which mentions in a document refer to the same; the settings of the task."""
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import RowSettings
+from keras_bert.readers import RowSettings
 from keras_bert.tasks import TaskSettings
 from keras_bert.tasks.span_classification import max_span_length_setting
 

@@ -45,6 +45,8 @@ class CoreferenceSequences(TokenizedExamples):
         InputError: a mention begins or ends inside a word.
     """
 
+    shapes_follow_from_length = False
+
     def __init__(
         self, examples, *, tokenizer, input_names, max_length, max_span_length, labelled=False
     ):

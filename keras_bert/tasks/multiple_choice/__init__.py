@@ -2,7 +2,7 @@
 
 import typing
 
-from keras_bert.readers.settings import TableSettings, fields_setting
+from keras_bert.readers import TableSettings, fields_setting
 from keras_bert.tasks.classification import PoolingSettings
 
 

@@ -24,6 +24,8 @@ class ChoiceSequences(TokenizedExamples):
     those of an example's longest sequence, and `encoder_sequences` its number of choices.
     """
 
+    shapes_follow_from_length = False
+
     def sequence_tokens(self):
         """int (N,): the tokens of each context with its longest choice."""
         context, choices = self.segments

@@ -9,11 +9,9 @@ from keras_bert.base.formatting import counted, percent
 from keras_bert.heads.classification import GroupChoices, labelled_head
 from keras_bert.readers.choices import ChoiceSource
 from keras_bert.tasks.classification.pooled_task import PooledTask
+from keras_bert.tasks.fitting import NO_CHOICE
 from keras_bert.tasks.metrics import calibration, mean_cross_entropy, worst_first
 from keras_bert.tasks.multiple_choice import MultipleChoiceSettings
-
-# The logit of a missing choice, whose probability is then 0.
-_NO_CHOICE = -10000.0
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -55,7 +53,7 @@ class MultipleChoice(PooledTask):
         vector = self.vector(encoded, self.to_sequences(mask))  # (B n, D)
         logits = self.classifier(self.dropout(vector))  # (B n, 1)
         logits = GroupChoices()(logits, mask)[..., 0]  # (B, n)
-        return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, _NO_CHOICE)}
+        return {"logits": ops.where(ops.any(mask > 0, axis=-1), logits, NO_CHOICE)}
 
     def default_losses(self):
         """Cross-entropy over the choices in nats, the mean over the batch."""

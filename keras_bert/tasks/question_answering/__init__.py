@@ -3,7 +3,7 @@
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import RowSettings, fields_setting
+from keras_bert.readers import RowSettings, fields_setting
 from keras_bert.readers.squad import WRONG_OFFSETS
 from keras_bert.tasks import TaskSettings, dropout_setting, max_length_setting
 

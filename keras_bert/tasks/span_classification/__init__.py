@@ -3,7 +3,7 @@
 import typing
 
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import (
+from keras_bert.readers import (
     RowSettings,
     column_setting,
     fields_setting,

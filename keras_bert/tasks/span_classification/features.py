@@ -19,6 +19,8 @@ class SequencesOfWords(TokenizedExamples):
     They are ragged (N, None), and padded to W, the words of a batch, not to its tokens.
     """
 
+    shapes_follow_from_length = False
+
     def inputs(self, *taken):
         inputs = super().inputs(*taken)
         starts = taken[len(self.segments)]

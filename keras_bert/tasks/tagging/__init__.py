@@ -4,7 +4,7 @@ import typing
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.settings import setting
-from keras_bert.readers.settings import (
+from keras_bert.readers import (
     RowSettings,
     column_setting,
     invalid_tags_setting,

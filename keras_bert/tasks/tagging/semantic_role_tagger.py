@@ -8,9 +8,9 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.heads.spans import WordMeans
+from keras_bert.readers import COUNT, REPAIR
 from keras_bert.readers.predicates import VERB
 from keras_bert.readers.schemes import scheme_of_labels, spans_of
-from keras_bert.readers.settings import COUNT, REPAIR
 from keras_bert.tasks.span_classification.decode import WordPositions
 from keras_bert.tasks.tagging import SemanticRoleSettings
 from keras_bert.tasks.tagging.metrics import role_metrics

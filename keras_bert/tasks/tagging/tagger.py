@@ -8,6 +8,7 @@ import keras
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, listed, percent, quoted
 from keras_bert.heads.classification import labelled_head
+from keras_bert.readers import COUNT, ERROR, REPAIR
 from keras_bert.readers.schemes import (
     BIO,
     IOB1,
@@ -20,7 +21,6 @@ from keras_bert.readers.schemes import (
     spans_of,
     transitions,
 )
-from keras_bert.readers.settings import COUNT, ERROR, REPAIR
 from keras_bert.tasks.losses import CountedAccuracy, cross_entropy_by_weight
 from keras_bert.tasks.raw_data import rows_with_labels
 from keras_bert.tasks.tagging import ALL, FIRST, LAST, TaggerSettings

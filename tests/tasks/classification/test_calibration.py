@@ -124,16 +124,19 @@ def test_a_run_calibrates_and_its_folder_and_export_predict_so(files, arguments,
 
 
 def test_a_run_tunes_a_threshold_for_each_label(files, arguments, tmp_path):
-    given = given_of(files, arguments, multi_label=True, tune_thresholds=True)
+    given = given_of(files, arguments, multi_label=True, calibrate=True, tune_thresholds=True)
     metrics = finetune(**given, output=tmp_path / "run")
     task = load_task(tmp_path / "run")
+    assert task.settings.temperature == metrics["tuned"]["temperature"] != 1
     thresholds = metrics["tuned"]["threshold"]
     assert task.settings.threshold == thresholds and len(thresholds) == 2
     texts = ["good film", "the dull plot", "plot", "bad good"]
     served = export_of(tmp_path / "run", tmp_path / "export")(text=tf.constant(texts))
     predictions = list(predict(model=task, data=texts))
+    calibrated = [[*p["probabilities"].values()] for p in predictions]
+    np.testing.assert_allclose(served["probabilities"], calibrated, atol=2e-5)
     for prediction, given in zip(predictions, served["given"].numpy(), strict=True):
-        probabilities = prediction["probabilities"].values()
+        probabilities = [*prediction["probabilities"].values()]
         over = [p > t for p, t in zip(probabilities, thresholds, strict=True)]
         assert over == given.tolist()
         assert prediction["labels"] == [x for x, y in zip(task.labels, over, strict=True) if y]

@@ -1,0 +1,98 @@
+"""Adapters of `peft`: each side reads what the other writes, and computes the same."""
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from keras_bert.checkpoints import load, load_task
+from keras_bert.tasks.classification.classifier import Classifier
+from tests.encoders.test_families import FAMILIES, LABELS, batch, theirs
+from tests.peers import peft, torch, transformers
+
+GPT2 = {"vocab_size": 31, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 20}
+CONFIGS = {"gpt2": ("GPT2", GPT2)} | {n: (f.name, f.config) for n, f in FAMILIES.items()}
+OPTIONS = {"id2label": dict(enumerate(LABELS)), "pad_token_id": 1}
+
+
+def reference(model_type):
+    """A classifier of `transformers` with large random weights."""
+    name, config = CONFIGS[model_type]
+    torch.manual_seed(5)
+    config = getattr(transformers, f"{name}Config")(**config, **OPTIONS)
+    return randomized(getattr(transformers, f"{name}ForSequenceClassification")(config))
+
+
+def randomized(model):
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+def logits(model, task):
+    """Those of both, of the same batch."""
+    inputs = batch(task.config)
+    with torch.no_grad():
+        expected = model(**theirs(inputs, names=task.encoder.input_names)).logits.numpy()
+    return expected, np.asarray(task({name: inputs[name] for name in task.input})["logits"])
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model_type", CONFIGS)
+@pytest.mark.parametrize("layers", [None, "more"])
+def test_both_ways(model_type, layers, tmp_path):
+    model = reference(model_type)
+    model.save_pretrained(tmp_path / "base")
+    if model_type == "bert":
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(26))]
+        (tmp_path / "base" / "vocab.txt").write_text("\n".join(words) + "\n")
+    encoder, tokenizer = load(tmp_path / "base")
+    if layers is not None:
+        more = {"gpt2": "c_proj", "distilbert": "ffn.lin2"}.get(model_type, "output.dense")
+        layers = [*encoder.default_lora_layers, more]
+
+    # Theirs, read here.
+    names = layers or list(encoder.default_lora_layers)
+    mapped = model_type in peft.utils.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    config = peft.LoraConfig(
+        task_type="SEQ_CLS",
+        r=4,
+        lora_alpha=6,
+        target_modules=None if layers is None and mapped else names,
+    )
+    adapted = peft.get_peft_model(type(model).from_pretrained(tmp_path / "base"), config)
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:
+            torch.nn.init.normal_(parameter, std=0.3)
+    adapted.eval().save_pretrained(tmp_path / "theirs")
+    expected, ours = logits(adapted, load_task(tmp_path / "theirs"))
+    np.testing.assert_allclose(ours, expected, atol=3e-5, rtol=1e-4)
+    assert np.abs(logits(model, load_task(tmp_path / "base"))[0] - expected).max() > 0.1
+
+    # Ours, read there.
+    encoder.enable_lora(4, alpha=6.0, layers=layers)
+    rng = np.random.default_rng(2)
+    task = Classifier(encoder, tokenizer, labels=LABELS, **standard(encoder))
+    for weight in task.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape, scale=0.3))
+    task.save_adapter(tmp_path / "ours", base=tmp_path / "base")
+    again = peft.PeftModel.from_pretrained(
+        type(model).from_pretrained(tmp_path / "base"), tmp_path / "ours"
+    )
+    expected, outputs = logits(again.eval(), task)
+    np.testing.assert_allclose(outputs, expected, atol=3e-5, rtol=1e-4)
+    of_theirs, of_ours = (
+        {name for name in tensor_names(tmp_path / folder) if "lora" in name}
+        for folder in ("theirs", "ours")
+    )
+    assert of_ours == of_theirs
+
+
+def standard(encoder):
+    """The settings of a classifier that computes what the class of `transformers` does."""
+    return {"pooling": "last" if encoder.config.is_causal else "cls", "max_length": 16}
+
+
+def tensor_names(folder):
+    with safe_open(folder / "adapter_model.safetensors", framework="numpy") as file:
+        return list(file.keys())
