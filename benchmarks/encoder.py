@@ -10,7 +10,11 @@ the card's matrix rate, which is measured too.
 
     python benchmarks/encoder.py                                  # all of it: most of an hour
     python benchmarks/encoder.py --architecture mini --length 128 --dtype float32
+    python benchmarks/encoder.py --family modernbert --length 128        # at mini's sizes
     KERAS_BACKEND=jax python benchmarks/encoder.py --gpu
+
+With a `--family`, the encoder of that `model_type` and the base class of `transformers` alone, in
+float32: both directions, and one text of 32 tokens.
 """
 
 import os
@@ -65,11 +69,16 @@ def main():
     parser.add_argument("--padding", choices=("full", "half"), action="append")
     parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--family", help="a model_type, beside `transformers` alone")
     parser.add_argument("--gpu", action="store_true", help="base at 512 on a GPU under JAX")
     parser.add_argument("--here", action="store_true", help="do not start a process a point")
     arguments = parser.parse_args()
     if arguments.gpu:
         measure_gpu(rounds=arguments.rounds)
+        return
+    if arguments.family:
+        for length in arguments.length or (128, 512):
+            measure_family(arguments.family, length=length, rounds=arguments.rounds)
         return
     grid = itertools.product(
         arguments.architecture or ("mini", "base"),
@@ -111,6 +120,95 @@ def measure(point, *, rounds, rate):
             f"{cells} | {ours / others:.2f} | {rate_here:.0f} of {rate:.0f} |",
             flush=True,
         )
+
+
+# What a config needs that is not one of mini's sizes, by its own keys.
+FAMILIES = {
+    "distilbert": {"dim": 256, "n_layers": 4, "n_heads": 4, "hidden_dim": 1024},
+    "roberta": {"max_position_embeddings": 514, "type_vocab_size": 1},
+    "mpnet": {"max_position_embeddings": 514},
+    "deberta-v2": {
+        **{"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        **{"pos_att_type": ["p2c", "c2p"], "position_buckets": 256},
+        **{"position_biased_input": False, "type_vocab_size": 0},
+    },
+    "modernbert": {"intermediate_size": 384, "pad_token_id": 0, "type_vocab_size": None},
+}
+
+
+def measure_family(model_type, *, length, rounds):
+    """Prints a table row of a family at mini's sizes: both directions, and a served text."""
+    import tensorflow as tf
+    import torch
+    import transformers
+
+    from keras_bert.encoders import encoder_class, read_config
+
+    values = {
+        **BertConfig.preset("mini", vocab_size=VOCABULARY).to_dict(),
+        **{"hidden_act": "gelu", "model_type": model_type, **FAMILIES.get(model_type, {})},
+    }
+    names = ("vocab_size", "max_position_embeddings", *FAMILIES.get(model_type, {}))
+    if model_type != "distilbert":
+        names += ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    given = {name: values[name] for name in names if values[name] is not None}
+    config = read_config({"model_type": model_type, **given}, source="the benchmark")
+    encoder = encoder_class(model_type)(config)
+    theirs = transformers.AutoModel.from_config(
+        transformers.AutoConfig.for_model(model_type, **given)
+    )
+    point = Point("mini", length, "full", "float32")
+    ids, mask, segments = point.batch()
+    arrays = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+    cells = []
+    for inputs in (arrays, {name: x[:1, :32] for name, x in arrays.items()}):
+        is_text = len(inputs["input_ids"]) == 1
+        ours = {name: tf.constant(inputs[name]) for name in encoder.input_names}
+        keys = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
+        tensors = {keys.get(n, n): torch.tensor(inputs[n]).long() for n in encoder.input_names}
+        for training in (False,) if is_text else (False, True):
+            steps = {
+                "ours": family_step(encoder, ours, training=training),
+                "transformers": pytorch_step(theirs, tensors, training=training),
+            }
+            times = take_turns(steps, rounds=rounds * (20 if is_text else 1))
+            cells += [f"{1000 * seconds:.1f}" for seconds in times.values()]
+    print(f"| {model_type} | {length} | {' | '.join(cells)} |", flush=True)
+
+
+def family_step(encoder, inputs, *, training):
+    """A function that runs an encoder forward, or forward and backward, without XLA."""
+    import tensorflow as tf
+
+    @tf.function
+    def forward():
+        return encoder(inputs, training=False)["sequence_output"]
+
+    @tf.function
+    def both():
+        with tf.GradientTape() as tape:
+            states = encoder(inputs, training=True)["sequence_output"]
+            loss = tf.reduce_mean(tf.square(states))
+        gradients = tape.gradient(loss, encoder.trainable_variables)
+        return [tf.convert_to_tensor(x) for x in gradients]
+
+    return both if training else forward
+
+
+def pytorch_step(model, inputs, *, training):
+    """The same of a model of `transformers`."""
+    import torch
+
+    def forward():
+        model.eval()
+        with torch.no_grad():
+            model(**inputs)
+
+    def both():
+        model.train().zero_grad(set_to_none=True)
+        model(**inputs).last_hidden_state.square().mean().backward()
+
+    return both if training else forward
 
 
 def take_turns(steps, *, rounds):

@@ -38,7 +38,9 @@ API = {
     "encoders": (
         "Encoders",
         """load BertConfig BertEncoder RobertaConfig RobertaEncoder DistilBertConfig
-        DistilBertEncoder ElectraConfig ElectraEncoder MPNetConfig MPNetEncoder OpenAIGptConfig
+        DistilBertEncoder ElectraConfig ElectraEncoder MPNetConfig MPNetEncoder AlbertConfig
+        AlbertEncoder DebertaConfig DebertaEncoder ModernBertConfig ModernBertEncoder
+        OpenAIGptConfig
         Gpt2Config GptEncoder BilmConfig BilmEncoder
         AwdLstmConfig AwdLstmEncoder StaticConfig StaticEncoder ScalarMix with_task_tokens""",
     ),

@@ -26,6 +26,12 @@ _HOMES = {
         "keras_bert.encoders.electra.encoder": "ElectraEncoder",
         "keras_bert.encoders.mpnet.config": "MPNetConfig",
         "keras_bert.encoders.mpnet.encoder": "MPNetEncoder",
+        "keras_bert.encoders.albert.config": "AlbertConfig",
+        "keras_bert.encoders.albert.encoder": "AlbertEncoder",
+        "keras_bert.encoders.deberta.config": "DebertaConfig",
+        "keras_bert.encoders.deberta.encoder": "DebertaEncoder",
+        "keras_bert.encoders.modernbert.config": "ModernBertConfig",
+        "keras_bert.encoders.modernbert.encoder": "ModernBertEncoder",
         "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
         "keras_bert.encoders.gpt.encoder": "GptEncoder",
         "keras_bert.encoders.bilm.config": "BilmConfig",
@@ -102,10 +108,14 @@ if TYPE_CHECKING:
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
     from keras_bert.cli.doctor import diagnose as diagnose
+    from keras_bert.encoders.albert.config import AlbertConfig as AlbertConfig
+    from keras_bert.encoders.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.encoders.bert.config import BertConfig as BertConfig
     from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
     from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
     from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
+    from keras_bert.encoders.deberta.config import DebertaConfig as DebertaConfig
+    from keras_bert.encoders.deberta.encoder import DebertaEncoder as DebertaEncoder
     from keras_bert.encoders.distilbert.config import DistilBertConfig as DistilBertConfig
     from keras_bert.encoders.distilbert.encoder import DistilBertEncoder as DistilBertEncoder
     from keras_bert.encoders.electra.config import ElectraConfig as ElectraConfig
@@ -115,6 +125,8 @@ if TYPE_CHECKING:
     from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
     from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
     from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
+    from keras_bert.encoders.modernbert.config import ModernBertConfig as ModernBertConfig
+    from keras_bert.encoders.modernbert.encoder import ModernBertEncoder as ModernBertEncoder
     from keras_bert.encoders.mpnet.config import MPNetConfig as MPNetConfig
     from keras_bert.encoders.mpnet.encoder import MPNetEncoder as MPNetEncoder
     from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig

@@ -113,6 +113,22 @@ def test_other_cases_are_left_to_xla_without_a_message(dtype, size, length, caps
     assert capsys.readouterr() == ("", "")
 
 
+def test_keras_does_not_try_again_what_no_kernel_takes(monkeypatch):
+    """It would print an error for each layer."""
+    options, plain = [], keras.ops.dot_product_attention
+
+    def noted(*arguments, **given):
+        options.append(given["flash_attention"])
+        return plain(*arguments, **given)
+
+    monkeypatch.setattr(keras.ops, "dot_product_attention", noted)
+    task = make_task("float32", layers=1)
+    x, _, _ = batches(task)
+    with for_gpu():
+        task(x)
+    assert options == [False]
+
+
 def test_the_next_token_loss_beside_a_task_is_that_of_its_logits():
     rng = np.random.default_rng(2)
     embedding = keras.layers.Embedding(11, 8)

@@ -13,6 +13,14 @@ def percent(fraction, *, decimals=1):
     return f"{100 * fraction:.{decimals}f} %"
 
 
+def as_written(value):
+    """A setting as one writes it: 5e-5 and 1e-4 for small floats, else its `repr`."""
+    if isinstance(value, float) and 0 < abs(value) < 1e-3:
+        mantissa, exponent = f"{value:e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return repr(value)
+
+
 def duration(seconds):
     """`40 seconds`, `12 minutes`, `3.2 hours`, `4.5 days`."""
     for unit, size in (("day", 86_400), ("hour", 3_600)):

@@ -198,11 +198,16 @@ class Settings:
                 raise InputError.naming(
                     "Unknown setting {}. Choose from {}.", argument(name), ", ".join(fields)
                 )
-        required = [name for name, f in fields.items() if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in given]
-        if missing:
+        if missing := cls.missing_arguments(given):
             raise InputError.naming("Missing required arguments: {}.", arguments(missing))
         return cls(**given)
+
+    @classmethod
+    def missing_arguments(cls, given):
+        """The required settings that a dictionary lacks, in the order of a message."""
+        fields = dataclasses.fields(cls)
+        required = [field.name for field in fields if field.default is dataclasses.MISSING]
+        return [name for name in required if name not in given]
 
     def part(self, cls):
         """A dictionary of the settings that are fields of another class."""

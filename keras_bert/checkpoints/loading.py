@@ -40,7 +40,7 @@ def load(
             word vectors.
         dtype: a dtype or policy for the encoder's layers, such as "mixed_bfloat16"; None is Keras's
             own setting.
-        tokenizer: False leaves the tokenizer out, and returns None in its place.
+        tokenizer: False does not read the tokenizer's files, and returns None in its place.
 
     Returns:
         (`Encoder`, `Tokenizer`), such as a `BertEncoder`. The tokenizer is None, with a warning,
@@ -53,8 +53,8 @@ def load(
     """
     from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 
-    checkpoint = PretrainedCheckpoint(find_model_folder(folder))
-    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer if tokenizer else None
+    checkpoint = PretrainedCheckpoint(find_model_folder(folder), tokenizer=tokenizer)
+    return checkpoint.encoder(dtype=dtype), checkpoint.tokenizer
 
 
 def load_task(
@@ -265,11 +265,9 @@ def read_foreign(source):
         )
     if not source.exists():
         raise InputError(f"There is no file or folder {source}. Give the path of a model.")
-    raise InputError(
-        f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
-        "(config.json), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
-        "AllenNLP (options.json and weights.hdf5)."
-    )
+    from keras_bert.checkpoints.pretrained_checkpoint import undetected_format
+
+    raise InputError(undetected_format(source))
 
 
 def _cached(source):

@@ -47,6 +47,15 @@ _POOLING_PARTS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last
 _MAX_LABELS = 1_000_000
 
 
+def undetected_format(source):
+    """The message for a file or folder of none of the formats of models."""
+    return (
+        f"Could not detect the model format of {str(source)!r}. Expected a Hugging Face folder "
+        f"({CONFIG}), a Google checkpoint (bert_config.json), a keras-hub preset or an ELMo of "
+        "AllenNLP (options.json and weights.hdf5)."
+    )
+
+
 class PretrainedCheckpoint:
     """A Hugging Face folder: its config, its tensors under plain names, its tokenizer.
 
@@ -54,6 +63,7 @@ class PretrainedCheckpoint:
 
     Args:
         folder: the path.
+        tokenizer: False does not read the tokenizer's files.
 
     Attributes:
         folder: the path.
@@ -71,7 +81,7 @@ class PretrainedCheckpoint:
         InputError: see `keras_bert.checkpoints.load`.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, tokenizer=True):
         self.folder = Path(folder)
         # For messages: a folder in the cache has the name of the file that it was converted from.
         self.name = getattr(folder, "given", None) or self.folder
@@ -89,7 +99,9 @@ class PretrainedCheckpoint:
             path = weights / CONFIG
         self.source = str(path if self.name == self.folder else self.name)
         if not path.exists():
-            message = f"{folder} is not a model folder: it has no {CONFIG}."
+            message = undetected_format(folder)
+            if any(self.folder.glob("*.safetensors")):
+                message = f"{folder} is not a model folder: it has no {CONFIG}."
             if (self.folder / "saved_model.pb").exists():
                 message += (
                     " It contains a SavedModel, which lacks the sizes of its encoder. Use the "
@@ -119,7 +131,8 @@ class PretrainedCheckpoint:
         self._check_encoder()
         self.config.report_extra_keys(source=path)
         has_own = adapter is None or has_vocabulary(self.folder)
-        self.tokenizer = self._load_tokenizer(self.folder if has_own else weights)
+        has_tokenizer = self.folder if has_own else weights
+        self.tokenizer = self._load_tokenizer(has_tokenizer) if tokenizer else None
 
     def _take_class(self, adapter):
         """Sets the class that an adapter of another program is for, and its number of labels."""

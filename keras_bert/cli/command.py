@@ -92,10 +92,21 @@ def export_command(model):
     return f"keras-bert export --model {shlex.quote(model)} --output savedmodels/NAME"
 
 
-def finetune_command(model):
+def finetune_command(model, task="classifier"):
     """The command that fine-tunes a model, likewise."""
-    start = f"keras-bert finetune --task classifier --model {shlex.quote(model)}"
-    return f"{start} --train FILE --dev FILE --output DIR"
+    start = f"keras-bert finetune --task {task} --model {shlex.quote(model)}"
+    return f"{start} --train FILE --output DIR"
+
+
+def after_pretraining(model, metrics):
+    """The next step after pre-training or its evaluation, by the names of the model's `metrics`."""
+    if metrics.keys() & {"skip_gram_loss", "cbow_loss"}:
+        first = f"keras-bert nearest --model {shlex.quote(model)} --word WORD, or "
+    elif "causal_lm_loss" in metrics and "masked_lm_loss" not in metrics:
+        first = f'keras-bert generate --model {shlex.quote(model)} --prompt "…", or '
+    else:
+        first = ""
+    return first + finetune_command(model)
 
 
 def console(*, stderr=False):

@@ -9,6 +9,7 @@ from importlib import import_module
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import counted, text_table
 from keras_bert.cli.command import (
+    after_pretraining,
     command,
     export_command,
     finetune_command,
@@ -109,9 +110,9 @@ def evaluate(settings, arguments):
         print(metrics_text(metrics))
     for error in errors:
         report(task_class(task_type_of(settings["model"])).describe_error(error))
-    is_pretrained = arguments.settings_class is EvaluateRecordsSettings
-    next_step = finetune_command if is_pretrained else export_command
-    report_next(next_step(settings["model"]))
+    if arguments.settings_class is EvaluateRecordsSettings:
+        return report_next(after_pretraining(settings["model"], metrics))
+    report_next(export_command(settings["model"]))
 
 
 @command(
@@ -285,7 +286,7 @@ def follows(settings, arguments):
 
     for text_a, text_b, probability in follows(**settings):
         print(f"  {probability:8.4f}  {text_a} | {text_b}")
-    return export_command(settings["model"])
+    return finetune_command(settings["model"], "pair-classifier")
 
 
 @command(
@@ -310,7 +311,7 @@ def surprisal(settings, arguments):
     from keras_bert.inference.surprisal import pseudo_perplexity, surprisal
 
     picture, only_perplexity = settings.pop("picture", None), settings.pop("perplexity", False)
-    next_step = export_command(settings["model"])
+    next_step = finetune_command(settings["model"])
     if only_perplexity:
         number = pseudo_perplexity(**settings, report=report)
         print(json.dumps({"pseudo_perplexity": _finite(number)}))

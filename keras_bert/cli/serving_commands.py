@@ -5,8 +5,10 @@ import shlex
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import VECTOR_FORMATS, ConvertSettings, PushSettings
 from keras_bert.cli.command import command, one_liner, report
+from keras_bert.cli.task_types import stored_task_type
 from keras_bert.exports import ExportSettings
 from keras_bert.serving import ServeSettings, ask_settings
+from keras_bert.tasks import finetuned_task_types
 
 
 @command(
@@ -133,9 +135,7 @@ def convert(settings, arguments):
     output, to = settings["output"], settings.get("to", "huggingface")
     print(f"{output}: {done['wrote']}, from a model in the format {done['found']}.")
     if to == "huggingface":
-        return (
-            f"keras-bert embed --model {shlex.quote(output)} --data FILE --output vectors.parquet"
-        )
+        return _use_of(output, task_type=stored_task_type(output))
     if to in VECTOR_FORMATS:
         return f"keras-bert nearest --model {shlex.quote(output)} --word WORD"
     if to == "google":
@@ -160,4 +160,12 @@ def push(settings, arguments):
     print(f"Pushed: {push(**settings)}")
     at = f"@{settings['revision']}" if "revision" in settings else ""
     name = settings["to"].removeprefix("hf://")
-    return f"keras-bert embed --model hf://{name}{at} --data FILE --output vectors.parquet"
+    return _use_of(f"hf://{name}{at}", task_type=stored_task_type(settings["model"]))
+
+
+def _use_of(model, *, task_type):
+    """The command that uses a model of this task type, which is None for an encoder alone."""
+    model = shlex.quote(model)
+    if task_type in finetuned_task_types():
+        return f"keras-bert predict --model {model} --data FILE"
+    return f"keras-bert embed --model {model} --data FILE --output vectors.parquet"

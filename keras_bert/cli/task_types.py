@@ -52,6 +52,11 @@ def task_type_of(model):
     The default type if there is none: what is wrong with a model is reported by the command, which
     loads it.
     """
+    return stored_task_type(model) or _DEFAULT
+
+
+def stored_task_type(model):
+    """The task type that a model folder or the output of a run has; None if it has none."""
     try:
         for config in _configs(model):
             task_type = _task_type_in(config)
@@ -59,7 +64,7 @@ def task_type_of(model):
                 return task_type_named(task_type)
     except (InputError, OSError, MemoryError):
         pass
-    return _DEFAULT
+    return None
 
 
 def task_type_of_model(first):

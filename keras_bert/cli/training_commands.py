@@ -18,7 +18,7 @@ from keras_bert.base.settings import (
     model_setting,
     required,
 )
-from keras_bert.cli.command import command, console, finetune_command, report
+from keras_bert.cli.command import after_pretraining, command, console, report
 from keras_bert.cli.task_types import add_glue_dir, resolve_glue, task_type_to_train
 from keras_bert.samples.quickstart import QuickstartSettings
 from keras_bert.tasks import task_type_named
@@ -143,7 +143,7 @@ def pretrain(settings, arguments):
         print(metrics["health"]["sentence"])
     draw(settings["output"])
     _print_tensorboard(f"{settings['output']}/logs")
-    return finetune_command(f"{settings['output']}/model")
+    return after_pretraining(f"{settings['output']}/model", metrics["eval"] or metrics["train"])
 
 
 @command(

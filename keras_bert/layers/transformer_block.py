@@ -115,9 +115,8 @@ class TransformerBlock(Layer):
             self.feed_forward,
             self.feed_forward_norm,
         ):
-            if (
-                part is not None and not part.built
-            ):  # Keras builds the parts of a block that it loads
+            # (Keras builds the parts of a block that it loads.)
+            if part is not None and not part.built:
                 part.build(x_shape)
         self.built = True
 

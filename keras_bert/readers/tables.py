@@ -186,9 +186,10 @@ def open_table(
     options = {"header": header, "header_names": header_names, "skip_invalid": skip_invalid}
     table = _table_of_cells(file, "lines" if form == TXT else form, format, rows, **options)
     if form == CONLL or len(table.names) < least:
+        width = len(table.names)
         reason = (
-            f"line {number} has {counted(len(table.names), 'column')}. Expected CSV, TSV or JSON "
-            f"Lines with {parts}"
+            f"line {number} has {'one column' if width == 1 else counted(width, 'column')}. "
+            f"Expected CSV, TSV or JSON Lines with {parts}"
         )
         if form == CONLL:
             reason = "its name says that it is CoNLL, with one word per line, for taggers"

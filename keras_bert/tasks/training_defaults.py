@@ -4,14 +4,14 @@ import math
 from typing import NamedTuple
 
 EPOCHS = 3  # of Devlin et al. 2018, where these are enough steps
-LEAST_STEPS = 100
-# (the largest hidden size, the learning rate of trained weights, that of random ones)
-_LEARNING_RATES = (
-    (192, 1e-3, 1e-3),
-    (320, 3e-4, 5e-4),
-    (512, 1e-4, 3e-4),
-    (896, 5e-5, 1e-4),
-    (math.inf, 3e-5, 5e-5),
+# (the largest hidden size, the learning rate of trained weights, that of random ones, the least
+# number of steps)
+_DEFAULTS = (
+    (192, 1e-3, 1e-3, 300),
+    (320, 3e-4, 5e-4, 300),
+    (512, 1e-4, 3e-4, 200),
+    (896, 5e-5, 1e-4, 100),
+    (math.inf, 3e-5, 5e-5, 100),
 )
 # The learning rate of a head over a frozen encoder.
 HEAD_LEARNING_RATE = 1e-3
@@ -79,5 +79,6 @@ def training_defaults(*, hidden_size: int, is_pretrained: bool) -> TrainingDefau
         hidden_size: the encoder's.
         is_pretrained: whether its weights are trained, and not random.
     """
-    rates = next(rates for largest, *rates in _LEARNING_RATES if hidden_size <= largest)
-    return TrainingDefaults(rates[0 if is_pretrained else 1], LEAST_STEPS)
+    row = next(row for largest, *row in _DEFAULTS if hidden_size <= largest)
+    *rates, least_steps = row
+    return TrainingDefaults(rates[0 if is_pretrained else 1], least_steps)

@@ -8,7 +8,12 @@ import dataclasses
 
 from keras_bert.base.errors import InputError
 from keras_bert.text import sentencepiece_files
-from keras_bert.text.sentencepiece_files import CAMEMBERT, FAIRSEQ_TOKENS, XLM_ROBERTA
+from keras_bert.text.sentencepiece_files import (
+    CAMEMBERT,
+    FAIRSEQ_TOKENS,
+    XLM_ROBERTA,
+    tokens_of_pieces,
+)
 from keras_bert.text.steps import added_token_objects, held, normalizer_steps
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
 from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
@@ -127,12 +132,11 @@ class TokenizerFolder:
         """
         name, usual = self._class_name, BERT_TOKENS
         if self.has_unigram():
-            if FAIRSEQ_TOKENS.mask in unigram_ids(self._tokenizer, source=self._file):
-                usual = FAIRSEQ_TOKENS
+            usual = tokens_of_pieces(unigram_ids(self._tokenizer, source=self._file).keys())
         else:
             [(file, data), *_] = files.items()
             source = f"{self._folder}/{file}"
-            name = sentencepiece_files.class_of_file(name, source)
+            name = sentencepiece_files.class_of_file(name, source, data)
         special = self.special_tokens(sentencepiece_files.CLASS_TOKENS.get(name, usual))
         if self.has_unigram():
             vocabulary = UnigramVocabulary.from_tokenizer(
@@ -144,7 +148,7 @@ class TokenizerFolder:
                 source=source,
                 name=name,
                 special_tokens=special,
-                lowercase=self._config.get("do_lower_case") is True,
+                normalizers=sentencepiece_files.normalizers_of(name, self._config),
             )
         self.check_added(special, vocabulary.added_tokens)
         return vocabulary, name

@@ -18,6 +18,14 @@ NORMALIZERS = {
     "strip_accents": "StripAccents",
 }
 _NAMES = {type: name for name, type in NORMALIZERS.items()}
+# Names of normalizers that replace a part of a text -> the type and the pattern in a
+# tokenizer.json, and what is put there: ALBERT's double quotes, and DeBERTa's white space.
+QUOTES = ("double_backquotes", "double_apostrophes")
+REPLACEMENTS = {
+    QUOTES[0]: ("String", "``", '"'),
+    QUOTES[1]: ("String", "''", '"'),
+    "single_spaces": ("Regex", r"\s{2,}|[\n\r\t]", " "),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,20 +116,37 @@ def parse_normalizers(steps, *, source):
     """The names of normalizers from the objects of a `tokenizer.json`: a tuple of str."""
     names = []
     for step in steps:
-        if step.get("type") not in _NAMES:
+        if normalizer_name(step) is None:
             raise InputError(
                 f"{source} normalizes texts by {step.get('type')}. Expected "
                 f"{', '.join(NORMALIZERS.values())}: this tokenizer is not supported."
             )
-        names.append(_NAMES[step["type"]])
+        names.append(normalizer_name(step))
     return tuple(names)
+
+
+def normalizer_name(step):
+    """The name of a normalizer, an object of a `tokenizer.json`; None for another one."""
+    if step.get("type") != "Replace":
+        return _NAMES.get(step.get("type"))
+    for name, (type, pattern, content) in REPLACEMENTS.items():
+        if (step.get("pattern"), step.get("content")) == ({type: pattern}, content):
+            return name
+    return None
 
 
 def normalizers_to_tokenizers(names):
     """The normalizer of `tokenizers` for these names; None for none."""
-    from tokenizers import normalizers
+    from tokenizers import Regex, normalizers
 
-    steps = [getattr(normalizers, NORMALIZERS[name])() for name in names]
+    steps = []
+    for name in names:
+        if name in REPLACEMENTS:
+            type, pattern, content = REPLACEMENTS[name]
+            pattern = Regex(pattern) if type == "Regex" else pattern
+            steps.append(normalizers.Replace(pattern, content))
+        else:
+            steps.append(getattr(normalizers, NORMALIZERS[name])())
     if not steps:
         return None
     return steps[0] if len(steps) == 1 else normalizers.Sequence(steps)

@@ -25,6 +25,8 @@ def tokenizer_config(vocabulary, *, lowercase, template, is_bert, has_segments):
     if not (has_segments and _has_segments(template)):
         # GPT's models would add an embedding for `token_type_ids`, others reject them.
         options["model_input_names"] = ["input_ids", "attention_mask"]
+    elif not is_bert:  # whose class has them
+        options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     return {
         "tokenizer_class": "BertTokenizer" if is_bert else "PreTrainedTokenizerFast",
         **options,

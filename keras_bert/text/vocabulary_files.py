@@ -21,6 +21,7 @@ import numpy as np
 from keras_bert.base import files
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import parse_json, read_json
+from keras_bert.base.formatting import listed
 from keras_bert.text import hugging_face
 from keras_bert.text.template import BERT_TEMPLATE, bert_template
 from keras_bert.text.tokenizer_json import tokenizer_config, tokenizer_json
@@ -285,9 +286,12 @@ def _read_folder(folder):
     elif tokenizer:
         vocabulary = theirs.wordpiece(special)
     else:
+        names = sorted(path.name for path in folder.iterdir())
+        others = [name for name in names if name.startswith(("tokenizer", "vocab", "merges"))]
         raise InputError(
-            f"{folder} has no {VOCAB_TXT} and no other supported vocabulary "
-            f"({' with '.join(BpeVocabulary.FILES)}, or {TOKENIZER_FILE})."
+            f"{str(folder)!r} has no supported tokenizer (found: {listed(others) or 'none'}). Pass "
+            f"token ids instead, or add its {VOCAB_TXT}, {' with '.join(BpeVocabulary.FILES)}, or "
+            f"{TOKENIZER_FILE}."
         )
     case = theirs.case(special)
     theirs.check_tokens(vocabulary)

@@ -353,7 +353,7 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
             **task.inferred_arguments,
             "train_examples": count,
             "steps": last_step,
-            "parameters": task.count_params(),
+            "parameters": trained.count_params(),
             "trainable_parameters": sum(math.prod(w.shape) for w in model.trainable_weights),
             "seconds": records[-1]["seconds"],
             "history": records,

@@ -23,7 +23,7 @@ from keras_bert.encoders.config import LORA_ALPHA
 from keras_bert.heads import LAST, LAYERS, MIXES, check_layers
 from keras_bert.readers.sources import STANDARD_INPUT, is_file
 from keras_bert.tasks import settings_class, task_type_named
-from keras_bert.tasks.training_defaults import EPOCHS, LEAST_STEPS
+from keras_bert.tasks.training_defaults import EPOCHS
 from keras_bert.training.settings import ARCHITECTURES, LARGEST_SEED, RunSettings, as_list
 
 KEEP = ("best", "last")
@@ -83,7 +83,7 @@ class LabelledRunSettings(RunSettings):
         None,
         help="passes over the training data",
         unit="EPOCHS",
-        default_help=f"{EPOCHS}, or as many as make {LEAST_STEPS} steps",
+        default_help=f"{EPOCHS}, or as many as make 100 steps (base, large) to 300 (tiny, mini)",
         at_least=1,
         common=True,
     )
@@ -140,14 +140,20 @@ class LabelledRunSettings(RunSettings):
         common=True,
     )
     lora_alpha: float = optimisation_setting(
-        LORA_ALPHA, help="factor of the updates, times the rank", unit="ALPHA", above=0
+        LORA_ALPHA,
+        help="factor of the updates, times the rank",
+        unit="ALPHA",
+        above=0,
+        common=True,
     )
-    lora_layers: Sequence[str] | None = optimisation_setting(
+    lora_layers: str | Sequence[str] | None = optimisation_setting(
         None,
         help="the layers that have LoRA, by the names or ends of names of their modules in the "
         "model folder, such as query, attention.output.dense",
         unit="NAME",
         default_help="queries and values",
+        several=True,
+        common=True,
     )
     train_layers: int | None = optimisation_setting(
         None,
@@ -183,6 +189,15 @@ class LabelledRunSettings(RunSettings):
         at_least=1,
         common=True,
     )
+
+    @classmethod
+    def missing_arguments(cls, given):
+        """As that of every settings class; with them, a model where there is no start at all."""
+        missing = super().missing_arguments(given)
+        if missing and given.get("model") is None and given.get("architecture") is None:
+            missing.append("model")
+        order = {"model": 0, "train": 1}
+        return sorted(missing, key=lambda name: order.get(name, 2))
 
     def __post_init__(self, *arguments):
         if isinstance(self.task, str):

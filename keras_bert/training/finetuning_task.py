@@ -16,7 +16,6 @@ from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
 from keras_bert.tasks.training_defaults import (
     HEAD_LEARNING_RATE,
-    LEAST_STEPS,
     lora_learning_rate,
     training_defaults,
 )
@@ -67,7 +66,7 @@ class TaskRecipe:
         defaults = self._training_defaults(settings)
         epochs = defaults.epochs(examples=count, batch_size=settings.batch_size)
         chosen = {"learning_rate": defaults.learning_rate, "epochs": epochs}
-        return self._with_defaults(settings, chosen, count, report)
+        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
 
     def with_defaults_of_sweep(self, settings, count, report):
         """As `with_training_defaults` for a sweep, which tries several rates and numbers of epochs.
@@ -81,7 +80,7 @@ class TaskRecipe:
         else:
             rates, epochs = defaults.learning_rates_to_try, defaults.epochs_to_try(**examples)
         chosen = {"learning_rate": rates, "epochs": epochs}
-        return self._with_defaults(settings, chosen, count, report)
+        return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
 
     def _training_defaults(self, settings):
         defaults = training_defaults(
@@ -94,7 +93,7 @@ class TaskRecipe:
             return defaults._replace(learning_rate=rate)
         return defaults
 
-    def _with_defaults(self, settings, chosen, count, report):
+    def _with_defaults(self, settings, chosen, least_steps, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
         chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
         if chosen:
@@ -102,7 +101,7 @@ class TaskRecipe:
                 f"{name} {', '.join(f'{number:g}' for number in as_list(value))}"
                 for name, value in chosen.items()
             ]
-            steps = f", for at least {LEAST_STEPS} steps" if "epochs" in chosen else ""
+            steps = f", for at least {least_steps} steps" if "epochs" in chosen else ""
             weights = "random" if self.start.is_random else "trained"
             report(
                 f"Defaults for {counted(count, 'training example')}, {weights} weights and the "
@@ -145,8 +144,8 @@ class TaskRecipe:
             heads = self.earlier.continue_in(task)
             report(_line_on_continued(settings, self.earlier.options, *heads))
         if settings.lora_rank is not None:
-            names = {"alpha": settings.lora_alpha, "layers": settings.lora_layers}
-            encoder.enable_lora(settings.lora_rank, **names)
+            layers = settings.lora_layers and as_list(settings.lora_layers)
+            encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
             report(_line_on_lora(task))
         if settings.recompute:
             encoder.require("recompute")

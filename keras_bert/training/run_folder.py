@@ -33,7 +33,7 @@ from keras_bert.base.files import (
     system_errors,
     write_json,
 )
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import as_written, counted, listed
 from keras_bert.base.ownership import held_names, lock_folder, reject_input_as_output
 from keras_bert.base.signals import interruption_message
 
@@ -290,7 +290,7 @@ class RunFolder:
         contents = _different(before["inputs"], now["inputs"])
         before, now = ({**self._defaults, **run["settings"]} for run in (before, now))
         differences = [
-            f"{name} {before.get(name)!r}, now {now.get(name)!r}"
+            f"{name} {as_written(before.get(name))}, now {as_written(now.get(name))}"
             for name in _different(before, now)
             if contents or name not in self._locations
         ]

@@ -60,7 +60,8 @@ class SweepSettings(LabelledRunSettings):
         None,
         help="the numbers of epochs to try",
         unit="EPOCHS",
-        default_help="2, 3, 4, or as many as make 100, 150 and 200 steps",
+        default_help="2, 3, 4, or as many as make finetune's least number of steps, 1.5 times "
+        "and twice as many",
         at_least=1,
         common=True,
     )

@@ -1,6 +1,6 @@
 """How messages count and list."""
 
-from keras_bert.base.formatting import counted, listed, percent, quoted
+from keras_bert.base.formatting import as_written, counted, listed, percent, quoted
 
 
 def test_one_is_not_many():
@@ -29,3 +29,8 @@ def test_a_long_list_is_cut_and_says_so():
 def test_a_long_name_is_cut_and_says_so():
     assert listed(["x" * 80, "y" * 3000]) == f"{'x' * 80}, {'y' * 79}…"
     assert quoted(["y" * 3000]) == f'"{"y" * 79}…"'
+
+
+def test_a_small_number_is_written_as_one_writes_it():
+    assert [as_written(x) for x in (5e-5, 1e-4, -1.25e-6)] == ["5e-5", "1e-4", "-1.25e-6"]
+    assert [as_written(x) for x in (1e-3, 0.0, 3, "a")] == ["0.001", "0.0", "3", "'a'"]

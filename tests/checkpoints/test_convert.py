@@ -90,7 +90,9 @@ def test_the_command(folder, tmp_path, capsys):
     capsys.readouterr()
     back = str(tmp_path / "back")
     assert main(["convert", "--input", google, "--output", back]) == 0
-    assert "BertForPreTraining, from a model in the format google" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "BertForPreTraining, from a model in the format google" in said
+    assert f"Next: keras-bert embed --model {back} " in said
     weights = [load_task(path).trainable_weights for path in (folder, back)]
     for one, other in zip(*weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())

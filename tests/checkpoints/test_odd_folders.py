@@ -271,10 +271,13 @@ NOT_WHOLE = "model.safetensors is not a whole safetensors file"
             (content(file, SURROGATE), rf"{file} contains half of a surrogate pair (\ud800)")
             for file in ("config.json", "tokenizer_config.json", "tokenizer.json")
         ),
-        (missing("config.json"), "is not a model folder: it has no config.json"),
+        (
+            missing("config.json"),
+            "is not a model folder: it has no config.json",
+        ),
         (
             all_of(missing("vocab.txt"), missing("tokenizer.json")),
-            "has no vocab.txt and no other supported vocabulary",
+            "has no supported tokenizer (found: tokenizer_config.json). Pass token ids instead",
         ),
         (missing("model.safetensors"), "contains no supported weights...model.safetensors"),
         *(

@@ -4,6 +4,7 @@ import dataclasses
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -85,12 +86,18 @@ FAMILIES = {
             "hidden_dim": 20,
             "max_position_embeddings": 16,
         },
-        other={"activation": "relu", "n_heads": 1, "n_layers": 1},
+        other={
+            **{"activation": "relu", "n_heads": 1, "n_layers": 1},
+            **{"dropout": 0.05, "seq_classif_dropout": 0.3, "qa_dropout": 0.4},
+        },
     ),
     "electra": Family(
         name="Electra",
         config={**_BERT, "embedding_size": 12},
-        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+        other={
+            **{**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+            **{"classifier_dropout": 0.3, "summary_last_dropout": 0.4},
+        },
         encoders=("PreTraining",),
     ),
     "mpnet": Family(
@@ -101,7 +108,11 @@ FAMILIES = {
     "albert": Family(
         name="Albert",
         config={**_BERT, "embedding_size": 12},
-        other={**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+        other={
+            **{**_OTHER, "embedding_size": 24, "layer_norm_eps": 1e-3, "type_vocab_size": 1},
+            "classifier_dropout_prob": 0.3,
+        },
+        heads=(*HEADS, "PreTraining"),
     ),
     "deberta-v2": Family(
         name="DebertaV2",
@@ -135,6 +146,7 @@ FAMILIES = {
             **{"hidden_activation": "relu", "num_attention_heads": 1, "norm_eps": 1e-3},
             **{"attention_bias": True, "mlp_bias": True, "norm_bias": True},
             **{"classifier_bias": True, "classifier_pooling": "cls"},
+            **{"classifier_dropout": 0.3, "embedding_dropout": 0.2, "mlp_dropout": 0.1},
             **{"decoder_bias": False, "classifier_activation": "relu", "num_hidden_layers": 2},
             "layer_types": ["sliding_attention", "full_attention"],
             "rope_parameters": {
@@ -147,6 +159,7 @@ FAMILIES = {
 WITH_HEADS = [(name, head) for name, family in FAMILIES.items() for head in family.heads]
 _TYPES = ("full_attention", "sliding_attention")
 LABELS = ["good", "bad", "odd"]
+OUTPUTS = {"masked_lm": "prediction_logits", "sentence_order": "sop_logits"}
 LENGTHS = (9, 5, 2)
 
 
@@ -364,14 +377,23 @@ def check_gradients(ours, reference, encoder):
     pad = encoder.config.pad_token_id
     for name, gradient in ours.items():
         wanted = of_theirs[name].numpy()
-        if name.endswith(
-            ("position_embeddings.weight", "word_embeddings.weight", "tok_embeddings.weight")
-        ):
+        if re.search(r"(position|word|tok)_embeddings\.weight$", name):
             wanted[pad] = gradient[pad] = 0  # PyTorch does not train the row of padding
         size = np.abs(wanted).max()
         np.testing.assert_allclose(
             gradient, wanted, atol=min(1e-5, 2e-5 * size + 1e-6), rtol=0, err_msg=name
         )
+
+
+def check_dropout(task, reference):
+    """Before the last layer, in training, it is that of the class."""
+    of_head = {
+        module.p
+        for name, module in reference.named_modules()
+        if isinstance(module, torch.nn.Dropout)
+        and not name.startswith(f"{reference.base_model_prefix}.")
+    }
+    assert of_head - {0.0} == ({task.dropout.rate} if task.dropout else set()) - {0.0}
 
 
 def with_vocabulary(folder):
@@ -397,13 +419,15 @@ def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, o
     given = {**inputs, "masked_lm_positions": np.tile(np.arange(9, dtype="int32"), (3, 1))}
     if head == "MultipleChoice":
         given = {name: x[None] for name, x in inputs.items()}
+    if head in HEADS:
+        check_dropout(task, reference)
     expected = reference(**theirs(given, names=names))
     weights = task.trainable_weights
     with tf.GradientTape() as tape:
         outputs = task({name: given[name] for name in task.input})
         totals = []
         for name, output in outputs.items():
-            wanted = expected["logits" if name not in expected else name]
+            wanted = expected[name if name in expected else OUTPUTS.get(name, "logits")]
             of_tokens = tuple(output.shape[:2]) == is_token.shape
             chosen = is_token if of_tokens else np.ones(output.shape[:1], bool)
             directions = mean_directions(chosen, tuple(output.shape[chosen.ndim :]))

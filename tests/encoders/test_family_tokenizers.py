@@ -12,7 +12,7 @@ from keras_bert.encoders import new_encoder, read_config
 from tests.encoders.test_families import FAMILIES, config_of
 from tests.peers import transformers
 from tests.small_model import LETTERS
-from tests.text import unigram_models
+from tests.text import test_byte_level_steps, unigram_models
 from tests.text.test_gpt_vocabularies import trained
 
 BERT_VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, ".", "the", "bank"]
@@ -58,6 +58,25 @@ PUBLISHED = {
         "tokenizer_config.json": MPNET_CONFIG,
     },
     ("mpnet", ""): {"vocab.txt": vocab_txt(MPNET_VOCABULARY), "tokenizer_config.json": UNCASED},
+    ("modernbert", ""): {
+        "tokenizer.json": lambda: test_byte_level_steps.reference().to_str(),
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_input_names": ["input_ids", "attention_mask"],
+            **{
+                f"{role}_token": f"[{role.upper()}]"
+                for role in ("unk", "cls", "sep", "pad", "mask")
+            },
+        },
+    },
+    ("deberta-v2", ""): {
+        "spm.model": unigram_models.bert_model,
+        "tokenizer_config.json": {"do_lower_case": False, "vocab_type": "spm"},
+    },
+    ("albert", ""): {
+        "spiece.model": unigram_models.albert_model,
+        "tokenizer_config.json": UNCASED,
+    },
     ("xlm-roberta", ""): {
         "sentencepiece.bpe.model": unigram_models.model,
         "tokenizer_config.json": {"tokenizer_class": "XLMRobertaTokenizer"},
@@ -102,7 +121,7 @@ def test_a_published_tokenizer_opens_and_is_saved_for_its_model(model_type, vari
     published.mkdir()
     publish(model_type, variant, published)
     tokenizer = Tokenizer.from_folder(published)
-    # It cannot read SentencePiece files beside TensorFlow's protobuf: see tests/text/test_unigram.
+    # (It cannot read SentencePiece files beside TensorFlow's protobuf.)
     if not any(name.endswith(".model") for name in PUBLISHED[model_type, variant]):
         check_same_ids(transformers.AutoTokenizer.from_pretrained(published), tokenizer, TEXTS)
     encoder = small_encoder(model_type, tokenizer)

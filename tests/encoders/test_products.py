@@ -46,7 +46,10 @@ OPTIONS = {
     "causal": ("both ways", "causal"),
     "segments": (1, 2),
     "pooler": ("pooler", "no pooler"),
-    "type": ("bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"),
+    "type": (
+        *("bert", "roberta", "distilbert", "electra", "mpnet"),
+        *("albert", "deberta-v2", "modernbert"),
+    ),
     "texts": ("whole", "too long"),
     "settings": ("plain", "other"),
 }
@@ -84,6 +87,15 @@ OTHER_LINES = {
 WORDS = [f"w{i}" for i in range(8)]
 TOKENIZER = make_tokenizer(WORDS)
 TOKENIZERS = {"mpnet": make_mpnet_tokenizer(WORDS)}
+# What a config of a type needs.
+FIELDS = {
+    "albert": {"embedding_size": 4},
+    "deberta-v2": {
+        **{"relative_attention": True, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        **{"pos_att_type": ("p2c", "c2p"), "position_buckets": 8},
+    },
+    "modernbert": {"pad_token_id": 0, "local_attention": 8},
+}
 WITHOUT_SEGMENTS = ("distilbert", "mpnet", "modernbert")
 LENGTHS = {"whole": 40, "too long": 12}
 LAYERS = {"mix": "mix-all", "mix of norms": "mix-all"}
@@ -231,7 +243,7 @@ def start(tmp_path_factory):
         return {
             **(segments if row["type"] not in WITHOUT_SEGMENTS else {}),
             **(causal if row["type"] in ("bert", "roberta") else {}),
-            **({"pad_token_id": 0} if row["type"] == "modernbert" else {}),
+            **FIELDS.get(row["type"], {}),
         }
 
     return lambda row: of(
@@ -398,7 +410,7 @@ def check_weights(row, begun, model):
 
 def check_architecture(row, model):
     name = class_of(model)
-    assert name.lower().startswith(row["type"])
+    assert name.lower().startswith(row["type"].replace("-", ""))
     assert name.endswith("Model") != is_standard(row)
 
 

@@ -166,7 +166,7 @@ def test_what_is_pushed_loads_by_its_name(hub, model, tmp_path, monkeypatch, cap
     assert main(["push", "--model", str(folder), "--to", "me/spam"]) == 0
     said = capsys.readouterr().out
     assert f"Pushed: {hub.endpoint}/me/spam/commit/" in said
-    assert "--model hf://me/spam " in said
+    assert "Next: keras-bert predict --model hf://me/spam --data FILE" in said
     files = hub.repos["me/spam"]["main"]
     assert files["model.safetensors"] == (model / "model.safetensors").read_bytes()
     assert "notes.txt" not in files

@@ -71,7 +71,7 @@ def test_the_command_follows(folder, task, capsys):
     lines = capsys.readouterr().out.splitlines()
     (found,) = kb.follows(model=task, text_a="the bank", text_b="of the river")
     assert lines[0].split(maxsplit=1) == [f"{found.probability:.4f}", "the bank | of the river"]
-    assert lines[1].startswith("Next: keras-bert export")
+    assert lines[1].startswith("Next: keras-bert finetune --task pair-classifier")
     assert main([*command, "a", "b"]) == 2
     expected = "--text-a and --text-b must have the same length. Received: 1 and 2."
     assert expected in capsys.readouterr().err

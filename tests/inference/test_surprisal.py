@@ -243,7 +243,7 @@ def test_a_file_a_text_and_a_picture_by_the_command(folder, task, tmp_path, caps
     assert main([*command, "--data", str(data)]) == 0
     out, err = capsys.readouterr()
     lines = [json.loads(line) for line in out.splitlines()]
-    assert "Next: keras-bert export" in err
+    assert "Next: keras-bert finetune" in err
     expected = list(kb.surprisal(model=task, data=data))
     assert [line["tokens"] for line in lines] == [each.tokens for each in expected]
     for line, each in zip(lines, expected, strict=True):

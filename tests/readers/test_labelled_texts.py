@@ -276,7 +276,8 @@ def test_a_small_file_is_read_like_the_one_it_belongs_to(write):
         ),
         (
             b"text alone\nand another\n",
-            "file.tsv as labelled text: line 1 has 1 column. Expected CSV, TSV or",
+            "file.tsv as labelled text: line 1 has one column. Expected CSV, TSV or JSON "
+            "Lines with a text and a label.",
         ),
         (b"text\tlabel\n", "has a header line and nothing else"),
         (b"text\tlabel\na\t\n", 'file.tsv has no label in "label" of any record (line 2), so'),

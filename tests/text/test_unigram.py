@@ -2,6 +2,7 @@
 
 import base64
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from keras_bert.text import sentencepiece_model as sp
 from keras_bert.text.vocabularies.spaced import WHITE_SPACE
 from tests.peers import transformers
 from tests.text import fuzz
-from tests.text.unigram_models import SENTENCES, bert_model, model
+from tests.text.unigram_models import SENTENCES, albert_model, bert_model, model
 
 FIRST = {"xlm-roberta": ["<s>", "<pad>", "</s>", "<unk>"]}
 FIRST["camembert"] = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"]
@@ -169,9 +170,9 @@ def test_a_damaged_or_another_model_is_an_error(tmp_path):
     bpe = write(tmp_path / "bpe", broken.replace(b"\x18\x01\x98\x02", b"\x18\x02\x98\x02"))
     with pytest.raises(InputError, match="of type BPE. Expected a unigram model"):
         load_vocabulary(bpe)
-    albert = write(tmp_path / "albert", data, config={"tokenizer_class": "AlbertTokenizer"})
-    with pytest.raises(InputError, match="is read for a AlbertTokenizer"):
-        load_vocabulary(albert)
+    xlnet = write(tmp_path / "xlnet", data, config={"tokenizer_class": "XLNetTokenizer"})
+    with pytest.raises(InputError, match="is read for a XLNetTokenizer"):
+        load_vocabulary(xlnet)
 
 
 def test_the_charsmap_is_read_as_sentencepiece_reads_it():
@@ -201,7 +202,7 @@ def test_a_tokenizer_json_in_the_shape_of_xlm_r(tmp_path):
     }
     (tmp_path / "saved" / "tokenizer.json").write_text(json.dumps(content))
     assert Tokenizer.from_folder(tmp_path / "saved").vocabulary == tokenizer.vocabulary
-    content["normalizer"] = {"type": "Replace", "pattern": {"String": "``"}, "content": '"'}
+    content["normalizer"] = {"type": "Replace", "pattern": {"String": "``"}, "content": "x"}
     (tmp_path / "saved" / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="normalizes texts by Replace"):
         Tokenizer.from_folder(tmp_path / "saved")
@@ -218,6 +219,75 @@ def test_tokenizers_reads_nearly_all_texts_the_same(tokenizer, tmp_path):
     assert theirs.encode("a", "b").ids == [
         tokenizer.vocabulary.id(token) for token in ("[CLS]", "▁a", "[SEP]", "▁b", "[SEP]")
     ]
+
+
+def albert_text(text):
+    """As google-research/albert's `preprocess_text` reads a text, but for white space."""
+    text = text.replace("``", '"').replace("''", '"')
+    text = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in text if not unicodedata.category(c).startswith("M")).lower()
+
+
+QUOTED = ["He said ``yes'' and `no'.", "```", "'''' x '", "``''`", "Straße ``Été''"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_alberts_texts_are_folded_before(tmp_path, named):
+    (tmp_path / "spiece.model").write_bytes(albert_model())
+    config = {"tokenizer_class": "AlbertTokenizer"} if named else {"do_lower_case": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tokenizer = Tokenizer.from_folder(tmp_path)
+    reference = sentencepiece.SentencePieceProcessor(model_proto=albert_model())
+    texts = [*QUOTED, *SENTENCES, *(text for text in fuzz.WORDS if text.isascii())]
+    expected = [reference.encode(albert_text(text)) for text in texts]
+    assert tokenizer.tokenize(texts).to_list() == expected
+    assert tokenizer.lowercase and str(tokenizer.template) == "[CLS] a [SEP] b [SEP]"
+    special = tokenizer.special_tokens
+    assert (special.pad, special.unk, special.mask) == ("<pad>", "<unk>", "[MASK]")
+    tokens = tokenizer.tokenize_with_offsets(QUOTED)
+    for text, starts, ends in zip(
+        QUOTED, tokens.starts.to_list(), tokens.ends.to_list(), strict=True
+    ):
+        covered = {at for bounds in zip(starts, ends, strict=True) for at in range(*bounds)}
+        assert covered | {at for at, c in enumerate(text) if c == " "} == {*range(len(text))}
+    tokenizer.save(tmp_path / "saved")
+    again = Tokenizer.from_folder(tmp_path / "saved")
+    assert again.vocabulary == tokenizer.vocabulary
+    assert again.tokenize(texts).to_list() == expected
+    # `tokenizers` reads the same steps.
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
+    theirs.encode_special_tokens = True
+    found = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert found == expected
+
+
+def debertas_steps():
+    """As transformers 5 writes them for DeBERTa."""
+    spaces = {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[\n\r\t]"}, "content": " "}
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    return {"type": "Sequence", "normalizers": [spaces, {"type": "NFC"}, strip]}
+
+
+def test_white_space_becomes_single_spaces(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["normalizer"] = debertas_steps()
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.encode_special_tokens = True
+    ours = Tokenizer.from_folder(tmp_path)
+    assert ours.vocabulary.normalizers == ("single_spaces", "nfc")
+    texts = ["a\nb", "\ta \u3000 the\r\n", " x", "", "a\xa0b", "the bank\t\t", "\u2003\n"]
+    texts += [*SENTENCES, "Cafe\u0301  du\tMonde"]
+    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    assert ours.tokenize(texts).to_list() == expected
+    tokens = ours.tokenize_with_offsets(texts)
+    for text, starts, ends in zip(
+        texts, tokens.starts.to_list(), tokens.ends.to_list(), strict=True
+    ):
+        covered = {at for bounds in zip(starts, ends, strict=True) for at in range(*bounds)}
+        assert {at for at, c in enumerate(text) if not c.isspace()} <= covered
+        assert all(not text[start:end].isspace() for start, end in zip(starts, ends, strict=True))
 
 
 def test_a_seed_that_is_set_changes_nothing(tokenizer):

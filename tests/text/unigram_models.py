@@ -39,6 +39,19 @@ def model(**options):
     return written.getvalue()
 
 
+def albert_model():
+    """One with ALBERT's special tokens."""
+    return model(
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        bos_piece="[CLS]",
+        eos_piece="[SEP]",
+        control_symbols="[MASK]",
+    )
+
+
 def bert_model():
     """One with BERT's special tokens, as DeBERTa's has them."""
     return model(

@@ -85,6 +85,27 @@ def test_it_prints_the_loss_beside_the_unigram_entropy_and_what_to_do_next(calle
     assert "--logdir 'my runs/logs'\n" in printed and "--model 'my runs/model' " in printed
 
 
+@pytest.mark.parametrize(
+    ("metrics", "step"),
+    [
+        (
+            {"skip_gram_loss": 2.0},
+            "nearest --model runs/a/model --word WORD, or keras-bert finetune",
+        ),
+        ({"causal_lm_loss": 5.0}, "generate --model runs/a/model --prompt"),
+        (
+            {"causal_lm_loss": 5.0, "masked_lm_loss": 5.0},
+            "finetune --task classifier --model runs/",
+        ),
+    ],
+)
+def test_what_to_do_next_depends_on_what_was_trained(called, capsys, monkeypatch, metrics, step):
+    for name in ("eval", "eval_at_start"):
+        monkeypatch.setitem(METRICS, name, metrics)
+    main.main(["pretrain", "--data", "d", "--output", "runs/a", "--steps", "7"])
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"Next: keras-bert {step}")
+
+
 def test_it_prints_no_next_sentences_where_there_were_none(called, capsys, monkeypatch):
     metrics = {"masked_lm_loss": 5.25, "masked_lm_accuracy": 0.2}
     monkeypatch.setitem(METRICS, "eval", metrics)

@@ -196,7 +196,7 @@ def test_an_empty_folder_is_begun_also_after_a_kill_during_the_first_write(tmp_p
     [
         (
             {"steps": 200, "learning_rate": 0.1, "inputs": {"data": "b"}},
-            "learning_rate 0.0001, now 0.1; steps 100, now 200; other content of data. Use the "
+            "learning_rate 1e-4, now 0.1; steps 100, now 200; other content of data. Use the "
             "original",
         ),
         ({"steps": 200}, "different settings: steps 100, now 200. Use"),

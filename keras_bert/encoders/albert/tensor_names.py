@@ -1,4 +1,4 @@
-"""What `transformers` calls ALBERT's weights: one layer, and a pooler without a name inside."""
+"""What `transformers` calls the weights of ALBERT, which has one layer."""
 
 import re
 

@@ -8,6 +8,7 @@ draw the same) and learned biases are left to XLA.
 """
 
 import functools
+import math
 import warnings
 
 import keras
@@ -33,6 +34,8 @@ def fused_attention(query, key, value, layout, *, window):
     dtype = keras.backend.standardize_dtype(query.dtype)
     if not reads_lengths() or dtype not in _TYPES or size not in _HEAD_SIZES:
         return None
+    zero, nan = (ops.cast(number, value.dtype) for number in (0.0, math.nan))
+    is_readable = layout.padding_is_last[:, None, None, None]
     if layout.is_packed or (window is not None and not layout.causal):
         if length % 2:  # the gradient of a mask needs an even length
             return None
@@ -40,17 +43,14 @@ def fused_attention(query, key, value, layout, *, window):
     elif layout.causal:  # no token sees the padding after it
         options = {"is_causal": True}
         options |= {} if window is None else {"local_window_size": (window, 0)}
-        value = ops.where(layout.padding_is_last[:, None, None, None], value, _number("nan", value))
+        value = ops.where(is_readable, value, nan)
     else:
         # Of no key at all it would be NaN.
         options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
         # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
         is_token = layout.is_token[:, :, None, None]
-        zero = _number(0, value)
-        at_padding = ops.where(
-            layout.padding_is_last[:, None, None, None], zero, _number("nan", value)
-        )
-        key, value = ops.where(is_token, key, zero), ops.where(is_token, value, at_padding)
+        key = ops.where(is_token, key, zero)
+        value = ops.where(is_token, value, ops.where(is_readable, zero, nan))
     import jax
 
     try:
@@ -58,10 +58,6 @@ def fused_attention(query, key, value, layout, *, window):
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         _say_once(f"{type(error).__name__}: {error}")
         return None
-
-
-def _number(number, like):
-    return ops.cast(float(number), like.dtype)
 
 
 def reads_lengths():

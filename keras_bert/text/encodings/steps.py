@@ -11,6 +11,7 @@ import tensorflow_text as tf_text
 
 from keras_bert.text.normalization import characters, ranges, utf8_width
 from keras_bert.text.ragged import row_ids, select
+from keras_bert.text.steps import QUOTES, REPLACEMENTS
 from keras_bert.text.vocabularies.spaced import WHITE_SPACE
 
 EDGE = b"\xff"  # a byte that no text has
@@ -130,7 +131,49 @@ def _lower(texts):
     return tf.strings.reduce_join(parts.with_values(lower), axis=1)
 
 
+def _as_quotes(pair):
+    """The normalizer that makes a double quote of each of these pairs of bytes."""
+
+    def normalize(texts):
+        marked = tf.strings.bytes_split(tf.strings.regex_replace(texts, pair, 2 * EDGE))
+        is_pair = marked.values == EDGE
+        is_second = is_pair & (tf.cumsum(tf.cast(is_pair, tf.int64)) % 2 == 0)
+        first = tf.where(~is_second)[:, 0]
+        after = first + 1 + tf.cast(tf.gather(is_pair, first), tf.int64)
+        return Normalized(tf.strings.regex_replace(texts, pair, '"'), first, after)
+
+    return normalize
+
+
+def _single_spaces(texts):
+    """The normalizer that makes a space of each run of white space, and of each line end or tab."""
+    letters = characters(texts)
+    text = tf.searchsorted(letters.text_positions, letters.positions, side="right")
+    follows = tf.concat([[False], text[1:] == text[:-1]], axis=0)[: tf.size(text)]
+    is_space = tf.reduce_any(letters.points[:, None] == _WHITE_SPACE, axis=1)
+    follows_space = tf.concat([[False], is_space[:-1]], axis=0)[: tf.size(text)] & follows
+    precedes_space = tf.concat([(is_space & follows)[1:], [False]], axis=0)[: tf.size(text)]
+    is_end = tf.reduce_any(letters.points[:, None] == [ord(c) for c in "\n\r\t"], axis=1)
+    is_replaced = is_space & (follows_space | precedes_space | is_end)
+    is_kept = ~(is_replaced & follows_space)
+    widths = utf8_width(letters.points)
+    ends = tf.math.segment_max(
+        letters.positions + widths, tf.cumsum(tf.cast(is_kept, tf.int64)) - 1
+    )
+    kept = tf.where(is_kept)[:, 0]
+    sizes = tf.where(tf.gather(is_replaced, kept), tf.ones_like(kept), tf.gather(widths, kept))
+    source = tf.repeat(tf.range(tf.size(sizes)), sizes)  # of each byte
+    return Normalized(
+        tf.strings.regex_replace(texts, rf"[{SPACE_CLASS}]{{2,}}|[\n\r\t]", " "),
+        tf.gather(tf.gather(letters.positions, kept), source),
+        tf.gather(ends, source),
+    )
+
+
+_WHITE_SPACE = [ord(character) for character in WHITE_SPACE]
 _STEPS = {
+    **{name: _as_quotes(REPLACEMENTS[name][1]) for name in QUOTES},
+    "single_spaces": _single_spaces,
     "nfc": _composed("NFC"),
     "nfkc": _composed("NFKC"),
     "nfd": _by_character(lambda texts: tf_text.normalize_utf8(texts, "NFD")),

@@ -16,6 +16,7 @@ from keras_bert.text.steps import (
     added_token_objects,
     added_tokens_in,
     held,
+    normalizer_name,
     normalizer_steps,
     normalizers_to_tokenizers,
     parse_normalizers,
@@ -109,7 +110,7 @@ class UnigramVocabulary(SpacedVocabulary):
     def options_of(cls, tokenizer, *, source):
         steps = normalizer_steps(tokenizer, source=source)
         names = [step.get("type") for step in steps]
-        unicode = [step for step in steps if step.get("type") in NORMALIZERS.values()]
+        named = [step for step in steps if normalizer_name(step) is not None]
         charsmap = b""
         if "Precompiled" in names:
             encoded = steps[names.index("Precompiled")].get("precompiled_charsmap")
@@ -119,7 +120,7 @@ class UnigramVocabulary(SpacedVocabulary):
                 raise InputError(f"{source}: precompiled_charsmap should be base64.") from None
         spaces = _space_steps(tokenizer, source=source)
         removing = [step for step in steps if _removes_spaces(step)]
-        expected = [*unicode, *(step for step in steps if step.get("type") == "Precompiled")]
+        expected = [*named, *(step for step in steps if step.get("type") == "Precompiled")]
         others = [step for step in steps if step not in removing]
         if others != expected or names.count("Precompiled") > 1:
             raise InputError(
@@ -133,7 +134,7 @@ class UnigramVocabulary(SpacedVocabulary):
             "prefix_space": spaces[-1].get("prepend_scheme", "always") != "never"
             and spaces[-1].get("add_prefix_space") is not False,
             "removes_spaces": bool(removing) or len(spaces) > 1,
-            "normalizers": parse_normalizers(unicode, source=source),
+            "normalizers": parse_normalizers(named, source=source),
             "added_tokens": tuple(added),
         }
 

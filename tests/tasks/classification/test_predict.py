@@ -96,7 +96,7 @@ def test_matthews_of_one_label_is_zero_without_a_warning(recwarn):
         ({"text": "x", "max_length": 100}, "`max_length` must be at most 64...Received: 100"),
         ({"data": "none.tsv"}, "does not exist"),
         ({"text": "x", "model": "none"}, "There is no model folder"),
-        ({"text": "x", "model": "."}, "is not a model folder"),
+        ({"text": "x", "model": "."}, "Could not detect the model format of"),
         ({"data": "text.txt"}, "text.txt, line 2: byte 2 is not UTF-8"),
     ],
 )
