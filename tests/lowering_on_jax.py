@@ -194,7 +194,9 @@ def test_a_kernel_that_cannot_be_used_is_said_once(monkeypatch):
     assert len(warned) == 1
 
 
+@pytest.mark.slow
 def test_a_float16_step_scales_its_loss():
+    """On TensorFlow it is not slow: test_lowering.py."""
     step_program.check_float16(jit_compile=True)
 
 

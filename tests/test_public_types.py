@@ -67,8 +67,12 @@ def test_the_parameters_of_a_function_are_those_of_its_settings_class_that_are_n
     assert len(checked) > 20
 
 
+@pytest.mark.slow
 def test_a_typed_program_passes_and_its_mistakes_are_found():
-    """`tests/typed_program.py` names each mistake with the error that mypy must find."""
+    """`tests/typed_program.py` names each mistake with the error that mypy must find.
+
+    `make lint` runs the same.
+    """
     pytest.importorskip("mypy", reason="NOT TESTED without mypy")
     result = subprocess.run(
         [sys.executable, "-m", "mypy"], cwd=REPOSITORY, capture_output=True, text=True

@@ -98,11 +98,13 @@ def ids_of(prompt):
 
 def by_task(task, folder):
     """A function of ids to the logits after each, (S, V), by a plain call of the task."""
+    specs = {name: tf.TensorSpec([1, None], tf.int32) for name in task.input}
+    call = tf.function(lambda inputs: task(inputs, training=False), input_signature=[specs])
 
     def logits_of(ids):
         row = np.array([[*ids, 0]], "int32")  # nothing is predicted after the last one
         inputs = {"input_ids": row, "input_mask": np.ones_like(row), "segment_ids": 0 * row}
-        logits = task({name: inputs[name] for name in task.input}, training=False)["causal_lm"]
+        logits = call({name: inputs[name] for name in task.input})["causal_lm"]
         return np.asarray(logits)[0, :, : len(VOCABULARY)]
 
     return logits_of

@@ -1,5 +1,6 @@
 """Senses of words against numpy and vectors of `transformers`, and the files of rated pairs."""
 
+import functools
 import json
 
 import numpy as np
@@ -54,6 +55,7 @@ def vectors_of(request, folder):
     """
     states_of = by_encoder(folder) if request.param == "encoder" else by_transformers(folder)
 
+    @functools.cache
     def vectors(text):
         before, word, _ = text.split("**")
         start, end = len(before), len(before) + len(word)

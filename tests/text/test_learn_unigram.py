@@ -18,9 +18,8 @@ WORDS = (
 COUNTS = {word: 40 - number for number, word in enumerate(WORDS)}
 AGAIN = (
     "import sys; sys.path.insert(0, {root!r})\n"
-    "from tests.text.test_learn_unigram import COUNTS\n"
     "from keras_bert.text.unigram_learner import learn_unigram\n"
-    "print(learn_unigram(dict(reversed(COUNTS.items())), size=50).sha256)"
+    "print(learn_unigram({counts}, size=50).sha256)"
 )
 
 
@@ -44,7 +43,7 @@ def test_tokens_are_in_the_order_of_their_use(vocabulary):
 
 def test_the_same_in_another_process_from_counts_in_another_order(vocabulary):
     root = str(Path(__file__).parents[2])
-    code = AGAIN.format(root=root)
+    code = AGAIN.format(root=root, counts=dict(reversed(COUNTS.items())))
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split()[-1] == vocabulary.sha256
 

@@ -1,5 +1,7 @@
 """Gradient accumulation: the parts of a step make the gradient of the whole step."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -44,27 +46,33 @@ def task_and_folder(request, tmp_path_factory):
     tokenizer = Tokenizer(VOCABULARY, lowercase=True)
     task = TASKS[request.param](BertEncoder(config), tokenizer, **options)
     task.compile_defaults()
-    return task, DataFolder.open(path)
+    # One graph for parts of any size.
+    gradients = tf.function(functools.partial(gradients_of_part, task), reduce_retracing=True)
+    return task, DataFolder.open(path), gradients
 
 
-def gradients_of_steps(task, folder, *, parts, steps, **size):
+def gradients_of_part(task, x, y, weights):
+    """The gradients of the loss of a part of a step, as one vector."""
+    with tf.GradientTape() as tape:
+        loss = task.compute_loss(x, y, task(x, training=True), weights)
+    return as_vector(tape.gradient(loss, task.trainable_variables))
+
+
+def as_vector(gradients):
+    return tf.concat([tf.reshape(tf.convert_to_tensor(g), [-1]) for g in gradients], axis=0)
+
+
+def gradients_of_steps(task, folder, gradients_of, *, parts, steps, **size):
     """The mean gradients of the parts of each step, as vectors, and the batches of each step."""
     settings = PretrainSettings(
         data=str(folder.path), vocab="v", output="o", steps=9, gradient_accumulation=parts, **size
     )
     source = ExamplesOfFolder(folder, task, phase=settings.phases[0], settings=settings)
-    gradients, batches = [], list(source.training(0).take(parts * steps))
-    for first in range(0, len(batches), parts):
-        with tf.GradientTape() as tape:
-            losses = [
-                task.compute_loss(x, y, task(x, training=True), weights)
-                for x, y, weights in batches[first : first + parts]
-            ]
-            loss = tf.add_n(losses) / parts  # as Keras's optimizers accumulate
-        found = tape.gradient(loss, task.trainable_variables)
-        dense = [np.ravel(tf.convert_to_tensor(gradient)) for gradient in found]
-        gradients.append(np.concatenate(dense))
-    return gradients, [batches[n : n + parts] for n in range(0, len(batches), parts)]
+    batches = list(source.training(0).take(parts * steps))
+    in_steps = [batches[n : n + parts] for n in range(0, len(batches), parts)]
+    # Keras's optimizers accumulate so.
+    gradients = [sum(gradients_of(*part).numpy() for part in step) / parts for step in in_steps]
+    return gradients, in_steps
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +86,7 @@ def whole(task_and_folder):
     "parts, steps", [pytest.param(2, 3, marks=pytest.mark.slow), (4, 2), (8, 1)]
 )
 def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, parts, steps):
-    task, folder = task_and_folder
-    in_parts, batches = gradients_of_steps(task, folder, parts=parts, steps=steps, batch_size=8)
+    in_parts, batches = gradients_of_steps(*task_and_folder, parts=parts, steps=steps, batch_size=8)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in batches]
     assert any(len(set(counts)) > 1 for counts in predictions)  # or their means would do
     for found, expected in zip(in_parts, whole[:steps], strict=True):
@@ -87,8 +94,8 @@ def test_parts_have_the_gradient_of_the_whole_batch(task_and_folder, whole, part
 
 
 def test_parts_of_a_number_of_tokens_count_by_their_predictions(task_and_folder):
-    task, folder = task_and_folder
-    found, steps = gradients_of_steps(task, folder, parts=3, steps=5, batch_tokens=96)
+    task, *_ = task_and_folder
+    found, steps = gradients_of_steps(*task_and_folder, parts=3, steps=5, batch_tokens=96)
     predictions = [[float(tf.reduce_sum(w["masked_lm"])) for *_, w in step] for step in steps]
     assert any(len(set(counts)) > 1 for counts in predictions)
     weight_of = task.default_loss_weights() or {}
@@ -105,18 +112,17 @@ def test_parts_of_a_number_of_tokens_count_by_their_predictions(task_and_folder)
                 sums = [tf.reduce_sum(w * v) for w, v in zip(weights, nats, strict=True)]
                 total = tf.add_n([tf.reduce_sum(w) for w in weights])
                 loss += weight_of.get(name, 1.0) * tf.add_n(sums) / total
-        expected = tape.gradient(loss, task.trainable_variables)
-        expected = np.concatenate([np.ravel(tf.convert_to_tensor(g)) for g in expected])
+        expected = as_vector(tape.gradient(loss, task.trainable_variables)).numpy()
         assert np.linalg.norm(gradient - expected) < 1e-5 * np.linalg.norm(expected)
 
 
 def test_the_metrics_count_predictions_and_not_their_weight_in_the_step(task_and_folder):
-    task, folder = task_and_folder
+    task, *_ = task_and_folder
 
     def measured(parts):
         for metric in task._output_metrics.metrics:
             metric.reset_state()
-        gradients_of_steps(task, folder, parts=parts, steps=1, batch_size=8)
+        gradients_of_steps(*task_and_folder, parts=parts, steps=1, batch_size=8)
         results = [metric.result() for metric in task._output_metrics.metrics]
         return {name: float(value) for result in results for name, value in result.items()}
 

@@ -75,18 +75,28 @@ def test_all_texts_together_have_the_windows_of_each_alone():
     "cases", [CASES, [(n, 201, s) for n in range(200, 640) for s in (150, 201)]]
 )
 def test_cores_are_googles_rule_for_every_token(cases):
-    for length, room, stride in cases:
-        windows = windows_of([length], [room], stride=stride)
-        spans = list(zip(windows.starts.tolist(), windows.sizes.tolist(), strict=True))
-        cores = list(zip(windows.core_starts, windows.core_ends, strict=True))
-        for token in range(length):
-            scores = []
-            for first, size in spans:
-                left, right = token - first, first + size - 1 - token
-                inside = left >= 0 and right >= 0
-                scores.append(min(left, right) + 0.01 * size if inside else -np.inf)
-            owner = int(np.argmax(scores))  # the first of equal ones
-            assert [window for window, (a, b) in enumerate(cores) if a <= token < b] == [owner]
+    for stride in {stride for *_, stride in cases}:
+        lengths, rooms = zip(*((n, room) for n, room, s in cases if s == stride), strict=True)
+        windows = windows_of(lengths, rooms, stride=stride)
+        for number, length in enumerate(lengths):
+            of_text = windows.sequence == number
+            first, size, core_start, core_end = (
+                np.asarray(values)[of_text][:, None]
+                for values in (
+                    windows.starts,
+                    windows.sizes,
+                    windows.core_starts,
+                    windows.core_ends,
+                )
+            )
+            token = np.arange(length)  # (T,); one row per window
+            left, right = token - first, first + size - 1 - token
+            inside = (left >= 0) & (right >= 0)
+            scores = np.where(inside, np.minimum(left, right) + 0.01 * size, -np.inf)
+            if length:
+                owner = scores.argmax(axis=0)  # the first of equal ones
+                is_owner = np.arange(len(first))[:, None] == owner
+                np.testing.assert_array_equal((core_start <= token) & (token < core_end), is_owner)
 
 
 def test_an_answer_is_in_a_window_that_holds_all_of_it():
