@@ -35,7 +35,9 @@ _CALLBACK = re.compile(r"[\w.]+:\w+")
 KEEP_CHECKPOINTS = 2  # the newest one, and one in case it is damaged
 ARCHITECTURES = (
     "tiny, mini, small, medium, base, large (BERT), distilbert, electra-small, electra-base, "
-    "mpnet, gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
+    "mpnet, albert-base, albert-large, albert-xlarge, albert-xxlarge, deberta-v3-xsmall, "
+    "deberta-v3-small, deberta-v3-base, deberta-v3-large, modernbert-base, modernbert-large, "
+    "gpt-tiny, gpt-mini, gpt-small, gpt, gpt2-tiny, gpt2-mini, gpt2-small, gpt2, elmo-tiny, "
     "elmo-mini, elmo-small, elmo-medium, elmo, awd-lstm-tiny, awd-lstm-mini, awd-lstm, static-50, "
     "static-100, static-200, static, or a config.json"
 )
