@@ -436,7 +436,8 @@ def test_a_head_computes_what_its_class_does_and_keeps_every_bit(family, head, o
         outputs = task({name: given[name] for name in task.input})
         totals = []
         for name, output in outputs.items():
-            wanted = expected[name if name in expected else OUTPUTS.get(name, "logits")]
+            names_of_output = (name, OUTPUTS.get(name), "logits")
+            wanted = next(expected[key] for key in names_of_output if key in expected)
             of_tokens = tuple(output.shape[:2]) == is_token.shape
             chosen = is_token if of_tokens else np.ones(output.shape[:1], bool)
             directions = mean_directions(chosen, tuple(output.shape[chosen.ndim :]))
