@@ -34,7 +34,7 @@ REJECTED = [
         "pair-classifier",
         "has text in .* and in .*. Give the right one as `text_column`",
     ),
-    ("classifier", "tagger", "^Could not read FILE as labelled text: line 1 has 1 column"),
+    ("classifier", "tagger", "^Could not read FILE as labelled text: line 1 has one column"),
     (
         "pair-classifier",
         "classifier",

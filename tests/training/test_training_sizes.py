@@ -198,11 +198,11 @@ def test_a_sweep_over_layers_has_one_rate_unless_more_are_given():
     given["layers"] = ["first", "mix-last-4"]
     of = sweep_settings("tagger").of
     assert list(of(given).runs()) == [
-        "first-rate-5e-05-batch-32-epochs-3",
-        "mix-last-4-rate-5e-05-batch-32-epochs-3",
+        "first-rate-None-batch-32-epochs-None",  # until the data are read
+        "mix-last-4-rate-None-batch-32-epochs-None",
     ]
     frozen = of({**given, "freeze_encoder": True, "epochs": [2, 3], "scalar_mix_l2": 0.1}).runs()
-    assert len(frozen) == 4 and {run["learning_rate"] for run in frozen.values()} == {1e-3}
+    assert len(frozen) == 4 and {run["learning_rate"] for run in frozen.values()} == {None}
     assert [run["scalar_mix_l2"] for run in frozen.values()] == [0.0, 0.0, 0.1, 0.1]
     with says("`layers` is 'best'. It should be last, "):
         of({**given, "layers": ["last", "best"]})

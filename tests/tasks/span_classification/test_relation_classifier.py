@@ -152,7 +152,7 @@ def test_a_word_over_a_causal_encoder_is_its_last_token(tmp_path):
     assert task.settings.aggregation == "last"
     given = {"words": ["abc", "d", "ef"], "head": [0, 1], "tail": [2, 3]}
     sequences = task.features(list(task.read([given], labelled=False)))
-    inputs, _ = sequences.batch(np.array([0], np.int32))
+    inputs, *_ = sequences.batch(np.array([0], np.int32))
     hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
         "sequence_output"
     ]
@@ -226,7 +226,7 @@ def test_pairs_too_far_apart_are_left_out_of_training_and_counted_as_wrong(tmp_p
 def test_the_logits_are_a_layer_over_the_two_vectors_and_their_product(representation):
     task = make(representation)
     sequences = task.features(list(task.read([GIVEN], labelled=False)))
-    inputs, _ = sequences.batch(np.array([0], np.int32))
+    inputs, *_ = sequences.batch(np.array([0], np.int32))
     assert inputs["span_firsts"].numpy().tolist() == [[1, 10]]
     assert inputs["span_lasts"].numpy().tolist() == [[3, 11]]
     hidden = task.encoder({name: inputs[name] for name in task.encoder.input_names})[
