@@ -51,9 +51,8 @@ class About:
         choices: the only values.
         at_least, above, below, at_most: the bounds of a number. A whole number without `at_most` is
             at most that of an int32, and any other number is in the range of a float32.
-        is_path: whether one of the types `PathText`, `Paths` and `object` is the path of a file or
-            folder; `-` is standard input. One of the type `object` may have data or a model in
-            memory instead.
+        is_path: whether one of the types `PathText`, `Paths` and `object` is a path; `-`
+            is standard input. One of the type `object` may have data or a model in memory instead.
         default_help: the meaning of the default None.
         recorded: the result depends on it, so that a run records it.
         recorded_as: a function from a value to the one that is recorded, if JSON cannot hold it.

@@ -51,7 +51,7 @@ def is_adapter(folder):
 def base_folder(base):
     """The folder of a base model: of a folder, the output of a run, or `hf://owner/name`.
 
-    Raises InputError where there is none, or it is an adapter itself.
+    Raises InputError if that model is missing, or is an adapter itself.
     """
     folder = hub.download(base) if is_name(base) else Path(base)
     inner = folder / "model"

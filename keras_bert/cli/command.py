@@ -52,7 +52,7 @@ class Command:
             self.more_flags(parser)
 
     def accepts(self, beam_options):
-        """Whether the command takes options of the command line that are none of its flags."""
+        """Whether the command takes options that are not its flags, which are for Apache Beam."""
         has_runner = any(option.split("=")[0] == "--runner" for option in beam_options)
         return self.takes_beam_options or (self.is_job_with_runner and has_runner)
 

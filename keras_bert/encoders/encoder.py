@@ -527,26 +527,3 @@ def check_ids(inputs, config):
                 "after the tokens.",
                 argument("input_mask"),
             )
-
-
-def copy_of_static(encoder, *, beside, dtype):
-    """A copy of an encoder of a single layer, with the name `static_vectors` and another dtype.
-
-    `beside` is the config of the encoder whose vectors they are concatenated with. Raises
-    InputError if that is static, too, and ValueError if the one to copy is not.
-    """
-    if beside.num_hidden_states == 1:
-        raise InputError.naming(
-            "{static_vectors} are concatenated with contextual vectors. Received: a {} encoder, "
-            "whose vectors are static. Leave it out.",
-            beside.model_type,
-        )
-    if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
-        raise ValueError(
-            "`static_vectors` must be an encoder whose vectors do not depend on the context, such "
-            f"as a `StaticEncoder`. Received: {encoder!r}."
-        )
-    copy = type(encoder)(encoder.config, dtype=dtype, name="static_vectors")
-    copy.set_weights(encoder.get_weights())
-    copy.trainable = encoder.trainable
-    return copy

@@ -56,9 +56,9 @@ def dataset_info(dataset: Any) -> DatasetInfo | None:
 class CheckingModel(LabelledModel):
     """A model that raises an error for ids that its encoder does not have (see `check_ids`).
 
-    Arrays are checked as a whole. Of datasets, generators and all else, an id that is too large is
-    an error of the lookup on a CPU. On a GPU it is none, and attention reads the lengths of rows:
-    the first batch is checked there.
+    Arrays are checked as a whole. Of datasets and generators, the lookup on a CPU raises an error
+    for an id that is too large. A lookup on a GPU does not, and attention reads the lengths of rows
+    there, so that the first batch is checked.
     """
 
     def check_batches(self, x: Any) -> None:

@@ -12,7 +12,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.formatting import html_table, in_one_line, listed
 from keras_bert.base.settings import Settings
 from keras_bert.encoders.config import EncoderConfig
-from keras_bert.encoders.encoder import Encoder, check_ids, copy_of_static
+from keras_bert.encoders.encoder import Encoder, check_ids
 from keras_bert.heads import LAST
 from keras_bert.heads.classification import check_labels
 from keras_bert.heads.reader import TokenReader, WithoutMasks, symbolic_inputs
@@ -144,7 +144,7 @@ class Task(StoredModel):
         given = made_with(self.SETTINGS, settings)
         policy = encoder.layer_policy
         if static_vectors is not None:
-            static_vectors = copy_of_static(static_vectors, beside=encoder.config, dtype=policy)
+            static_vectors = _copy_of_static(static_vectors, beside=encoder.config, dtype=policy)
         self.reader = TokenReader(
             num_layers=encoder.config.num_hidden_states - 1,
             hidden_size=encoder.config.hidden_size,
@@ -435,3 +435,26 @@ class Task(StoredModel):
 def _name_of(cls):
     """The name of a model of a class: `PairClassifier` -> `pair_classifier`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _copy_of_static(encoder, *, beside, dtype):
+    """A copy of an encoder of a single layer, with the name `static_vectors` and another dtype.
+
+    `beside` is the config of the encoder whose vectors they are concatenated with. Raises
+    InputError if that is static, too, and ValueError if the one to copy is not.
+    """
+    if beside.num_hidden_states == 1:
+        raise InputError.naming(
+            "{static_vectors} are concatenated with contextual vectors. Received: a {} encoder, "
+            "whose vectors are static. Leave it out.",
+            beside.model_type,
+        )
+    if not isinstance(encoder, Encoder) or encoder.config.num_hidden_states != 1:
+        raise ValueError(
+            "`static_vectors` must be an encoder whose vectors do not depend on the context, such "
+            f"as a `StaticEncoder`. Received: {encoder!r}."
+        )
+    copy = type(encoder)(encoder.config, dtype=dtype, name="static_vectors")
+    copy.set_weights(encoder.get_weights())
+    copy.trainable = encoder.trainable
+    return copy
