@@ -19,7 +19,8 @@ def test_make_benchmark_runs_scripts_that_need_no_argument():
 
 
 def test_make_docs_counts_warnings_as_errors():
-    command = ["make", "--dry-run", "--assume-old", ".venv/installed-test", "docs"]
+    command = ["make", "--dry-run", "--no-print-directory"]
+    command += ["--assume-old", ".venv/installed-test", "docs"]
     line = subprocess.check_output(command, cwd=REPOSITORY, encoding="utf-8").splitlines()[-1]
     assert line.endswith("mkdocs build --strict")  # `--quiet` silences warnings before they count
 

@@ -128,7 +128,7 @@ def test_bad_files_are_rejected_with_their_place(tmp_path, content, sentence):
 def test_missing_files_and_folders_are_rejected(tmp_path):
     with says("none.txt could not be read"):
         load_vocabulary(tmp_path / "none.txt")
-    with says("has no vocab.txt"):
+    with says("has no supported tokenizer (found: none)...or add its vocab.txt, "):
         load_vocabulary(tmp_path)
 
 

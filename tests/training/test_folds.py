@@ -164,9 +164,9 @@ def test_without_dev_a_tenth_is_held_back_and_defaults_are_said_and_recorded(giv
     assert any(
         "No dev data are given" in line and "a tenth, are held back" in line for line in told
     )
-    assert any("learning_rate 0.001 and epochs 20" in line for line in told)
+    assert any("learning_rate 0.001 and epochs 60" in line for line in told)
     settings = json.loads((tmp_path / "a" / "run.json").read_text())["settings"]
-    assert (settings["dev"], settings["epochs"], settings["learning_rate"]) == (None, 20, 1e-3)
+    assert (settings["dev"], settings["epochs"], settings["learning_rate"]) == (None, 60, 1e-3)
     other = finetune(**given, epochs=1, seed=1, output=tmp_path / "b", report=told.append)
     inputs = [json.loads((tmp_path / run / "run.json").read_text())["inputs"] for run in "ab"]
     assert inputs[0] == inputs[1]  # the same tenth with any seed
