@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError
@@ -241,6 +242,15 @@ def test_the_first_token_alone_is_computed_as_with_all_others(family):
     first = encoder(inputs, outputs=("first_output",))["first_output"]
     every = encoder(inputs)["sequence_output"]
     np.testing.assert_allclose(np.asarray(first), np.asarray(every)[:, 0], atol=1e-5, rtol=0)
+
+    any_shape = {name: tf.TensorSpec([None, None], tf.int32) for name in inputs}
+
+    @tf.function(input_signature=[any_shape], autograph=False)
+    def in_a_graph(inputs):
+        return encoder(inputs, outputs=("first_output",))["first_output"]
+
+    in_graph = in_a_graph({name: tf.constant(array) for name, array in inputs.items()})
+    np.testing.assert_allclose(in_graph, first, atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow

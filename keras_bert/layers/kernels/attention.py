@@ -83,7 +83,7 @@ def attend(
     moved = _transposed(split, (2, 0, 3, 1, 4), training=training)
     query, key, value = ops.unstack(moved, 3, axis=0)  # (B, N, S, H)
     if cls_only:
-        query = query[:, :, :1]
+        query = query[:, :, 0][:, :, None]  # (B, N, 1, H), which `:1` is only when there is a batch
     query = positions.encode(query, query_places[:, None])
     key = positions.encode(key, places[:, None])
     scale = _scale_of(positions, size)
