@@ -160,6 +160,14 @@ def _graphs_as_written(request):
 
 
 @pytest.fixture
+def unoptimized_graphs(_graphs_as_written):
+    """For programs that TensorFlow's graph optimizer fuses, and so rounds, differently."""
+    _set_graph_optimizer(is_on=False)
+    yield
+    _set_graph_optimizer(is_on=not _graphs_as_written)
+
+
+@pytest.fixture
 def optimized_graphs(_graphs_as_written):
     """For a test of what TensorFlow's graph optimizer makes of our graphs."""
     _set_graph_optimizer(is_on=True)
