@@ -118,10 +118,10 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
         (
             None,
             False,
-            ["The model has no pooler; the head reads the tokens instead of [CLS]."],
+            ["The model has no pooler; the head reads the mean of all tokens."],
         ),
         ("mean", False, []),
-        ("cls", True, ["The model has no pooler; the head reads [CLS] through a new one."]),
+        ("cls", True, ["The model has no pooler; the head reads the first token through a new one."]),
     ],
 )
 @pytest.mark.usefixtures("eager")
