@@ -136,9 +136,9 @@ class TaskRecipe:
             arguments["static_vectors"] = vectors
         if not encoder.came_with_pooler and encoder.has_head_transform(self.task_class.TASK_TYPE):
             if self.task_class.reads_first_token(**settings.arguments):
-                report("The model has no pooler; the head reads [CLS] through a new one.")
+                report("The model has no pooler; the head reads the first token through a new one.")
             elif arguments.get("pooling") is None and encoder.default_pooling == "mean":
-                report("The model has no pooler; the head reads the tokens instead of [CLS].")
+                report("The model has no pooler; the head reads the mean of all tokens.")
         task = self.task_class(encoder, tokenizer, **arguments)
         task.columns = self.columns
         if self.earlier is not None:

@@ -50,6 +50,9 @@ class GptConfig(TransformerConfig):
         "attention_probs_dropout_prob": "attn_pdrop",
         "layer_norm_eps": "layer_norm_epsilon",
     }
+    UNUSED_KEYS: ClassVar[frozenset[str]] = TransformerConfig.UNUSED_KEYS | {
+        *("n_ctx", "n_special", "predict_special_tokens"),
+    }
     SUPPORTED_VALUES: ClassVar[Mapping[str, tuple]] = {
         "add_cross_attention": (False, None),
         "quantization_config": (None,),

@@ -12,8 +12,8 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"
 _THETAS = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
 _UNUSED_KEYS = frozenset(
     """
-    deterministic_flash_attn initializer_cutoff_factor reference_compile repad_logits_with_grad
-    sparse_pred_ignore_index sparse_prediction
+    deterministic_flash_attn initializer_cutoff_factor layer_norm_eps reference_compile
+    repad_logits_with_grad sparse_pred_ignore_index sparse_prediction
     """.split()
 )
 
