@@ -32,6 +32,11 @@ def result_and_loss_findings(task, metrics, records, *, steps_per_epoch, default
     yield from loss_finding(
         records, steps_per_epoch, defaults or "Try another `learning_rate` (--learning-rate)."
     )
+    if "temperature" in task.tuned and task.settings.temperature == 1:
+        yield (
+            "Not calibrated: the model is right on all dev examples, so that they do not show how "
+            "often it is wrong. Give `calibrate` (--calibrate) more `dev` (--dev) data."
+        )
 
 
 def advice_of_defaults(settings, default):

@@ -382,10 +382,11 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
             metrics["calibration_error"] = errors
             before, after = map(percent, errors.values())
-            report(
-                f"Calibrated with the temperature {task.temperature:.3g}: the expected "
-                f"calibration error on the dev data is {after}; before, it was {before}."
-            )
+            if task.temperature != 1:  # else a warning says why
+                report(
+                    f"Calibrated with the temperature {task.temperature:.3g}: the expected "
+                    f"calibration error on the dev data is {after}; before, it was {before}."
+                )
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

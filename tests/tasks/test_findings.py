@@ -77,7 +77,7 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     )
     assert "epochs" not in advice_of_defaults(settings_of(0.3, 20), default)
     assert advice_of_defaults(settings_of(1e-3, 40), default) is None
-    task = SimpleNamespace(settings=SimpleNamespace(class_weights=None))
+    task = SimpleNamespace(settings=SimpleNamespace(class_weights=None), tuned=())
     metrics = of([[5, 0], [1, 0]], "ab")
 
     def findings(**more):
@@ -92,6 +92,11 @@ def test_a_run_without_the_defaults_is_told_to_take_them():
     assert "Try the default. Look at" in loss
     del task.settings.class_weights
     assert "--class-weights" not in findings()[0]
+    task.tuned, task.settings.temperature = ("temperature",), 1.0
+    *_, calibration = findings()
+    assert calibration.startswith("Not calibrated") and "(--dev)" in calibration
+    task.settings.temperature = 1.5
+    assert len(findings()) == 2
 
 
 def records(*losses):
