@@ -232,15 +232,15 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
     assert text_warnings(list(TextSource(given))) == [
-        "the given texts, line 4 and later: 2 examples with the text of an earlier one (line 1) "
-        "and another label."
+        "the given texts, line 4 and later: 2 examples have the text of an earlier one (line 1), "
+        "but another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
     assert text_warnings(list(TextSource(given, form=several_labels))) == []
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
     (note,) = text_warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
-        "line 2: 1 example with the text of an earlier one (line 1) and another " + ("score.")
+        "line 2: 1 example has the text of an earlier one (line 1), but another score."
     )
 
 
