@@ -1,6 +1,6 @@
 """The encoders, by `model_type`: the one table that registers them.
 
-Reading it imports no encoder, and the config modules import no Keras.
+Reading it imports no encoder, and the modules of configs import no Keras.
 """
 
 import os
@@ -22,7 +22,7 @@ class Home(NamedTuple):
 
 def _home(folder, config, encoder):
     module = f"{__name__}.{folder}"
-    return Home(f"{module}.config:{config}", f"{module}.encoder:{encoder}")
+    return Home(f"{module}:{config}", f"{module}.encoder:{encoder}")
 
 
 # By `model_type`, as `config.json` has it.

@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert.base.errors import InputWarning
 from keras_bert.encoders import new_encoder, presets, read_architecture, read_config
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.training.settings import ARCHITECTURES
 from tests.messages import says
 from tests.small_model import make_tokenizer

@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_bert.encoders.bert import tensor_names
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig, tensor_names
 from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.transformer import TransformerEncoder
 
