@@ -130,6 +130,10 @@ class TransformerEncoder(Encoder):
         }
         return LMTransform(**{**usual, **options})
 
+    def lm_head(self, *, name="lm_head"):
+        """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
+        return self._lm_head(name, transform=self.lm_transform())
+
     def scale_residual_outputs(self):
         """Scales what 2 L sub-layers add to the residual stream to the size of one."""
         scale = 1 / math.sqrt(2 * self.config.num_hidden_layers)

@@ -52,10 +52,6 @@ class AlbertEncoder(TransformerEncoder):
         # The output of the feed-forward layer has no dropout in `transformers`.
         return [self.block(0, feed_forward={"dropout": 0.0})] * self.config.num_hidden_layers
 
-    def lm_head(self, *, name="lm_head"):
-        """As BERT's, from D to E."""
-        return self._lm_head(name, transform=self.lm_transform())
-
     @classmethod
     def tensor_names(cls, config):
         return _tensor_names(config)

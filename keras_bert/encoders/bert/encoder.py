@@ -34,10 +34,6 @@ class BertEncoder(TransformerEncoder):
             type_vocab_size=self.config.type_vocab_size,
         )
 
-    def lm_head(self, *, name="lm_head"):
-        """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
-        return self._lm_head(name, transform=self.lm_transform())
-
     @classmethod
     def tensor_names(cls, config):
         return tensor_names.of(config)

@@ -71,10 +71,6 @@ class DebertaEncoder(TransformerEncoder):
             **{**self._common, "dtype": self.layer_policy},
         )
 
-    def lm_head(self, *, name="lm_head"):
-        """As BERT's."""
-        return self._lm_head(name, transform=self.lm_transform())
-
     @classmethod
     def tensor_names(cls, config):
         return _tensor_names(config)

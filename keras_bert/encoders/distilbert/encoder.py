@@ -35,10 +35,6 @@ class DistilBertEncoder(TransformerEncoder):
     def __init__(self, config, *, dtype=None, name="distilbert_encoder", **kwargs):
         super().__init__(config, dtype=dtype, name=name, **kwargs)
 
-    def lm_head(self, *, name="lm_head"):
-        """As BERT's."""
-        return self._lm_head(name, transform=self.lm_transform())
-
     @classmethod
     def tensor_names(cls, config):
         return _tensor_names(config)
