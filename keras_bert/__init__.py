@@ -40,8 +40,7 @@ _HOMES = {
         "keras_bert.encoders.lstm.encoder": "AwdLstmEncoder",
         "keras_bert.text.vocabulary": "Vocabulary",
         "keras_bert.text.vocabularies.wordpiece": "WordPieceVocabulary",
-        "keras_bert.text.vocabularies.bpe": "BpeVocabulary",
-        "keras_bert.text.vocabularies.gpt": "GptVocabulary",
+        "keras_bert.text.vocabularies.bpe": "BpeVocabulary GptVocabulary",
         "keras_bert.text.vocabularies.byte_level": "ByteLevelVocabulary",
         "keras_bert.text.vocabularies.unigram": "UnigramVocabulary",
         "keras_bert.text.vocabulary_files": "load_vocabulary",
@@ -196,8 +195,8 @@ if TYPE_CHECKING:
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
     from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.bpe import GptVocabulary as GptVocabulary
     from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary as ByteLevelVocabulary
-    from keras_bert.text.vocabularies.gpt import GptVocabulary as GptVocabulary
     from keras_bert.text.vocabularies.unigram import UnigramVocabulary as UnigramVocabulary
     from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
