@@ -145,7 +145,7 @@ def start(arguments, model, seed):
     import keras
 
     import keras_bert as kb
-    from keras_bert.training.starting_point import StartingPoint
+    from keras_bert.training.finetuning_task import StartingPoint
 
     keras.utils.set_random_seed(seed)
     if model == "minilm":

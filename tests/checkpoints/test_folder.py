@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.model_folder import to_hugging_face
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary

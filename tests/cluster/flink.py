@@ -232,13 +232,15 @@ class Cluster:
         return workers
 
     def pids(self):
-        """The ids of the cluster's processes by their names; those of Beam workers are not there."""
+        """The ids of the cluster's processes by name, without those of Beam's workers."""
         return {name: process.pid for name, process in self._processes.items()}
 
     def rest(self, path):
         """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
-        program = f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+        program = (
+            f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+        )
         result = subprocess.run(
             self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
         )
