@@ -29,7 +29,7 @@ from keras_bert.training.finetuning_task import (
     line_on_new_head,
     options_not_given,
 )
-from keras_bert.training.folds import HELD_BACK, OverFolds, divided, line_on_held_back
+from keras_bert.training.folds import OverFolds, divided, held_back, line_on_held_back
 from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.plan import BatchSource
 from keras_bert.training.starting_point import StartingPoint
@@ -181,7 +181,7 @@ def _read(of_task, settings, report, remembered):
         report(f"Cross-validation: {settings.folds} folds of {counted(len(train), 'example')}.")
         train, dev = divided(train, 0, settings.folds)
     elif settings.dev is None:
-        train, dev = divided(train, 0, HELD_BACK)
+        train, dev = held_back(train)
         report(line_on_held_back(train, dev))
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)
