@@ -14,6 +14,7 @@ from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     lm_head,
+    sizes_of,
     task_classes,
     transformer_layer,
 )
@@ -89,14 +90,13 @@ def _tensor_names(config):
     return TensorNames(
         base_class="AlbertModel",
         encoder=_ENCODER,
-        sizes={**bert.sizes_of(config), "E": config.embedding_size},
+        sizes={**sizes_of(config), "E": config.embedding_size},
         transform=PLAIN_POOLER,
         base_pooler=_POOLER,
         prefix="albert.",
         classes=_CLASSES,
         head_prefixes=("predictions.", "sop_classifier.", "classifier.", "qa_outputs.", KEPT),
         copies={f"{_OUTPUT}.weight": bert.TOKENS, f"{_OUTPUT}.bias": "predictions.bias"},
-        output_embedding=(f"{_OUTPUT}.weight",),
         plain=_plain_name,
     )
 

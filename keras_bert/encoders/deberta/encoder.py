@@ -11,6 +11,7 @@ from keras_bert.encoders.tensor_names import (
     embeddings,
     layer_norm,
     lm_head,
+    sizes_of,
     task_classes,
     transformer_layer,
 )
@@ -108,13 +109,12 @@ def _tensor_names(config):
         base_class="DebertaV2Model",
         encoder=[*embeddings(**tables), *_LAYERS, *_POSITIONS],
         layers=config.num_hidden_layers,
-        sizes={**bert.sizes_of(config), "R": 2 * config.num_distances},
+        sizes={**sizes_of(config), "R": 2 * config.num_distances},
         prefix="deberta.",
         classes=task_classes("DebertaV2", lm_head=lm_head(*parts)),
         head_prefixes=(
             *("cls.", "lm_predictions.", "mask_predictions.", "classifier.", "qa_outputs.", KEPT),
         ),
         copies={f"{_OUTPUT}.weight": bert.TOKENS, f"{_OUTPUT}.bias": _LEGACY_BIAS},
-        output_embedding=(f"{_OUTPUT}.weight",),
         plain=bert.plain_name("deberta."),
     )

@@ -8,6 +8,7 @@ from keras_bert.encoders.tensor_names import (
     TensorNames,
     embeddings,
     lm_head,
+    sizes_of,
     task_classes,
     transformer_layer,
 )
@@ -73,17 +74,11 @@ def _tensor_names(config):
         base_class="DistilBertModel",
         encoder=_ENCODER,
         layers=config.num_hidden_layers,
-        sizes={
-            "V": config.vocab_size,
-            "D": config.hidden_size,
-            "I": config.intermediate_size,
-            "P": config.max_position_embeddings,
-        },
+        sizes=sizes_of(config),
         prefix="distilbert.",
         classes=_CLASSES,
         head_prefixes=("vocab_", "pre_classifier.", "classifier.", "qa_outputs.", KEPT),
         copies={"vocab_projector.weight": _TOKENS},
-        output_embedding=("vocab_projector.weight",),
         plain=_plain_name,
     )
 

@@ -10,6 +10,7 @@ from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     lm_head,
+    sizes_of,
     task_classes,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
@@ -76,7 +77,7 @@ def _tensor_names(config):
         base_class="ElectraModel",
         encoder=[*embeddings(**bert.EMBEDDINGS, size="E"), *projection, *bert.LAYER],
         layers=config.num_hidden_layers,
-        sizes={**bert.sizes_of(config), "E": config.embedding_size},
+        sizes={**sizes_of(config), "E": config.embedding_size},
         prefix="electra.",
         classes=_CLASSES,
         head_prefixes=(
@@ -84,6 +85,5 @@ def _tensor_names(config):
             *("sequence_summary.", "classifier.", "qa_outputs.", KEPT),
         ),
         copies={"generator_lm_head.weight": bert.TOKENS},
-        output_embedding=("generator_lm_head.weight",),
         plain=bert.plain_name("electra."),
     )

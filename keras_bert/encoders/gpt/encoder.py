@@ -15,6 +15,7 @@ from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     layer_norm,
+    sizes_of,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
 
@@ -104,18 +105,11 @@ def _tensor_names(config):
             *(layer_norm("last_norm", "ln_f") if is_gpt2 else ()),
         ],
         layers=config.num_hidden_layers,
-        sizes={
-            "V": config.vocab_size,
-            "D": config.hidden_size,
-            "E": 3 * config.hidden_size,
-            "I": config.intermediate_size,
-            "P": config.max_position_embeddings,
-        },
+        sizes={**sizes_of(config), "E": 3 * config.hidden_size},
         prefix="transformer.",
         classes=classes,
         head_prefixes=("lm_head.", "classifier.", "qa_outputs.", "score.", KEPT),
         copies={"lm_head.weight": f"{tokens}.weight"},
-        output_embedding=("lm_head.weight",),
         plain=_plain_name,
     )
 

@@ -12,6 +12,7 @@ from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     layer_norm,
+    sizes_of,
     task_classes,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
@@ -155,10 +156,8 @@ def _tensor_names(config):
         encoder=encoder,
         layers=config.num_hidden_layers,
         sizes={
-            "V": config.vocab_size,
-            "D": config.hidden_size,
+            **sizes_of(config),
             "E": 3 * config.hidden_size,
-            "I": config.intermediate_size,
             "J": 2 * config.intermediate_size,
         },
         pooler=head("", ""),
@@ -174,6 +173,5 @@ def _tensor_names(config):
         ),
         head_prefixes=(f"{_HEAD}.", "decoder.", "classifier.", KEPT),
         copies={"decoder.weight": _TOKENS},
-        output_embedding=("decoder.weight",),
         plain=lambda name: name.removeprefix("model."),
     )

@@ -11,6 +11,7 @@ from keras_bert.encoders.tensor_names import (
     TensorNames,
     embeddings,
     lm_head,
+    sizes_of,
     task_classes,
     transformer_layer,
 )
@@ -94,12 +95,11 @@ def _tensor_names(config):
         base_class="MPNetModel",
         encoder=_ENCODER,
         layers=config.num_hidden_layers,
-        sizes={**bert.sizes_of(config), "R": config.relative_attention_num_buckets},
+        sizes={**sizes_of(config), "R": config.relative_attention_num_buckets},
         transform=PLAIN_POOLER,
         prefix="mpnet.",
         classes=_CLASSES,
         head_prefixes=("lm_head.", "classifier.", "qa_outputs.", KEPT),
         copies={"lm_head.decoder.weight": bert.TOKENS, "lm_head.decoder.bias": "lm_head.bias"},
-        output_embedding=("lm_head.decoder.weight",),
         plain=bert.plain_name("mpnet."),
     )
