@@ -23,7 +23,7 @@ from keras_bert.text import Tokenizer, load_vocabulary
 from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.training.starting_point import StartingPoint
+from keras_bert.training.finetuning_task import StartingPoint
 from tests.eagerly import eagerly
 from tests.messages import says
 from tests.peers import transformers

@@ -9,10 +9,10 @@ from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.checkpoints.model_folder import to_hugging_face
 from keras_bert.encoders import new_encoder
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.layers.dense import without_random_weights
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary

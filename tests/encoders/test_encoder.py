@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders import config_class, new_encoder
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.encoder import OUTPUTS
 

@@ -14,7 +14,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.exports.saved_model import export
 from keras_bert.heads.reader import BiLstm

@@ -15,7 +15,7 @@ from keras_bert.base.ownership import lock_folder
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta import RobertaConfig
 from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder

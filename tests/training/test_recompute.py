@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.pretrain import pretrain

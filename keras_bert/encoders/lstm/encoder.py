@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.elementwise import Dropout, VariationalDropout

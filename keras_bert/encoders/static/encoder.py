@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert.base.rename import Rename
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.tensor_names import TensorNames
 from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.embeddings import embedded
