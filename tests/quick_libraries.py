@@ -78,8 +78,7 @@ def _make_variables_by_one_kernel(patch):
 def _once_per_function(function):
     """`function` of a plain function, or of a method of one; of anything else it is called anew.
 
-    What is decorated has attributes, which may change. Functions made by the same lines of another
-    function are one, unless they have defaults or annotations.
+    What is decorated has attributes, which may change.
     """
     of_functions, of_methods = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
 
@@ -89,11 +88,9 @@ def _once_per_function(function):
         if options or type(plain) is not types.FunctionType or plain.__dict__:
             return function(asked, **options)
         results = of_functions if plain is asked else of_methods
-        has_more = plain.__defaults__ or plain.__kwdefaults__ or plain.__annotations__
-        key = plain if has_more else plain.__code__
-        if key not in results:
-            results[key] = function(asked)
-        return results[key]
+        if plain not in results:
+            results[plain] = function(asked)
+        return results[plain]
 
     return once
 
@@ -101,14 +98,12 @@ def _once_per_function(function):
 def _inspect_functions_once(patch):
     """Keras asks for the signatures of a layer's methods whenever one is made."""
     specs = _once_per_function(inspect.getfullargspec)
-
-    def spec(function):  # its lists are the caller's
-        return inspect.FullArgSpec(*map(copy.copy, specs(function)))
-
     patch.setattr(inspect, "signature", _once_per_function(inspect.signature))
-    patch.setattr(inspect, "getfullargspec", spec)
-    if "tensorflow.python.util.tf_inspect" in sys.modules:  # it has Python's under its own name
-        patch.setattr(sys.modules["tensorflow.python.util.tf_inspect"], "_getfullargspec", spec)
+    patch.setattr(  # its lists are the caller's
+        inspect,
+        "getfullargspec",
+        lambda function: inspect.FullArgSpec(*map(copy.copy, specs(function))),
+    )
 
 
 def _collect_protocols_once(patch):
