@@ -238,7 +238,9 @@ class Cluster:
     def rest(self, path):
         """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
-        program = f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+        program = (
+            f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+        )
         result = subprocess.run(
             self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
         )
