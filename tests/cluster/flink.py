@@ -232,7 +232,7 @@ class Cluster:
         return workers
 
     def pids(self):
-        """The ids of the cluster's processes by their names; those of Beam workers are not there."""
+        """The ids of the cluster's processes by their names, without those of Beam workers."""
         return {name: process.pid for name, process in self._processes.items()}
 
     def rest(self, path):
