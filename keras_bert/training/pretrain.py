@@ -19,7 +19,7 @@ from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.costs import steps_in
-from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.devices import Devices, run_of, scope_of
 from keras_bert.training.health import health
 from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.optimizer import depths, make_optimizer
@@ -30,10 +30,12 @@ from keras_bert.training.pretraining_examples import (
     StoreWindowBatches,
     sizes_of,
 )
-from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
+from keras_bert.training.pretraining_task import (
+    fingerprint,
+    new_pretraining_task,
+    pretraining_task_class,
+)
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.starting_point import fingerprint
-from keras_bert.training.workers import run_of
 
 
 @contextlib.contextmanager

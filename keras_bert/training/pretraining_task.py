@@ -1,5 +1,7 @@
 """The task of a pre-training run: from random weights or a model, with heads new or continued."""
 
+import hashlib
+import json
 import os
 
 from keras_bert.base.errors import InputError, Naming, argument
@@ -14,7 +16,14 @@ from keras_bert.checkpoints.model_folder import (
     unused_heads,
 )
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
-from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.encoders import (
+    encoder_class,
+    is_preset,
+    new_encoder,
+    presets,
+    read_architecture,
+    read_config,
+)
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
 from keras_bert.tasks.pretraining.features import check_sequences_fit
@@ -26,7 +35,6 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
 )
 from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
-from keras_bert.training.starting_point import fingerprint, is_preset, read_architecture
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -120,6 +128,11 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
         task.encoder.require("recompute")
         task.encoder.recomputes = True
     return task, start
+
+
+def fingerprint(value):
+    """A hash of a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _from_random(task_class, folders, tokenizer, settings, report):

@@ -232,7 +232,7 @@ class Cluster:
         return workers
 
     def pids(self):
-        """The ids of the cluster's processes by their names, without those of Beam workers."""
+        """The ids of the cluster's processes by name, without those of Beam's workers."""
         return {name: process.pid for name, process in self._processes.items()}
 
     def rest(self, path):

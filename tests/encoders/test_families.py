@@ -138,7 +138,6 @@ FAMILIES = {
         config={
             **_BERT,
             "num_hidden_layers": 4,
-            "num_attention_heads": 6,
             "local_attention": 4,
             "classifier_pooling": "mean",
             "pad_token_id": 2,
@@ -211,9 +210,10 @@ def test_weights_are_counted_without_making_them(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_packed_row_is_computed_as_its_sequences(family):
+@pytest.mark.parametrize("other", [False, True])
+def test_a_packed_row_is_computed_as_its_sequences(family, other):
     """Distances and positions start at 0 in each sequence, too."""
-    encoder = small_encoder(family)
+    encoder = small_encoder(family, other=other)
     inputs = batch(encoder.config)
     is_token = inputs["input_mask"] > 0
     packed = {name: inputs[name][is_token][None] for name in encoder.input_names}
