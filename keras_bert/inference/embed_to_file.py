@@ -20,7 +20,7 @@ from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.readers.sources import TextFile
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 
 # Numbers that are written together (16 MiB): Parquet row groups of a few texts are slow to read,
 # and large ones take memory.

@@ -26,7 +26,7 @@ from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.checkpoint import quality
 from keras_bert.training.devices import Devices
 from keras_bert.training.earlier_task import line_on_new_head

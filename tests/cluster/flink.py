@@ -227,7 +227,7 @@ class Cluster:
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 command = (folder / "cmdline").read_bytes()
-                if b"sdk_worker_main" in command and os.getpgid(int(folder.name)) == group:
+                if b"SdkHarness" in command and os.getpgid(int(folder.name)) == group:
                     workers.append(int(folder.name))
         return workers
 
