@@ -6,7 +6,7 @@ from safetensors.numpy import load_file
 
 from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
-from keras_bert.checkpoints.model_folder import to_hugging_face
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder, to_hugging_face
 from keras_bert.encoders.bert.config import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
@@ -297,3 +297,14 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     assert load_task(tmp_path / "run").labels == ("no", "yes")
     with says("There is no model folder ...or run the command that"):
         load(tmp_path / "none")
+
+
+def test_a_fingerprint_is_of_all_that_a_run_depends_on(tmp_path):
+    names = ("config.json", "model.safetensors", "vocab.txt", "spiece.model")
+    for name in names:
+        (tmp_path / name).write_text("a")
+    fingerprints = [fingerprint_of_folder(tmp_path)]
+    for name in (*names, "README.md"):
+        (tmp_path / name).write_text("b")
+        fingerprints.append(fingerprint_of_folder(tmp_path))
+    assert len(set(fingerprints)) == 1 + len(names) and fingerprints[-1] == fingerprints[-2]
