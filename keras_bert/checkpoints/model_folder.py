@@ -320,7 +320,7 @@ def fingerprint_of_folder(folder):
     """A hash of all files of a model folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.suffix in (".json", ".safetensors", ".txt", ".bin") and path.is_file():
+        if path.suffix in (".json", ".safetensors", ".txt", ".bin", ".model") and path.is_file():
             digest.update(path.name.encode())
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())

@@ -490,7 +490,7 @@ def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
     np.testing.assert_allclose(
         np.asarray(output)[is_token], base.last_hidden_state.numpy()[is_token], atol=1e-5, rtol=0
     )
-    with says("which is not supported"):
+    with says("whose head is not supported. Fine-tune its encoder first. Supported heads"):
         load_task(tmp_path / "model")
 
 
