@@ -84,7 +84,8 @@ def data(work, vocab):
 def pretrained(work, vocab, data):
     arguments = ["pretrain", "--data", data.path, "--vocab", str(vocab), "--batch-size", "8"]
     arguments += ["--architecture", str(work / "config.json"), "--steps", "4"]
-    assert main([*arguments, "--output", str(work / "pretrained")]) == 0
+    with eagerly():
+        assert main([*arguments, "--output", str(work / "pretrained")]) == 0
     return work / "pretrained" / "model"
 
 

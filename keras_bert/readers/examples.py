@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
@@ -317,7 +317,24 @@ def _hash(unit):
 
 def divided(examples, fold, count):
     """-> (the examples of the other folds, those of a fold), each in their order."""
-    folds = fold_numbers(examples, count)
+    return _parts(examples, fold_numbers(examples, count), fold)
+
+
+def held_back(examples):
+    """-> (the examples that are left, about a tenth that is held back), each in their order.
+
+    It is the first of ten folds. Where documents are so unequal that this has less than half or
+    more than twice a tenth of the examples, it is the fold that is nearest to a tenth.
+    """
+    folds = fold_numbers(examples, HELD_BACK)
+    sizes, tenth = Counter(folds), len(examples) / HELD_BACK
+    fold = 0
+    if not tenth / 2 <= sizes[fold] <= 2 * tenth:
+        fold = min(range(HELD_BACK), key=lambda number: abs(sizes[number] - tenth))
+    return _parts(examples, folds, fold)
+
+
+def _parts(examples, folds, fold):
     parts = [], []
     for example, number in zip(examples, folds, strict=True):
         parts[number == fold].append(example)
@@ -328,8 +345,11 @@ def line_on_held_back(train, dev):
     """A line for the user on the tenth of the examples that is held back."""
     by_label = Counter(label for example in dev for label in _labels(example))
     labels = f" ({listed(f'{label}: {n:,}' for label, n in by_label.most_common())})"
+    count, tenth = len(train) + len(dev), (len(train) + len(dev)) / HELD_BACK
+    is_tenth = tenth / 2 <= len(dev) <= 2 * tenth
     return (
-        f"No dev data are given: {counted(len(dev), 'example')} of the {len(train) + len(dev):,}, "
-        f"a tenth, are held back as dev examples{labels if by_label else ''}. Texts that are "
-        "repeated, and examples of one document, are on one side."
+        f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
+        f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
+        f"examples{labels if by_label else ''}. Texts that are repeated, and examples of one "
+        "document, are on one side."
     )

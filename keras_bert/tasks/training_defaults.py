@@ -7,7 +7,7 @@ EPOCHS = 3  # of Devlin et al. 2018, where these are enough steps
 # (the largest hidden size, the learning rate of trained weights, that of random ones, the least
 # number of steps)
 _DEFAULTS = (
-    (192, 1e-3, 1e-3, 300),
+    (192, 1e-3, 1e-3, 600),
     (320, 3e-4, 5e-4, 300),
     (400, 3e-4, 3e-4, 200),
     (512, 1e-4, 3e-4, 200),

@@ -16,8 +16,8 @@ from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.readers.examples import (
-    HELD_BACK,
     divided,
+    held_back,
     line_on_held_back,
     not_reported,
     report_source,
@@ -182,7 +182,7 @@ def _read(of_task, settings, report, remembered):
         report(f"Cross-validation: {settings.folds} folds of {counted(len(train), 'example')}.")
         train, dev = divided(train, 0, settings.folds)
     elif settings.dev is None:
-        train, dev = divided(train, 0, HELD_BACK)
+        train, dev = held_back(train)
         report(line_on_held_back(train, dev))
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)

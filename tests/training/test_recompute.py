@@ -46,7 +46,7 @@ def trained(*, recomputes, lora=False, dtype=None, **sizes):
     "options",
     [
         {},
-        {"lora": True},
+        pytest.param({"lora": True}, marks=pytest.mark.slow),
         pytest.param({"model_type": "mpnet"}, marks=pytest.mark.slow),
     ],
 )
