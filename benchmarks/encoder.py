@@ -42,7 +42,7 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 
 VOCABULARY = 30522

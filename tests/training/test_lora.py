@@ -139,7 +139,7 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
 )
 def test_layers_that_are_not_there(model_type, layers, message, tokenizer):
     if model_type == "static":
-        from keras_bert.encoders.static.config import StaticConfig
+        from keras_bert.encoders.static import StaticConfig
         from keras_bert.encoders.static.encoder import StaticEncoder
 
         encoder = StaticEncoder(StaticConfig(vocab_size=9, hidden_size=4))
