@@ -15,8 +15,7 @@ from keras_bert.base.files import read_json
 from keras_bert.checkpoints import hub, tensor_files
 from keras_bert.encoders.tensor_names import KEPT
 
-CONFIG = "adapter_config.json"
-FILE = "adapter_model.safetensors"
+FILE, CONFIG = hub.ADAPTER
 
 _PREFIX = "base_model.model."  # of all names in the file
 _PRODUCT = re.compile(r"(?P<module>.+)\.lora_(?P<factor>[AB])\.weight")

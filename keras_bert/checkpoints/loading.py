@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import system_errors
+from keras_bert.base.files import hash_of_file, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.text.template import gpt_template
 
@@ -278,8 +278,7 @@ def _cached(source):
     digest = hashlib.sha256()
     for path in files:
         try:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(hash_of_file(path).digest())
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     folder = cache_folder() / "models" / digest.hexdigest()[:32]

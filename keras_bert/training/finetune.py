@@ -24,7 +24,7 @@ from keras_bert.tasks.findings import (
 )
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.devices import Devices, out_of_scope, scope_of
+from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -38,14 +38,12 @@ from keras_bert.training.finetuning_settings import (
     finetune_settings,
 )
 from keras_bert.training.finetuning_task import compile_for, for_xla
-from keras_bert.training.folds import run_folds
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
-from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
+from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
-from keras_bert.training.workers import run_of
 
 
 class _FinetuneClassifier(ClassifierSettings, FinetuneSettings):

@@ -11,7 +11,7 @@ import keras_bert as kb
 from keras_bert.base.errors import InputError
 from keras_bert.checkpoints import load, load_task
 from keras_bert.cli.main import main
-from keras_bert.encoders.bilm.config import BilmConfig
+from keras_bert.encoders.bilm import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.exports.saved_model import export
 from keras_bert.inference.evaluate import evaluate

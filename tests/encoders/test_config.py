@@ -12,10 +12,10 @@ from keras_bert.encoders import (
     presets,
     read_config,
 )
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.config import EncoderConfig
-from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta import RobertaConfig
 from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from tests.peers import transformers
 

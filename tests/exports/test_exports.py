@@ -82,8 +82,8 @@ IN_SIZE = {
 WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
 # The kinds that `make test` exports; the others are slow, and answer as `predict` does in
 # tests/encoders/test_products.py.
-SLOW = ("multi-label", "pair-classifier", "regression", "semantic-roles", "span-classifier")
-SLOW += ("relation-classifier", "coreference")
+SLOW = ("multi-label", "pair-classifier", "regression", "tagger", "semantic-roles")
+SLOW += ("span-classifier", "relation-classifier", "coreference")
 KINDS = {
     name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
 }

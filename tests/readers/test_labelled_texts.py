@@ -71,6 +71,11 @@ def test_a_label_has_two_values_that_repeat_unless_rows_are_few_and_nothing_else
     assert pairs(TextSource(write(with_language))) == ROWS
 
 
+def test_an_id_of_which_rows_come_twice_is_no_label_beside_one(write):
+    rows = [f"T-{n}\tthe text {n}\t{'xy'[n % 2]}\n" for n in range(30)]
+    assert pairs(TextSource(write("".join([*rows, rows[4]]))))[0] == ("the text 0", "x")
+
+
 def test_a_text_that_is_a_known_name_is_a_question(write):
     path = write("review\t1\n" + TSV)
     with says('"1" is the name of a column and one of its labels...`header=False`'):

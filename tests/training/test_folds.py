@@ -8,11 +8,12 @@ import pytest
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
+from keras_bert.readers.examples import fold_numbers, held_back, line_on_held_back
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.readers.squad import Question
 from keras_bert.readers.texts import LabelledText
 from keras_bert.training.finetune import finetune
-from keras_bert.training.folds import fold_numbers, held_back, line_on_held_back, pooled
+from keras_bert.training.series import pooled
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
