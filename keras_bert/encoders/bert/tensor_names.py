@@ -78,7 +78,9 @@ def sizes_of(config):
     return {
         "V": config.vocab_size,
         "D": config.hidden_size,
+        "E": 3 * config.hidden_size,
         "I": config.intermediate_size,
+        "J": 2 * config.intermediate_size,
         "N": config.num_attention_heads,
         "H": config.hidden_size // config.num_attention_heads,
         "P": config.max_position_embeddings,

@@ -11,6 +11,7 @@ from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     layer_norm,
+    transformer_layer,
 )
 
 # Task types whose last linear layer has no bias in `transformers`.
@@ -69,11 +70,12 @@ def _plain_name(name):
 # `Conv1D` has kernels as ours.
 _conv = functools.partial(dense, transposed=False)
 
-_LAYER = [
-    *_conv("blocks.{i}.attention.query_key_value", "h.{i}.attn.c_attn", "D E"),
-    *_conv("blocks.{i}.attention.projection", "h.{i}.attn.c_proj", "D D"),
-    *layer_norm("blocks.{i}.attention_norm", "h.{i}.ln_1"),
-    *_conv("blocks.{i}.feed_forward.dense_in", "h.{i}.mlp.c_fc", "D I"),
-    *_conv("blocks.{i}.feed_forward.dense_out", "h.{i}.mlp.c_proj", "I D"),
-    *layer_norm("blocks.{i}.feed_forward_norm", "h.{i}.ln_2"),
-]
+_LAYER = transformer_layer(
+    query_key_value="h.{i}.attn.c_attn",
+    projection="h.{i}.attn.c_proj",
+    attention_norm="h.{i}.ln_1",
+    dense_in="h.{i}.mlp.c_fc",
+    dense_out="h.{i}.mlp.c_proj",
+    feed_forward_norm="h.{i}.ln_2",
+    dense=_conv,
+)

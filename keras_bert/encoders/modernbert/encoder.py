@@ -3,9 +3,8 @@
 import keras
 
 from keras_bert.encoders.modernbert import tensor_names
-from keras_bert.encoders.modernbert.config import ModernBertConfig
+from keras_bert.encoders.modernbert.config import LOCAL, ModernBertConfig
 from keras_bert.encoders.transformer import TransformerEncoder
-from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.positions import RotaryPositions
 
 
@@ -13,14 +12,7 @@ from keras_bert.layers.positions import RotaryPositions
 class ModernBertEncoder(TransformerEncoder):
     """A Transformer encoder of which most layers see only the neighbourhood of each token.
 
-    It takes `input_ids` and `input_mask`; a packed batch has `sequence_ids` instead of
-    `input_mask`. See `Encoder` for its outputs.
-
-    Args:
-        config: a `ModernBertConfig`.
-        dtype: a dtype or policy for all layers; None is Keras's own setting.
-
-    Attributes: those of `TransformerEncoder`.
+    It is made of a `ModernBertConfig`, and called as a `BertEncoder` without segments.
     """
 
     CONFIG = ModernBertConfig
@@ -32,13 +24,12 @@ class ModernBertEncoder(TransformerEncoder):
         self.scale_residual_outputs()
 
     def make_embeddings(self):
-        return super().make_embeddings(
-            max_position_embeddings=0, dropout=self.config.embedding_dropout
-        )
+        dropout = self.config.embedding_dropout
+        return super().make_embeddings(max_position_embeddings=0, dropout=dropout)
 
     def block(self, number):
         config = self.config
-        is_local = config.is_local(number)
+        is_local = config.layer_types[number] == LOCAL
         theta = config.local_rope_theta if is_local else config.global_rope_theta
         first = {} if number else {"attention_norm": None}  # the embeddings have a norm already
         return super().block(
@@ -60,13 +51,7 @@ class ModernBertEncoder(TransformerEncoder):
         )
 
     def norm(self, name):
-        config = self.config
-        return LayerNorm(
-            epsilon=config.layer_norm_eps,
-            use_bias=config.norm_bias,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        return super().norm(name, use_bias=self.config.norm_bias)
 
     def make_last_norm(self):
         return self.norm("last_norm")
@@ -77,11 +62,10 @@ class ModernBertEncoder(TransformerEncoder):
 
     def lm_transform(self, **options):
         """The layer of all heads: a dense layer, an activation and a norm."""
-        config = self.config
         return super().lm_transform(
-            hidden_act=config.classifier_activation,
-            use_bias=config.classifier_bias,
-            norm_has_bias=config.norm_bias,
+            hidden_act=self.config.classifier_activation,
+            use_bias=self.config.classifier_bias,
+            norm_has_bias=self.config.norm_bias,
             **options,
         )
 

@@ -2,82 +2,71 @@
 
 import dataclasses
 
-from keras_bert.base.rename import Rename
+from keras_bert.encoders.bert.tensor_names import sizes_of
 from keras_bert.encoders.tensor_names import (
     KEPT,
     TensorNames,
     dense,
     embeddings,
     layer_norm,
+    lm_head,
     task_classes,
+    transformer_layer,
 )
 
 _TOKENS = "embeddings.tok_embeddings.weight"
-_HEAD = "head"
+_LAYER = transformer_layer(
+    query_key_value="layers.{i}.attn.Wqkv",
+    projection="layers.{i}.attn.Wo",
+    attention_norm="layers.{i}.attn_norm",
+    dense_in="layers.{i}.mlp.Wi",
+    dense_out="layers.{i}.mlp.Wo",
+    feed_forward_norm="layers.{i}.mlp_norm",
+    inner="J",
+)
+_ENCODER = [
+    *embeddings(_TOKENS, norm="embeddings.norm"),
+    *(dataclasses.replace(x, not_in=(0,) * (".attention_norm." in x.ours)) for x in _LAYER),
+    *layer_norm("last_norm", "final_norm"),
+]
+
+
+def _has(config, weight):
+    """Whether there is a weight of that name, which may be a bias."""
+    flags = {
+        "norm": config.norm_bias,
+        "lm_head.bias": config.decoder_bias,
+        "attention": config.attention_bias,
+        "feed_forward": config.mlp_bias,
+        "dense": config.classifier_bias,
+    }
+    is_bias = weight.endswith((".bias", ".beta"))
+    return not is_bias or next(flag for part, flag in flags.items() if part in weight)
 
 
 def of(config):
     """The `TensorNames` of a `ModernBertConfig`."""
 
-    def biased(lines, has_bias):
-        """The lines of a layer, or those without a bias."""
-        return [x for x in lines if has_bias or not x.ours.endswith((".bias", ".beta"))]
+    def present(lines):
+        return [line for line in lines if _has(config, line.ours)]
 
-    def norm(ours, theirs, **options):
-        return biased(layer_norm(ours, theirs, **options), config.norm_bias)
-
-    def linear(ours, theirs, shape, has_bias):
-        return biased(dense(ours, theirs, shape), has_bias)
-
-    ours, theirs = "blocks.{i}", "layers.{i}"
-    attention_norm = norm(f"{ours}.attention_norm", f"{theirs}.attn_norm")
-    encoder = [
-        *embeddings(_TOKENS, norm="embeddings.norm", layer_norm=norm),
-        *(dataclasses.replace(line, not_in=(0,)) for line in attention_norm),
-        *linear(
-            f"{ours}.attention.query_key_value",
-            f"{theirs}.attn.Wqkv",
-            "D E",
-            config.attention_bias,
-        ),
-        *linear(f"{ours}.attention.projection", f"{theirs}.attn.Wo", "D D", config.attention_bias),
-        *norm(f"{ours}.feed_forward_norm", f"{theirs}.mlp_norm"),
-        *linear(f"{ours}.feed_forward.dense_in", f"{theirs}.mlp.Wi", "D J", config.mlp_bias),
-        *linear(f"{ours}.feed_forward.dense_out", f"{theirs}.mlp.Wo", "I D", config.mlp_bias),
-        *norm("last_norm", "final_norm"),
-    ]
-
-    def head(ours, theirs):
-        """The lines of the layer that all heads have."""
-        return [
-            *linear(f"{ours}dense", f"{theirs}.dense", "D D", config.classifier_bias),
-            *norm(f"{ours}layer_norm", f"{theirs}.norm"),
-        ]
-
-    output_bias = [Rename("lm_head.bias", "decoder.bias", "V")] if config.decoder_bias else []
     return TensorNames(
         base_class="ModernBertModel",
-        encoder=encoder,
+        encoder=present(_ENCODER),
         layers=config.num_hidden_layers,
-        sizes={
-            "V": config.vocab_size,
-            "D": config.hidden_size,
-            "E": 3 * config.hidden_size,
-            "I": config.intermediate_size,
-            "J": 2 * config.intermediate_size,
-        },
-        pooler=head("", ""),
+        sizes=sizes_of(config),
+        pooler=present([*dense("dense", ".dense", "D D"), *layer_norm("layer_norm", ".norm")]),
         prefix="model.",
         classes=task_classes(
             "ModernBert",
-            lm_head=[*head("lm_head.transform.", _HEAD), *output_bias],
+            lm_head=present(lm_head("head.dense", "head.norm", "decoder.bias")),
             answers="classifier",
-            transform=_HEAD,
-            choices_transform=_HEAD,
-            tokens_transform=_HEAD,
+            transform="head",
+            choices_transform="head",
+            tokens_transform="head",
             pooling=config.classifier_pooling,
         ),
-        head_prefixes=(f"{_HEAD}.", "decoder.", "classifier.", KEPT),
+        head_prefixes=("head.", "decoder.", "classifier.", KEPT),
         copies={"decoder.weight": _TOKENS},
         output_embedding=("decoder.weight",),
         plain=lambda name: name.removeprefix("model."),
