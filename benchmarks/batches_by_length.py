@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from needed import minilm_folder
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.inputs.batches import shuffled_batches
 from keras_bert.tasks.classification.classifier import Classifier

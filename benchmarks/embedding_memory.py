@@ -56,7 +56,7 @@ def main():
 
 def save_model(vocab, folder):
     from keras_bert.checkpoints import save_folder
-    from keras_bert.encoders.bert.config import BertConfig
+    from keras_bert.encoders.bert import BertConfig
     from keras_bert.encoders.bert.encoder import BertEncoder
     from keras_bert.text.tokenizer import Tokenizer
 

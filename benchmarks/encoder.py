@@ -13,6 +13,13 @@ the card's matrix rate, which is measured too.
     python benchmarks/encoder.py --family modernbert --length 128        # at mini's sizes
     KERAS_BACKEND=jax python benchmarks/encoder.py --gpu
 
+    python benchmarks/encoder.py --served FOLDER …
+
+With `--served`, for each model folder a classifier with a new head: milliseconds of processor for
+one text of a sentence, from strings to labels, of our export's signature and of the pipeline of
+`transformers` over the same saved folder, taking turns, medians, one thread each; both answer the
+same.
+
 With a `--family`, the encoder of that `model_type` and the base class of `transformers` alone, in
 float32: milliseconds of processor for both directions, and for one text of 32 tokens.
 """
@@ -28,13 +35,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import argparse
 import dataclasses
 import itertools
+import statistics
 import time
 
 import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 
 VOCABULARY = 30522
@@ -70,11 +78,20 @@ def main():
     parser.add_argument("--dtype", choices=tuple(POLICIES), action="append")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--family", action="append", help="model_type, beside `transformers` alone")
+    parser.add_argument("--served", nargs="+", help="folders, served beside `transformers`")
     parser.add_argument("--gpu", action="store_true", help="base at 512 on a GPU under JAX")
     parser.add_argument("--here", action="store_true", help="do not start a process a point")
     arguments = parser.parse_args()
     if arguments.gpu:
         measure_gpu(rounds=arguments.rounds)
+        return
+    if arguments.served:
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        for folder in arguments.served:
+            measure_served(folder, rounds=40 * arguments.rounds)
         return
     if arguments.family:
         for family, length in itertools.product(arguments.family, arguments.length or (128, 512)):
@@ -177,6 +194,42 @@ def measure_family(model_type, *, length, rounds):
     print(f"| {model_type} | {length} | {' | '.join(cells)} |", flush=True)
 
 
+TEXT = "The direct debit came back unpaid, and the invoice for June shows the wrong amount again."
+
+
+def measure_served(folder, *, rounds):
+    """Prints a table row of a classifier over a model folder: a served text on either side."""
+    import tempfile
+
+    import tensorflow as tf
+    import torch
+    import transformers
+
+    import keras_bert as kb
+
+    keras.utils.set_random_seed(0)
+    torch.set_num_threads(1)
+    encoder, tokenizer = kb.load(folder)
+    names = encoder.tensor_names(encoder.config).names_for("classifier")
+    options = {} if names is None else {"pooling": names.pooling}
+    task = kb.Classifier(encoder, tokenizer, labels=["a", "b"], max_length=128, **options)
+    with tempfile.TemporaryDirectory() as output:
+        task.save(f"{output}/model")
+        exported = tf.saved_model.load(str(task.export(f"{output}/exports")))
+        theirs = transformers.pipeline("text-classification", model=f"{output}/model", device="cpu")
+    signature, text = exported.signatures["serving_default"], tf.constant([TEXT])
+
+    def pipeline():
+        with torch.inference_mode():
+            return theirs(TEXT)[0]
+
+    steps = {"ours": lambda: signature(text=text), "transformers": pipeline}
+    np.testing.assert_allclose(signature(text=text)["score"], pipeline()["score"], atol=1e-4)
+    times = take_turns(steps, rounds=rounds, clock=time.process_time, of_all=statistics.median)
+    cells = " / ".join(f"{1000 * seconds:.1f}" for seconds in times.values())
+    print(f"| {encoder.config.model_type} | {cells} |", flush=True)
+
+
 def family_step(encoder, inputs, *, training):
     """A function that runs an encoder forward, or forward and backward, without XLA."""
     import tensorflow as tf
@@ -212,16 +265,19 @@ def pytorch_step(model, inputs, *, training):
     return both if training else forward
 
 
-def take_turns(steps, *, rounds, clock=time.perf_counter):
-    """-> the least seconds of each step by a clock, after one round that is not counted."""
-    times = dict.fromkeys(steps, float("inf"))
+def take_turns(steps, *, rounds, clock=time.perf_counter, of_all=min):
+    """-> the least seconds of each step by a clock, after one round that is not counted.
+
+    `of_all` may be another function of the seconds of all rounds.
+    """
+    times = {name: [] for name in steps}
     for turn in range(rounds + 1):
         for name, step in steps.items():
             start = clock()
             step()
             if turn:
-                times[name] = min(times[name], clock() - start)
-    return times
+                times[name].append(clock() - start)
+    return {name: of_all(seconds) for name, seconds in times.items()}
 
 
 def flops(point, *, training):

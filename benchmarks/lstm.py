@@ -36,9 +36,9 @@ import tensorflow as tf
 import torch
 from torch import nn
 
-from keras_bert.encoders.bilm.config import BilmConfig
+from keras_bert.encoders.bilm import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.layers.lstm import Lstm
 from keras_bert.tasks.pretraining.language_models import BidirectionalLM, CausalLM

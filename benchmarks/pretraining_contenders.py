@@ -10,9 +10,9 @@ import keras
 import numpy as np
 from peers import keras_nlp_backbone
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.gpt.config import Gpt2Config
+from keras_bert.encoders.gpt import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
 from keras_bert.records import DataFolder
 from keras_bert.tasks.pretraining.language_models import CausalLM

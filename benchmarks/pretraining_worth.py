@@ -25,7 +25,7 @@ from turns import Turns
 
 from data_gen.settings import OBJECTIVES
 from keras_bert.base.files import write_json
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.training.settings import INITIALIZATIONS
 
 TOKENS = 8000

@@ -63,7 +63,7 @@ def make(arguments, *, rank=None, recomputes=False):
     """A compiled classifier."""
     import keras
 
-    from keras_bert.encoders.bert.config import BertConfig
+    from keras_bert.encoders.bert import BertConfig
     from keras_bert.encoders.bert.encoder import BertEncoder
     from keras_bert.tasks.classification.classifier import Classifier
 

@@ -11,6 +11,7 @@ import numpy as np
 import keras_bert
 from data_gen.data_folder import PICTURE
 from data_gen.files import new_file
+from data_gen.output_folder import check_owner, owner_of
 from data_gen.settings import dropped_documents
 from data_gen.text_files import skipped_lines
 from keras_bert.base.errors import InputError
@@ -65,6 +66,7 @@ class WriteCard(beam.DoFn):
     def __init__(self, job):
         super().__init__()
         self._job = job
+        self._owner = owner_of(job.output)
 
     def process(self, statistics):
         card = make_card(statistics, job=self._job)
@@ -75,6 +77,7 @@ class WriteCard(beam.DoFn):
             )
         with new_file(f"{self._job.output}/{CARD}") as file:
             file.write_text(card.to_json(), encoding="utf-8")
+            check_owner(self._job.output, self._owner)
         yield card
 
 

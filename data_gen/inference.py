@@ -285,9 +285,8 @@ class WriteShardOfFile(beam.DoFn):
     def __init__(self, job):
         super().__init__()
         self._job = job
-
-    def setup(self):
-        self._owner = owner_of(self._job.output)
+        # Not in a worker: one that a cluster starts later would take the folder's next owner.
+        self._owner = owner_of(job.output)
 
     def process(self, item):
         index, (path,) = item

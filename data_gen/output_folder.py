@@ -33,9 +33,9 @@ def owner_of(path):
 
 
 def check_owner(path, owner):
-    """Raises `InputError` unless `owner_of` a folder is still what it was when a worker began.
+    """Raises `InputError` unless `owner_of` a folder is still what it was when the job began.
 
-    Else the job was interrupted, and its worker is still there next to a new one.
+    Else the job was interrupted, and its workers are still there next to a new one's.
     """
     if owner_of(path) != owner:
         raise InputError(f"{path} belongs to another job now.")

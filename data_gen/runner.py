@@ -167,7 +167,7 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
         try:
             result = pipeline.run()
             shown = place and progress and News(result, place=place, progress=progress)
-            with shown or contextlib.nullcontext():
+            with shown or contextlib.nullcontext(), _cancelled_if_interrupted(result, place):
                 result.wait_until_finish()
         except InputError as error:
             raise _error_of_step(_WHERE.sub("", str(error))) from None
@@ -188,6 +188,18 @@ def run(build, beam_options=(), *, meanwhile=None, progress=None):
             raise
         counters = result.metrics().query()["counters"]
     return {counter.key.metric.name: counter.result for counter in counters}
+
+
+@contextlib.contextmanager
+def _cancelled_if_interrupted(result, place):
+    """Cancels a job elsewhere, which would continue, where this process is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if place:
+            with contextlib.suppress(Exception):  # of any runner's client: it may be gone
+                result.cancel()
+        raise
 
 
 def workers(work, *, bytes_per_worker):

@@ -124,9 +124,10 @@ class WriteShard(_OfItems):
     Raises `InputError` where the output cannot be written, or belongs to another job by now.
     """
 
-    def setup(self):
-        super().setup()
-        self._owner = owner_of(self._job.output)
+    def __init__(self, job):
+        super().__init__(job)
+        # Not in a worker: one that a cluster starts later would take the folder's next owner.
+        self._owner = owner_of(job.output)
 
     def start_bundle(self):
         self._total = Statistics()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
+from apache_beam.pvalue import AsSingleton
 from apache_beam.transforms.window import GlobalWindows
 
 from data_gen import documents, files, runner
@@ -156,7 +157,7 @@ def _count(output, settings, lowercase, beam_options):
     temporary = f"{folder}{slash}{temporary_name(name)}"
 
     def count(pipeline):
-        _ = (
+        counts = (
             pipeline
             | "Texts" >> texts
             | "CountWords"
@@ -168,6 +169,10 @@ def _count(output, settings, lowercase, beam_options):
                 )
             )
             | "AddUp" >> beam.CombinePerKey(sum)
+        )
+        _ = (
+            counts
+            | "Frequent" >> Frequent(settings.max_words)
             | "MostFrequent" >> beam.combiners.Top.Of(settings.max_words, key=_by_count)
             | "Write" >> beam.Map(_write_counts, path=temporary, output=output)
         )
@@ -332,6 +337,42 @@ class CountWords(beam.DoFn):
         self._held, self._size = [], 0
         self._words.inc(len(words))
         self._counts.update(words)
+
+
+class Frequent(beam.PTransform):
+    """(word, count) -> those with the `number` highest counts, and with the same count as the last.
+
+    The next step has all words that are left in one worker. A large text has hundreds of millions
+    of different words, and most of them occur once.
+    """
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = number
+
+    def expand(self, counts):
+        lowest = (
+            counts
+            | "Counts" >> beam.Values()
+            | "WordsByCount" >> beam.combiners.Count.PerElement()
+            | "Together" >> beam.combiners.ToList()
+            | "Lowest" >> beam.Map(lowest_count, number=self._number)
+        )
+        return counts | "AtLeast" >> beam.Filter(_is_at_least, lowest=AsSingleton(lowest))
+
+
+def lowest_count(words_by_count, *, number):
+    """The highest count that, with all above it, so many words have; 0 where there are fewer."""
+    words = 0
+    for count, words_with_it in sorted(words_by_count, reverse=True):
+        words += words_with_it
+        if words >= number:
+            return count
+    return 0
+
+
+def _is_at_least(item, lowest):
+    return item[1] >= lowest
 
 
 def _by_count(item):

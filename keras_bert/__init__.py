@@ -16,32 +16,31 @@ _HOMES = {
     name: module
     for module, names in {
         "keras_bert.base.errors": "InputError",
-        "keras_bert.encoders.bert.config": "BertConfig",
+        "keras_bert.encoders.bert": "BertConfig",
         "keras_bert.encoders.bert.encoder": "BertEncoder",
-        "keras_bert.encoders.roberta.config": "RobertaConfig",
+        "keras_bert.encoders.roberta": "RobertaConfig",
         "keras_bert.encoders.roberta.encoder": "RobertaEncoder",
-        "keras_bert.encoders.distilbert.config": "DistilBertConfig",
+        "keras_bert.encoders.distilbert": "DistilBertConfig",
         "keras_bert.encoders.distilbert.encoder": "DistilBertEncoder",
-        "keras_bert.encoders.electra.config": "ElectraConfig",
+        "keras_bert.encoders.electra": "ElectraConfig",
         "keras_bert.encoders.electra.encoder": "ElectraEncoder",
-        "keras_bert.encoders.mpnet.config": "MPNetConfig",
+        "keras_bert.encoders.mpnet": "MPNetConfig",
         "keras_bert.encoders.mpnet.encoder": "MPNetEncoder",
-        "keras_bert.encoders.albert.config": "AlbertConfig",
+        "keras_bert.encoders.albert": "AlbertConfig",
         "keras_bert.encoders.albert.encoder": "AlbertEncoder",
-        "keras_bert.encoders.deberta.config": "DebertaConfig",
+        "keras_bert.encoders.deberta": "DebertaConfig",
         "keras_bert.encoders.deberta.encoder": "DebertaEncoder",
-        "keras_bert.encoders.modernbert.config": "ModernBertConfig",
+        "keras_bert.encoders.modernbert": "ModernBertConfig",
         "keras_bert.encoders.modernbert.encoder": "ModernBertEncoder",
-        "keras_bert.encoders.gpt.config": "OpenAIGptConfig Gpt2Config",
+        "keras_bert.encoders.gpt": "OpenAIGptConfig Gpt2Config",
         "keras_bert.encoders.gpt.encoder": "GptEncoder",
-        "keras_bert.encoders.bilm.config": "BilmConfig",
+        "keras_bert.encoders.bilm": "BilmConfig",
         "keras_bert.encoders.bilm.encoder": "BilmEncoder",
-        "keras_bert.encoders.lstm.config": "AwdLstmConfig",
+        "keras_bert.encoders.lstm": "AwdLstmConfig",
         "keras_bert.encoders.lstm.encoder": "AwdLstmEncoder",
         "keras_bert.text.vocabulary": "Vocabulary",
         "keras_bert.text.vocabularies.wordpiece": "WordPieceVocabulary",
-        "keras_bert.text.vocabularies.bpe": "BpeVocabulary",
-        "keras_bert.text.vocabularies.gpt": "GptVocabulary",
+        "keras_bert.text.vocabularies.bpe": "BpeVocabulary GptVocabulary",
         "keras_bert.text.vocabularies.byte_level": "ByteLevelVocabulary",
         "keras_bert.text.vocabularies.unigram": "UnigramVocabulary",
         "keras_bert.text.vocabulary_files": "load_vocabulary",
@@ -50,7 +49,7 @@ _HOMES = {
         "SentenceOrderPretrainer",
         "keras_bert.tasks.pretraining.language_models": "CausalLM MaskedCausalLM BidirectionalLM",
         "keras_bert.tasks.pretraining.static_vectors": "SkipGram Cbow",
-        "keras_bert.encoders.static.config": "StaticConfig",
+        "keras_bert.encoders.static": "StaticConfig",
         "keras_bert.encoders.static.encoder": "StaticEncoder",
         "keras_bert.tasks.classification.classifier": "Classifier PairClassifier",
         "keras_bert.tasks.classification.regressor": "Regressor",
@@ -108,30 +107,30 @@ if TYPE_CHECKING:
     from keras_bert.checkpoints.loading import load_task as load_task
     from keras_bert.checkpoints.loading import with_task_tokens as with_task_tokens
     from keras_bert.cli.doctor import diagnose as diagnose
-    from keras_bert.encoders.albert.config import AlbertConfig as AlbertConfig
+    from keras_bert.encoders.albert import AlbertConfig as AlbertConfig
     from keras_bert.encoders.albert.encoder import AlbertEncoder as AlbertEncoder
-    from keras_bert.encoders.bert.config import BertConfig as BertConfig
+    from keras_bert.encoders.bert import BertConfig as BertConfig
     from keras_bert.encoders.bert.encoder import BertEncoder as BertEncoder
-    from keras_bert.encoders.bilm.config import BilmConfig as BilmConfig
+    from keras_bert.encoders.bilm import BilmConfig as BilmConfig
     from keras_bert.encoders.bilm.encoder import BilmEncoder as BilmEncoder
-    from keras_bert.encoders.deberta.config import DebertaConfig as DebertaConfig
+    from keras_bert.encoders.deberta import DebertaConfig as DebertaConfig
     from keras_bert.encoders.deberta.encoder import DebertaEncoder as DebertaEncoder
-    from keras_bert.encoders.distilbert.config import DistilBertConfig as DistilBertConfig
+    from keras_bert.encoders.distilbert import DistilBertConfig as DistilBertConfig
     from keras_bert.encoders.distilbert.encoder import DistilBertEncoder as DistilBertEncoder
-    from keras_bert.encoders.electra.config import ElectraConfig as ElectraConfig
+    from keras_bert.encoders.electra import ElectraConfig as ElectraConfig
     from keras_bert.encoders.electra.encoder import ElectraEncoder as ElectraEncoder
-    from keras_bert.encoders.gpt.config import Gpt2Config as Gpt2Config
-    from keras_bert.encoders.gpt.config import OpenAIGptConfig as OpenAIGptConfig
+    from keras_bert.encoders.gpt import Gpt2Config as Gpt2Config
+    from keras_bert.encoders.gpt import OpenAIGptConfig as OpenAIGptConfig
     from keras_bert.encoders.gpt.encoder import GptEncoder as GptEncoder
-    from keras_bert.encoders.lstm.config import AwdLstmConfig as AwdLstmConfig
+    from keras_bert.encoders.lstm import AwdLstmConfig as AwdLstmConfig
     from keras_bert.encoders.lstm.encoder import AwdLstmEncoder as AwdLstmEncoder
-    from keras_bert.encoders.modernbert.config import ModernBertConfig as ModernBertConfig
+    from keras_bert.encoders.modernbert import ModernBertConfig as ModernBertConfig
     from keras_bert.encoders.modernbert.encoder import ModernBertEncoder as ModernBertEncoder
-    from keras_bert.encoders.mpnet.config import MPNetConfig as MPNetConfig
+    from keras_bert.encoders.mpnet import MPNetConfig as MPNetConfig
     from keras_bert.encoders.mpnet.encoder import MPNetEncoder as MPNetEncoder
-    from keras_bert.encoders.roberta.config import RobertaConfig as RobertaConfig
+    from keras_bert.encoders.roberta import RobertaConfig as RobertaConfig
     from keras_bert.encoders.roberta.encoder import RobertaEncoder as RobertaEncoder
-    from keras_bert.encoders.static.config import StaticConfig as StaticConfig
+    from keras_bert.encoders.static import StaticConfig as StaticConfig
     from keras_bert.encoders.static.encoder import StaticEncoder as StaticEncoder
     from keras_bert.exports.saved_model import export as export
     from keras_bert.heads.reader import ScalarMix as ScalarMix
@@ -196,8 +195,8 @@ if TYPE_CHECKING:
     from keras_bert.tasks.tagging.tagger import Tagger as Tagger
     from keras_bert.text.tokenizer import Tokenizer as Tokenizer
     from keras_bert.text.vocabularies.bpe import BpeVocabulary as BpeVocabulary
+    from keras_bert.text.vocabularies.bpe import GptVocabulary as GptVocabulary
     from keras_bert.text.vocabularies.byte_level import ByteLevelVocabulary as ByteLevelVocabulary
-    from keras_bert.text.vocabularies.gpt import GptVocabulary as GptVocabulary
     from keras_bert.text.vocabularies.unigram import UnigramVocabulary as UnigramVocabulary
     from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary as WordPieceVocabulary
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary

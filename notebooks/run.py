@@ -1,7 +1,7 @@
 """Runs the notebooks, each in a clean kernel and an empty folder.
 
     python -m notebooks.run [NOTEBOOK …]            and keeps their outputs
-    python -m notebooks.run --check [NOTEBOOK …]    and writes nothing
+    python -m notebooks.run --check [NOTEBOOK …]    and writes nothing; two run at a time
 
 The exit status is 1 if a cell fails or a notebook breaks a rule (`notebooks.rules`). Cells with the
 tag "check" are hidden from readers and assert the results that the text speaks of. A notebook that
@@ -11,12 +11,15 @@ the package that holds the weights it is not run, and this is reported.
 
 import argparse
 import contextlib
+import functools
 import importlib.util
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -37,19 +40,32 @@ def main(argv=None):
     parser.add_argument("notebooks", nargs="*", type=Path, help="the files (all of them)")
     parser.add_argument("--check", action="store_true", help="write nothing")
     arguments = parser.parse_args(argv)
-    failed = False
-    for path in arguments.notebooks or sorted(HERE.glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        if _MODEL in str(notebook) and weights() is None:
-            print(f"{path.name}: NOT RUN: {_WEIGHTS}, which holds {_MODEL}, is not installed.")
-            continue
-        began = time.perf_counter()
-        problems = problems_of(notebook, path, keep=not arguments.check)
-        failed |= bool(problems)
-        print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
-        for problem in problems:
-            print(f"  {problem}", flush=True)
-    return int(failed)
+    # The longest are the last: they start first.
+    paths = arguments.notebooks or sorted(HERE.glob("*.ipynb"), reverse=True)
+    paths = [path for path in paths if _can_run(path)]
+    run = functools.partial(run_and_report, keep=not arguments.check)
+    if arguments.check and len(paths) > 1:  # the speeds that they show are not kept
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(max_workers=2, mp_context=context) as pool:
+            return int(any([*pool.map(run, paths)]))
+    return int(any([*map(run, paths)]))
+
+
+def _can_run(path):
+    """Whether the model that a notebook names is here; where it is not, this is reported."""
+    if _MODEL not in path.read_text(encoding="utf-8") or weights() is not None:
+        return True
+    print(f"{path.name}: NOT RUN: {_WEIGHTS}, which holds {_MODEL}, is not installed.")
+    return False
+
+
+def run_and_report(path, *, keep):
+    """Runs a notebook and prints what is wrong; returns whether anything is."""
+    began = time.perf_counter()
+    problems = problems_of(nbformat.read(path, as_version=4), path, keep=keep)
+    lines = [f"{path.name}: {time.perf_counter() - began:.0f} s", *(f"  {p}" for p in problems)]
+    print("\n".join(lines), flush=True)
+    return bool(problems)
 
 
 def problems_of(notebook, path, *, keep):

@@ -26,6 +26,7 @@ def quick_libraries():
         if sys.modules.get("tensorflow") is not None:  # on JAX it is None: it cannot be imported
             _note_one_stack(patch)
             _keep_kernels(patch)
+            _make_variables_by_one_kernel(patch)
         if "apache_beam" in sys.modules:
             _infer_types_once(patch)
         yield
@@ -57,6 +58,21 @@ def _keep_kernels(patch):
             seed(self, number)
 
     patch.setattr(context.Context, "_set_global_seed", seed_and_keep)
+
+
+def _make_variables_by_one_kernel(patch):
+    """Outside of graphs a variable's handle has a kernel for its name, which only errors show."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.ops import gen_resource_variable_ops as ops
+
+    handle = ops.var_handle_op
+
+    def handle_without_name(*arguments, **options):
+        if context.executing_eagerly():
+            options.pop("debug_name", None)
+        return handle(*arguments, **options)
+
+    patch.setattr(ops, "var_handle_op", handle_without_name)
 
 
 def _once_per_function(function):
@@ -92,8 +108,8 @@ def _inspect_functions_once(patch):
 
 def _collect_protocols_once(patch):
     """As Python 3.12 does: TensorFlow asks of every argument whether it has a tracing type."""
-    collect = functools.cache(typing._get_protocol_attrs)
-    patch.setattr(typing, "_get_protocol_attrs", collect)
+    for name in ("_get_protocol_attrs", "_is_callable_members_only"):
+        patch.setattr(typing, name, functools.cache(getattr(typing, name)))
 
 
 def _infer_types_once(patch):

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.training.optimizer import make_optimizer

@@ -15,11 +15,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bilm.config import BilmConfig
+from keras_bert.encoders.bilm import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.records import BIDIRECTIONAL_LM, STATIC_VECTORS

@@ -34,23 +34,32 @@ SIZES = {
     "epochs": 1,
     "finetune_batch_size": 64,
 }
-# The command with other sizes: it has no flags for them.
+# The command with other sizes, for which it has no flags, and with graphs as the tests have them.
 CODE = """
-import functools, json, sys
+import json, sys
 from keras_bert.samples import quickstart
 from keras_bert.cli.main import main
-sizes = json.loads(sys.argv[1])
-quickstart.QuickstartSizes = functools.partial(quickstart.QuickstartSizes, **sizes)
+sizes, as_written = json.loads(sys.argv[1])
+Sizes = quickstart.QuickstartSizes
+
+def make_sizes():
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": as_written})
+    return Sizes(**sizes)
+
+quickstart.QuickstartSizes = make_sizes
 sys.exit(main(["quickstart", *sys.argv[2:]]))
 """
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, _graphs_as_written):
     """A finished quickstart: (output folder, what it printed, what went to standard error)."""
     output = tmp_path_factory.mktemp("quickstart") / "out"
+    given = json.dumps([SIZES, _graphs_as_written])
     done = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(SIZES), "--output", str(output), "--seed", "3"],
+        [sys.executable, "-c", CODE, given, "--output", str(output), "--seed", "3"],
         cwd=REPOSITORY,
         env={**os.environ, "COLUMNS": "100"},
         capture_output=True,

@@ -18,7 +18,7 @@ from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.rename import Rename
 from keras_bert.checkpoints.config_json import MARK
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
-from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
+from keras_bert.encoders.bilm import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.text.vocabulary import TOKENIZER_FILES

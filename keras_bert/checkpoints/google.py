@@ -20,14 +20,14 @@ from keras_bert.base.formatting import counted, listed
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.checkpoints.config_json import MARK, labels_from_config, labels_to_config, stored
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.tensor_names import sizes_of
 from keras_bert.encoders.tensor_names import (
     dense,
     embeddings,
     layer_norm,
     lm_head,
+    sizes_of,
     transformer_layer,
 )
 from keras_bert.encoders.transformer_config import ACTIVATIONS

@@ -21,6 +21,8 @@ SCHEME = "hf://"
 CONFIG = "config.json"
 POOLING = "1_Pooling/config.json"  # of sentence-transformers: the pooling of texts
 
+ADAPTER = ("adapter_model.safetensors", "adapter_config.json")  # of peft: its weights, its config
+
 _NAME = re.compile(r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
 # The files of a keras-hub preset.
@@ -34,15 +36,21 @@ _WEIGHTS = (
     ("model.weights.h5", _PRESET),
     (tensor_files.TORCH_FILE, ()),
     (tensor_files.TORCH_INDEX, ("pytorch_model-*-of-*.bin",)),
+    (ADAPTER[0], ADAPTER[1:]),
 )
+
+
+def is_name(model):
+    """Whether a model is given by name, and not as a path."""
+    return isinstance(model, str) and model.startswith(SCHEME)
 
 
 def download(name):
     """The folder in the hub's cache that contains a model; only missing files are downloaded.
 
     Those are the config, the tokenizer's files and one form of the weights: safetensors if there
-    are some. Without a network, the cache is used as it is. Raises InputError for whatever prevents
-    it: the name, the hub, the network or the disk.
+    are some, and an adapter where there is no whole model. Without a network, the cache is used as
+    it is. Raises InputError for whatever prevents it: the name, the hub, the network or the disk.
     """
     repo, revision = parsed(name)
     with _download_errors(name, repo, revision):
@@ -58,8 +66,8 @@ def download(name):
                 is_new = not (small / mark).exists()
                 return _snapshot(repo, small.name, wanted, bars=is_new and shows_bars())
     raise InputError(
-        f"{name} contains no supported weights. Expected model.safetensors or pytorch_model.bin. "
-        f"Found: {listed(files, most=6)}."
+        f"{name} contains no supported weights. Expected model.safetensors, pytorch_model.bin or "
+        f"{ADAPTER[0]}. Found: {listed(files, most=6)}."
     )
 
 

@@ -13,10 +13,9 @@ from keras_bert.base.rename import Rename
 from keras_bert.checkpoints.config_json import MARK
 from keras_bert.checkpoints.google import check_wordpiece, fields_of
 from keras_bert.checkpoints.pretrained_checkpoint import check_vocabulary
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.bert.tensor_names import sizes_of
-from keras_bert.encoders.tensor_names import dense, embeddings, layer_norm
+from keras_bert.encoders.tensor_names import dense, embeddings, layer_norm, sizes_of
 
 # Fixed in its code: gelu in the tanh form, and this epsilon.
 _ACTIVATIONS = ("gelu_new", "gelu_pytorch_tanh")

@@ -25,6 +25,7 @@ from keras_bert.encoders import (
 from keras_bert.encoders.tensor_names import KEPT, PLAIN_POOLER
 from keras_bert.heads import MIXES, check_layers
 from keras_bert.heads.pooling import POOLINGS
+from keras_bert.layers.dense import without_random_weights
 from keras_bert.text.vocabulary_files import has_vocabulary
 
 # Parts of our poolings by the names of sentence-transformers.
@@ -256,7 +257,8 @@ class PretrainedCheckpoint:
 
     def encoder(self, *, dtype=None):
         """The encoder with the folder's weights."""
-        encoder = new_encoder(self.config, dtype=dtype)
+        with without_random_weights():
+            encoder = new_encoder(self.config, dtype=dtype)
         rename.assign(encoder, self.names.table(), self.read)
         encoder.came_with_pooler = self.has_pooler
         encoder.came_with_pooling = self.pooling
@@ -337,7 +339,8 @@ class PretrainedCheckpoint:
             )
         if name not in names.classes:
             raise InputError(
-                f"{source} describes a {name}, which is not supported. Supported: {supported}."
+                f"{source} describes a model of the class {name}, whose head is not supported. "
+                f"Fine-tune its encoder first. Supported heads: {supported}."
             )
         task_types = names.classes[name].task_types
         if "regression" in task_types and self._is_regression():
@@ -398,7 +401,8 @@ class PretrainedCheckpoint:
         config = read_config(vectors_config, source=source)
         if config.num_hidden_states != 1:
             raise InputError(f"{source} describes an encoder that is not static.")
-        return new_encoder(config)
+        with without_random_weights():
+            return new_encoder(config)
 
     def layer_options(self):
         """The task's arguments `layers` and `layer_mix`, as far as the folder has them."""

@@ -25,7 +25,7 @@ from keras_bert.base.files import check_regular, new_file
 from keras_bert.base.formatting import counted
 from keras_bert.base.ownership import check_output_file
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, VECTOR_FORMATS
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder, normalized
 from keras_bert.layers.embeddings import embedding_table
 from keras_bert.text.vocabularies.wordpiece import CONTINUATION_PREFIX, WordPieceVocabulary

@@ -91,7 +91,7 @@ def _summary(card):
     from data_gen.settings import dropped_documents
     from data_gen.text_files import skipped_lines
     from keras_bert.records.masking import most_predictions
-    from keras_bert.text.tokenizer import note_on_unknown
+    from keras_bert.text.vocabulary import note_on_unknown
 
     counters, train = card.counters, card.splits["train"]
     forms = [

@@ -1,12 +1,16 @@
 """The encoders, by `model_type`: the one table that registers them.
 
-Reading it imports no encoder, and the config modules import no Keras.
+Reading it imports no encoder, and the modules of configs import no Keras.
 """
 
+import os
 from importlib import import_module
 from typing import NamedTuple
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import read_json
+
+_MOST_LAYERS = 1000  # each takes 50 ms and 1 MB in Keras, whatever the size of its weights
 
 
 class Home(NamedTuple):
@@ -18,7 +22,7 @@ class Home(NamedTuple):
 
 def _home(folder, config, encoder):
     module = f"{__name__}.{folder}"
-    return Home(f"{module}.config:{config}", f"{module}.encoder:{encoder}")
+    return Home(f"{module}:{config}", f"{module}.encoder:{encoder}")
 
 
 # By `model_type`, as `config.json` has it.
@@ -93,3 +97,50 @@ def presets():
     """The config class of each published size by the name that `--architecture` takes."""
     classes = dict.fromkeys(config_class(model_type) for model_type in ENCODERS)
     return {name: config for config in classes for name in config.PRESETS}
+
+
+def read_architecture(architecture, vocabulary):
+    """Returns the `EncoderConfig` of new weights for a vocabulary.
+
+    Raises `InputError` where the architecture is unknown, its file is not a config, it has a
+    smaller vocabulary, more than a thousand layers, or more weights than this machine's memory.
+    """
+    name = os.fspath(architecture)
+    if is_preset(name):
+        names = presets()
+        if name not in names:
+            raise InputError(
+                f"Unknown architecture {name!r}. Choose from {', '.join(names)}, or pass the "
+                "path of a config.json."
+            )
+        return names[name].preset(name, vocab_size=len(vocabulary))
+    config = read_config(read_json(architecture), source=name)
+    if config.vocab_size < len(vocabulary):
+        raise InputError(
+            f"{name} has vocab_size {config.vocab_size}, less than the {len(vocabulary)} tokens of "
+            "the vocabulary."
+        )
+    parameters, memory = config.parameter_count(), _memory()
+    if 4 * parameters > memory:  # the float32 weights that a folder is written from
+        raise InputError(
+            f"{name} describes a model of {parameters:,} parameters, which take "
+            f"{4 * parameters >> 30:,} GiB. This machine has {memory >> 30:,} GiB of memory."
+        )
+    layers = config.num_hidden_states - 1
+    if layers > _MOST_LAYERS:
+        raise InputError(
+            f"{name} describes a model of {layers:,} layers. At most {_MOST_LAYERS:,} are "
+            "supported."
+        )
+    config.report_extra_keys(source=architecture)
+    return config
+
+
+def is_preset(architecture):
+    """Whether an architecture is one of `presets`, and not a path."""
+    return not architecture.endswith(".json") and os.sep not in architecture
+
+
+def _memory():
+    """The bytes of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -3,6 +3,8 @@
 import dataclasses
 from collections import defaultdict
 
+import keras
+
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import listed
 from keras_bert.base.rename import Rename, variable
@@ -18,6 +20,7 @@ class Lora:
         layers: the names of the layers, as the caller gave them.
         is_conv: whether a model folder has their kernels as ours, as `Conv1D` of GPT-2 has.
         lines: of a rename table, from the layers' A and B to the names of `peft`.
+        frozen: the weights that the encoder had before, which nothing trains.
     """
 
     rank: int
@@ -25,6 +28,7 @@ class Lora:
     layers: tuple[str, ...]
     is_conv: bool
     lines: tuple[Rename, ...]
+    frozen: tuple[keras.Variable, ...] = dataclasses.field(repr=False, compare=False)
 
 
 def enable_lora(encoder, rank, *, alpha, layers):
@@ -35,7 +39,8 @@ def enable_lora(encoder, rank, *, alpha, layers):
     modules, layers = _modules(encoder), tuple(layers or encoder.default_lora_layers)
     _check_layers(layers, modules, encoder.config.model_type)
     chosen = {name: of for name, of in modules.items() if any(_is_called(name, n) for n in layers)}
-    for weight in encoder.weights:
+    frozen = tuple(encoder.weights)
+    for weight in frozen:
         weight.trainable = False
     parts = defaultdict(list)  # of each dense layer that is adapted
     for layer, line in chosen.values():
@@ -52,6 +57,7 @@ def enable_lora(encoder, rank, *, alpha, layers):
             for name, (layer, of_kernel) in chosen.items()
             for line in _lines(name, of_kernel, layer, parts[layer])
         ),
+        frozen=frozen,
     )
 
 

@@ -9,6 +9,8 @@ from keras_bert.base.rename import Rename
 
 # Prefix of the tensors that `transformers` has no name for.
 KEPT = "keras_bert."
+# The token embedding of a Transformer.
+TOKEN_EMBEDDING = "embeddings.token_embedding.embeddings"
 
 
 def dense(ours, theirs, shape, *, ends=(".weight", ".bias"), transposed=True, **options):
@@ -90,6 +92,21 @@ def lm_head(transform, norm, bias, *, size="D", dense=dense, layer_norm=layer_no
     ]
 
 
+def sizes_of(config):
+    """What the letters of a Transformer's shapes stand for, but for the labels of a task, C."""
+    return {
+        "V": config.vocab_size,
+        "D": config.hidden_size,
+        "E": 3 * config.hidden_size,
+        "I": config.intermediate_size,
+        "J": 2 * config.intermediate_size,
+        "N": config.num_attention_heads,
+        "H": config.hidden_size // config.num_attention_heads,
+        "P": config.max_position_embeddings,
+        "T": getattr(config, "type_vocab_size", 0),
+    }
+
+
 # The lines of `Encoder.pooler`, relative to that layer, after the name of it in a file.
 POOLER = dense("dense", "", "D D")
 # That name in these tables, wherever a file has the layer.
@@ -138,7 +155,6 @@ class TensorNames:
         classes: the classes with a head, by name.
         head_prefixes: the prefixes of the heads' tensors.
         copies: names of tensors that some writers store in addition -> the tensor that they equal.
-        output_embedding: those of the copies that are an output embedding.
         plain: a name in a file -> the name in these tables; None if it is not a weight.
     """
 
@@ -153,7 +169,6 @@ class TensorNames:
     classes: Mapping[str, ClassNames] = dataclasses.field(default_factory=dict)
     head_prefixes: tuple[str, ...] = (KEPT,)
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    output_embedding: tuple[str, ...] = ()
     plain: Callable[[str], str | None] = str
 
     @classmethod
@@ -164,6 +179,12 @@ class TensorNames:
             for weight in encoder_class(config).weights
         ]
         return cls(base_class=encoder_class.__name__, encoder=lines, sizes={})
+
+    @property
+    def output_embedding(self) -> list[str]:
+        """Those of the copies that are an output embedding: they equal the token embedding."""
+        tokens = {line.theirs for line in self.encoder if line.ours == TOKEN_EMBEDDING}
+        return [name for name, copied in self.copies.items() if copied in tokens]
 
     def parameter_count(self) -> int:
         """Number of the encoder's weights."""

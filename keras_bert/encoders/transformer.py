@@ -9,9 +9,8 @@ from keras_bert.heads.lm_head import LMTransform
 from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.embeddings import Embeddings
 from keras_bert.layers.layout import Layout, StepLayout
-from keras_bert.layers.recompute import recomputed
 from keras_bert.layers.self_attention import SelfAttention
-from keras_bert.layers.transformer_block import FeedForward, TransformerBlock
+from keras_bert.layers.transformer_block import FeedForward, TransformerBlock, recomputed
 
 
 class TransformerEncoder(Encoder):
@@ -130,6 +129,10 @@ class TransformerEncoder(Encoder):
             "name": "transform",
         }
         return LMTransform(**{**usual, **options})
+
+    def lm_head(self, *, name="lm_head"):
+        """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
+        return self._lm_head(name, transform=self.lm_transform())
 
     def scale_residual_outputs(self):
         """Scales what 2 L sub-layers add to the residual stream to the size of one."""

@@ -1,7 +1,6 @@
 """The embeddings of a file of texts as a Parquet file."""
 
 import contextlib
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -20,7 +19,7 @@ from keras_bert.checkpoints.model_folder import fingerprint_of_folder
 from keras_bert.inference.embed import open_embedder, open_texts
 from keras_bert.inference.vector_settings import EmbedderSettings, EmbedToFileSettings
 from keras_bert.readers.sources import TextFile
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 
 # Numbers that are written together (16 MiB): Parquet row groups of a few texts are slow to read,
 # and large ones take memory.
@@ -98,10 +97,9 @@ def _made_of(settings):
         return None
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
-    with open(settings.data, "rb") as file:
-        recorded["data"] = hashlib.file_digest(file, "sha256").hexdigest()
+    recorded["data"] = files.hash_of_file(settings.data).hexdigest()
     del recorded["output"]
-    return hashlib.sha256(json.dumps(recorded, sort_keys=True).encode()).hexdigest()
+    return files.hash_of_json(recorded)
 
 
 def _counts_of_finished(output, made_of):

@@ -29,7 +29,7 @@ from keras_bert.tasks.pretraining.features import check_sequences_fit, evaluatio
 from keras_bert.tasks.pretraining.metrics import exact_losses
 from keras_bert.tasks.pretraining.pretrainer import FillMask, PretrainingTask
 from keras_bert.tasks.pretraining.records import labels_of
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 
 
 @takes_of_model(EvaluateSettings, evaluate_settings(settings_class("classifier")))

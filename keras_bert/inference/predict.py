@@ -23,7 +23,7 @@ from keras_bert.readers.examples import report_notes, report_source
 from keras_bert.readers.glue import write_submission
 from keras_bert.tasks import settings_class
 from keras_bert.tasks.task import Task
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 
 # Examples that are sorted by length together; their token ids are what stays in memory.
 _EXAMPLES_TOGETHER = 2048

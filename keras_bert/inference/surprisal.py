@@ -20,7 +20,7 @@ from keras_bert.tasks.pretraining.signatures import (
     left_to_right_surprisals,
     masked_surprisals,
 )
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 
 # Texts that are sorted by length together, and those that are padded to one length.
 _TEXTS_TOGETHER, _TEXTS_OF_A_BATCH = 512, 8

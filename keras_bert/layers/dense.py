@@ -1,6 +1,7 @@
 """Dense layers and LoRA, activations by Hugging Face's names, int8 weights."""
 
 import contextlib
+import contextvars
 import gc
 import warnings
 
@@ -10,10 +11,30 @@ from keras import ops
 from keras_bert.base.errors import InputError
 from keras_bert.layers.kernels.elementwise import gelu, gelu_tanh
 
+_DRAWS_WEIGHTS = contextvars.ContextVar("draws_weights", default=True)
+
+
+@contextlib.contextmanager
+def without_random_weights():
+    """Within it new layers have zeros where they would have random weights, for a file's weights.
+
+    Drawing the weights of a large model takes longer than reading them.
+    """
+    token = _DRAWS_WEIGHTS.set(False)
+    try:
+        yield
+    finally:
+        _DRAWS_WEIGHTS.reset(token)
+
+
+def or_zeros(initializer):
+    """An initializer, which has its seed, or zeros in its place `without_random_weights`."""
+    return initializer if _DRAWS_WEIGHTS.get() else keras.initializers.Zeros()
+
 
 def initializer(standard_deviation):
     """A new truncated normal (Keras's are cut at two deviations, as BERT's are)."""
-    return keras.initializers.TruncatedNormal(stddev=standard_deviation)
+    return or_zeros(keras.initializers.TruncatedNormal(stddev=standard_deviation))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

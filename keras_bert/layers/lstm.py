@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers import Layer
+from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.kernels import recurrence
 
 
@@ -54,7 +55,8 @@ class Lstm(Layer):
             """
 
             def of_gates(shape, dtype=None):
-                parts = [initializer()((rows, self.units), dtype="float32") for _ in range(4)]
+                drawn = [or_zeros(initializer()) for _ in range(4)]
+                parts = [draw((rows, self.units), dtype="float32") for draw in drawn]
                 return ops.cast(ops.concatenate(parts, axis=1), dtype)  # no QR in bfloat16
 
             return self.add_weight(shape=(rows, 4 * self.units), initializer=of_gates, name=name)

@@ -53,6 +53,7 @@ _DATE = re.compile(
 _LEAST_NUMBERS = 0.5
 _ROWS_AT_ONCE = 4096
 _MANY_ROWS = 20  # in which labels repeat
+_NEARLY_ALL = 0.9
 
 
 def parse_fields(text, *, parts):
@@ -318,10 +319,11 @@ class Columns:
         if self.is_score:
             least = _LEAST_NUMBERS if self.need_labels else 1
             scores = [n for n, p in profiles.items() if p.numbers >= least * len(p.counts)]
-            return [n for n in scores if not profiles[n].is_id] if len(scores) > 1 else scores
+            return [name for name in scores if not profiles[name].is_id] or scores
         labels = [n for n, p in profiles.items() if self.of_model and p.most(self.is_label)]
         if not labels and (self.need_labels or not self.of_model):
             labels = [name for name, profile in profiles.items() if profile.is_label]
+            labels = [n for n in labels if not profiles[n].nearly_all_differ] or labels
         few = {name: p for name, p in profiles.items() if p.filled < _MANY_ROWS}
         left = [name for name, p in few.items() if not p.is_id and not p.are_dates]
         return labels or (left if self.need_labels and len(left) == 1 else [])
@@ -404,9 +406,14 @@ class _Profile:
         return 2 <= len(self.counts) < self.filled and not self.are_dates
 
     @property
+    def nearly_all_differ(self):
+        """Whether its values are as those of an id of which some rows come twice."""
+        return len(self.counts) > _NEARLY_ALL * self.filled
+
+    @property
     def is_id(self):
-        """Whether its values are whole numbers, all different."""
-        return len(self.counts) == self.filled and all(str(v).isdecimal() for v in self.counts)
+        """Whether its values are whole numbers and nearly all differ."""
+        return self.nearly_all_differ and all(str(v).isdecimal() for v in self.counts)
 
     @property
     def numbers(self):

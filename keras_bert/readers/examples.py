@@ -1,17 +1,20 @@
-"""What examples have in common, and the sources that read them one by one."""
+"""What examples have in common, the sources that read them one by one, and how to divide them."""
 
+import hashlib
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from keras_bert.base.errors import InputError, InputWarning, Naming, argument
-from keras_bert.base.formatting import counted, listed
+from keras_bert.base.formatting import counted, listed, percent
 from keras_bert.readers import COUNT, ERROR, SKIP
 from keras_bert.readers.labels import unknown_label
 from keras_bert.readers.sources import TextFile, is_text
 from keras_bert.readers.tables import open_objects
 
+HELD_BACK = 10  # one example in so many
 _MOST_LINES = 5  # that a note lists
 
 
@@ -252,3 +255,101 @@ def first_location(examples):
     first = examples[0]
     where = f"line {first.line}" if isinstance(first.line, int) else first.line
     return f"{first.source.name}, {where}" + (" and later" if len(examples) > 1 else "")
+
+
+def fold_numbers(examples, count):
+    """The number of each example's fold, a list of ints from 0 to below `count`.
+
+    Examples with the same text, of the same context or of the same document are in one fold. The
+    folds have about the same number of examples, and of examples of each label; of several labels
+    of a text, the rarest counts. A label that one text alone has is in the last fold.
+
+    The folds depend on the content of the examples alone, not on their order.
+
+    Raises `InputError` where there are fewer texts or documents than folds.
+    """
+    units = _units(examples)
+    if len(units) < count:
+        raise InputError.naming(
+            "{} has {} to divide into {}. Give {dev}.",
+            examples[0].source.name,
+            counted(len(units), "different text") if len(units) != 1 else "one document or text",
+            counted(count, "part"),
+        )
+    frequencies = Counter(label for example in examples for label in _labels(example))
+    strata = {}
+    for unit in sorted(units, key=_hash):
+        labels = {label for number in units[unit] for label in _labels(examples[number])}
+        rarest = min(labels, key=lambda label: (frequencies[label], label), default=None)
+        strata.setdefault(rarest, []).append(units[unit])
+    folds, sizes = [count - 1] * len(examples), [0] * count
+    for _, of_stratum in sorted(strata.items(), key=lambda item: (-len(item[1]), str(item[0]))):
+        of_label = [0] * count
+        for numbers in of_stratum:
+            fold = min(range(count), key=lambda k: (of_label[k], sizes[k], k))
+            fold = count - 1 if len(of_stratum) == 1 else fold
+            for number in numbers:
+                folds[number] = fold
+            of_label[fold] += len(numbers)
+            sizes[fold] += len(numbers)
+    return folds
+
+
+def _units(examples):
+    """{what is not divided: the numbers of its examples}: a document, a context or a text."""
+    has_documents = any(getattr(example, "document", 0) for example in examples)
+    units = {}
+    for number, example in enumerate(examples):
+        unit = (example.source.name, example.document) if has_documents else example.unit
+        units.setdefault(unit, []).append(number)
+    return units
+
+
+def _labels(example):
+    """The labels that decide an example's stratum; empty for a score or tags."""
+    label = getattr(example, "label", None)
+    return label if isinstance(label, tuple) else (label,) if isinstance(label, str) else ()
+
+
+def _hash(unit):
+    return hashlib.blake2b(repr(unit).encode("utf-8", "surrogatepass")).digest()
+
+
+def divided(examples, fold, count):
+    """-> (the examples of the other folds, those of a fold), each in their order."""
+    return _parts(examples, fold_numbers(examples, count), fold)
+
+
+def held_back(examples):
+    """-> (the examples that are left, about a tenth that is held back), each in their order.
+
+    It is the first of ten folds. Where documents are so unequal that this has less than half or
+    more than twice a tenth of the examples, it is the fold that is nearest to a tenth.
+    """
+    folds = fold_numbers(examples, HELD_BACK)
+    sizes, tenth = Counter(folds), len(examples) / HELD_BACK
+    fold = 0
+    if not tenth / 2 <= sizes[fold] <= 2 * tenth:
+        fold = min(range(HELD_BACK), key=lambda number: abs(sizes[number] - tenth))
+    return _parts(examples, folds, fold)
+
+
+def _parts(examples, folds, fold):
+    parts = [], []
+    for example, number in zip(examples, folds, strict=True):
+        parts[number == fold].append(example)
+    return parts
+
+
+def line_on_held_back(train, dev):
+    """A line for the user on the tenth of the examples that is held back."""
+    by_label = Counter(label for example in dev for label in _labels(example))
+    labels = f" ({listed(f'{label}: {n:,}' for label, n in by_label.most_common())})"
+    count, tenth = len(train) + len(dev), (len(train) + len(dev)) / HELD_BACK
+    is_tenth = tenth / 2 <= len(dev) <= 2 * tenth
+    return (
+        f"No dev data are given: {counted(len(dev), 'example')} of the {count:,}, "
+        f"{'a tenth' if is_tenth else percent(len(dev) / count)}, are held back as dev "
+        f"examples{labels if by_label else ''}. Texts that are repeated, and examples of one "
+        "document, are on one side."
+    )

@@ -420,8 +420,8 @@ def text_warnings(examples):
     return [*lines, *examples[0].source.notes()] if examples else lines
 
 
-def contradictions(examples):
-    """A line for texts that are repeated with another label."""
+def contradictions(examples, *, noun="example"):
+    """A line for texts that are repeated with another label; `noun` says what the examples are."""
     first_with, others = {}, []
     for example in examples:
         first = first_with.setdefault(example.texts, example)
@@ -429,8 +429,9 @@ def contradictions(examples):
             others.append(example)
     if others:
         example = others[0]
+        has_or_have = "has" if len(others) == 1 else "have"
         yield (
-            f"{first_location(others)}: {counted(len(others), 'example')} with the text of an "
-            f"earlier one (line {first_with[example.texts].line}) and another "
+            f"{first_location(others)}: {counted(len(others), noun)} {has_or_have} the text of an "
+            f"earlier one (line {first_with[example.texts].line}), but another "
             f"{'score' if isinstance(example.label, float) else 'label'}."
         )

@@ -13,16 +13,49 @@ from keras_bert.readers.texts import contradictions
 _MOST_NAMES = 5
 _LEARN_MORE = (
     "A higher `learning_rate` (--learning-rate) or more `epochs` (--epochs) help where the model "
-    "has learned too little"
+    "has learned too little."
 )
-_WEIGHTS = ', and `class_weights="balanced"` (--class-weights balanced) where labels are rare'
+_CLASS_WEIGHTS = (
+    ' Where labels are rare, `class_weights="balanced"` (--class-weights balanced) helps.'
+)
 
 
-def result_and_loss_findings(task, metrics, records, *, steps_per_epoch):
-    """What is off with a trained task: see `result_findings` and `loss_finding`."""
-    has_class_weights = hasattr(task.settings, "class_weights")
-    yield from result_findings(metrics or {}, has_class_weights=has_class_weights)
-    yield from loss_finding(records, steps_per_epoch)
+def result_and_loss_findings(task, metrics, records, *, steps_per_epoch, defaults=None):
+    """What is off with a trained task: see `result_findings` and `loss_finding`.
+
+    `defaults` is what `advice_of_defaults` gives, or None.
+    """
+    advice = defaults or _LEARN_MORE
+    if hasattr(task.settings, "class_weights"):
+        advice += _CLASS_WEIGHTS
+    yield from result_findings(metrics or {}, advice)
+    yield from loss_finding(
+        records, steps_per_epoch, defaults or "Try another `learning_rate` (--learning-rate)."
+    )
+    if "temperature" in task.tuned and task.settings.temperature == 1:
+        yield (
+            "Not calibrated: the model is right on all dev examples, so that they do not show how "
+            "often it is wrong. Give `calibrate` (--calibrate) more `dev` (--dev) data."
+        )
+
+
+def advice_of_defaults(settings, default):
+    """To take the default learning rate or epochs; None for a run that has these, or more epochs.
+
+    Args:
+        settings: those of the run.
+        default: the same settings with the default learning rate and epochs.
+    """
+    given = {}
+    if settings.learning_rate != default.learning_rate:
+        given["`learning_rate` (--learning-rate)"] = settings.learning_rate, default.learning_rate
+    if settings.epochs < default.epochs:
+        given["`epochs` (--epochs)"] = settings.epochs, default.epochs
+    parts = [
+        f"{name}, which is {here:g} here and {other:g} by default"
+        for name, (here, other) in given.items()
+    ]
+    return f"Leave out {', and '.join(parts)}." if parts else None
 
 
 def example_findings(train, dev):
@@ -46,7 +79,7 @@ def example_findings(train, dev):
                 " Give each text one label, or set `multi_label=True` (--multi-label) if a text "
                 "may have several."
             )
-        yield from (line + advice for line in contradictions(train))
+        yield from (line + advice for line in contradictions(train, noun="training example"))
 
 
 def _content(example):
@@ -54,11 +87,8 @@ def _content(example):
     return getattr(example, "question", None), example.unit
 
 
-def result_findings(metrics, *, has_class_weights):
-    """Findings on the official metrics of the dev data, a dictionary: what is never predicted.
-
-    `has_class_weights` is whether the task has that setting.
-    """
+def result_findings(metrics, advice):
+    """Findings on the official metrics of the dev data, a dictionary: what is never predicted."""
     table = np.array(metrics.get("confusion") or [[0]])
     if table.ndim == 3:  # of several labels a table each, with a row for those that have it
         expected, predicted = table[:, 1].sum(axis=1), table[:, :, 1].sum(axis=1)
@@ -67,7 +97,6 @@ def result_findings(metrics, *, has_class_weights):
     names = metrics.get("confusion_labels") or [*metrics.get("labels", ())]
     if len(names) != len(expected):
         return
-    advice = f"{_LEARN_MORE}{_WEIGHTS if has_class_weights else ''}."
     missed = np.flatnonzero((expected > 0) & (predicted == 0))
     if table.ndim == 2 and np.count_nonzero(predicted) == 1 and len(missed):
         only = names[int(predicted.argmax())]
@@ -78,7 +107,7 @@ def result_findings(metrics, *, has_class_weights):
         yield f"{labels} {is_or_are} never predicted on the dev data. {advice}"
 
 
-def loss_finding(records, steps_per_epoch):
+def loss_finding(records, steps_per_epoch, advice):
     """A finding where the training loss of the last epoch is not below that of the first."""
     train = ((record["step"], record.get("train", {}).get("loss")) for record in records)
     losses = [(step, loss) for step, loss in train if loss is not None]
@@ -91,7 +120,6 @@ def loss_finding(records, steps_per_epoch):
     if np.mean(last) >= np.mean(first):
         yield (
             f"The training loss did not fall: {np.mean(first):.3f} at the beginning, "
-            f"{np.mean(last):.3f} at the end. Try another `learning_rate` (--learning-rate), and "
-            "look at the examples and their labels with `keras_bert.evaluate(show_errors=20)` "
-            "(keras-bert evaluate --show-errors 20)."
+            f"{np.mean(last):.3f} at the end. {advice} Look at the examples and their labels with "
+            "`keras_bert.evaluate(show_errors=20)` (keras-bert evaluate --show-errors 20)."
         )

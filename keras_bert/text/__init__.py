@@ -9,7 +9,7 @@ _HOMES = {
     "Vocabulary": "keras_bert.text.vocabulary",
     "WordPieceVocabulary": "keras_bert.text.vocabularies.wordpiece",
     "BpeVocabulary": "keras_bert.text.vocabularies.bpe",
-    "GptVocabulary": "keras_bert.text.vocabularies.gpt",
+    "GptVocabulary": "keras_bert.text.vocabularies.bpe",
     "ByteLevelVocabulary": "keras_bert.text.vocabularies.byte_level",
     "UnigramVocabulary": "keras_bert.text.vocabularies.unigram",
     "load_vocabulary": "keras_bert.text.vocabulary_files",

@@ -16,14 +16,18 @@ from keras_bert.text.sentencepiece_files import (
 )
 from keras_bert.text.steps import added_token_objects, held, normalizer_steps
 from keras_bert.text.template import PLAIN_TEMPLATE, Template, bert_template
-from keras_bert.text.vocabularies.bpe import END_OF_WORD, BpeVocabulary
+from keras_bert.text.vocabularies.bpe import (
+    END_OF_WORD,
+    GPT_END_OF_WORD,
+    BpeVocabulary,
+    GptVocabulary,
+)
 from keras_bert.text.vocabularies.byte_level import (
     BYTES_OF_UTF8,
     LETTERS,
     SPACE,
     ByteLevelVocabulary,
 )
-from keras_bert.text.vocabularies.gpt import GPT_END_OF_WORD, GptVocabulary
 from keras_bert.text.vocabularies.unigram import UnigramVocabulary, unigram_ids
 from keras_bert.text.vocabularies.wordpiece import CONTINUATION_PREFIX, WordPieceVocabulary
 from keras_bert.text.vocabulary import (

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.base.formatting import counted, html_table, percent
+from keras_bert.base.formatting import counted, html_table
 from keras_bert.text.encodings.encoding import to_source
 from keras_bert.text.encodings.steps import SPACE_CLASS
 from keras_bert.text.ragged import row_ids
@@ -38,21 +38,6 @@ class Tokens(NamedTuple):
     byte_starts: tf.RaggedTensor  # int32
     byte_ends: tf.RaggedTensor  # int32
     word_starts: tf.RaggedTensor  # bool
-
-
-def note_on_unknown(unknown, tokens, *, which=""):
-    """A sentence where more than 5 % of `tokens` tokens are [UNK], else None.
-
-    Args:
-        unknown, tokens: how many tokens are [UNK], and how many there are.
-        which: their data in the sentence ("dev").
-    """
-    if unknown <= 0.05 * tokens:
-        return None
-    return (
-        f"{percent(unknown / tokens)} of the {which + ' ' if which else ''}tokens are [UNK]: the "
-        "vocabulary does not have these words, nor parts of them."
-    )
 
 
 _TEXTS, _TOKENS = 3, 60  # that are shown

@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.files import NotJson, delete, new_file, parse_json
+from keras_bert.base.formatting import percent
 from keras_bert.text.steps import AddedToken
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -386,3 +387,18 @@ def index_tokens(tokens, *, name, unit, special_tokens, one_line=True):
             f"{', '.join(special_tokens.tokens)}, each on a line of its own."
         )
     return ids
+
+
+def note_on_unknown(unknown, tokens, *, which=""):
+    """A sentence where more than 5 % of `tokens` tokens are [UNK], else None.
+
+    Args:
+        unknown, tokens: how many tokens are [UNK], and how many there are.
+        which: their data in the sentence ("dev").
+    """
+    if unknown <= 0.05 * tokens:
+        return None
+    return (
+        f"{percent(unknown / tokens)} of the {which + ' ' if which else ''}tokens are [UNK]: the "
+        "vocabulary does not have these words, nor parts of them."
+    )

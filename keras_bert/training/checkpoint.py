@@ -3,7 +3,8 @@
 Keras has no equivalent: `.keras`, `.weights.h5`, `tf.train.Checkpoint` and `BackupAndRestore` lose
 the state of dropout's seed generators, the batch and the position in the data. A checkpoint here is
 every variable of model and optimizer by path, seed generators among them, with the run's state (the
-records; the step, which determines the position in the data).
+records; the step, which determines the position in the data). The weights that LoRA has frozen are
+left out: the run reads them from the model that it starts from, which it checks.
 """
 
 import json
@@ -31,12 +32,14 @@ class Checkpoint:
     """The checkpoints of one run, in the folder `folder`; the newest `keep` of them are kept.
 
     `save` and `restore` take the same `model`, compiled with an optimizer of `make_optimizer`.
+    `frozen` are weights of the model that training does not change, which are not stored.
     """
 
-    def __init__(self, folder, model, *, keep=1):
+    def __init__(self, folder, model, *, keep=1, frozen=()):
         self.folder = Path(folder)
         self.model = model
         self.keep = keep
+        self.frozen = frozen
         clear_leftovers_in(self.folder)
 
     @property
@@ -52,7 +55,8 @@ class Checkpoint:
         infinite or NaN weights.
         """
         path = self.folder / f"step-{step:09d}.safetensors"
-        tensors = _in_memory(named_variables(self.model))
+        variables, _ = _changing(named_variables(self.model), self.frozen)
+        tensors = _in_memory(variables)
         if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
             raise NotFinite(f"The weights became infinite or NaN by step {step}", step=step)
         # Not in the header, which safetensors limits to 100 MB: a long history is larger.
@@ -69,12 +73,12 @@ class Checkpoint:
         Raises `InputError` where all are damaged, one is of another model, or one cannot be read,
         which may be complete.
         """
-        variables = named_variables(self.model)
+        variables, frozen = _changing(named_variables(self.model), self.frozen)
         *older, newest = checkpoints_in(self.folder)
         damaged = []
         for path in (newest, *reversed(older)):
             try:
-                metadata = read_variables(path, variables)
+                metadata = read_variables(path, variables, ignored=frozen)
                 break
             except DamagedCheckpoint as error:
                 damaged.append((path, error))
@@ -115,10 +119,18 @@ def _write(path, tensors, metadata):
         save_file(tensors, temporary, metadata={**metadata, _CHECKSUM: str(_checksum(tensors))})
 
 
-def read_variables(path, variables):
+def _changing(variables, frozen):
+    """Variables by name -> (those that are not frozen, the names of the others)."""
+    left_out = {id(variable) for variable in frozen}
+    changing = {name: x for name, x in variables.items() if id(x) not in left_out}
+    return changing, variables.keys() - changing.keys()
+
+
+def read_variables(path, variables, *, ignored=frozenset()):
     """Assigns what `write_variables` wrote to variables, by name; returns the metadata.
 
-    The state of a checkpoint is added to the metadata as a JSON text under "state".
+    A file of an earlier version may also have the names that are `ignored`. The state of a
+    checkpoint is added to the metadata as a JSON text under "state".
 
     Raises `DamagedCheckpoint` where the file is damaged, and `InputError` where it contains other
     variables or cannot be read; the variables are unchanged then.
@@ -133,6 +145,7 @@ def read_variables(path, variables):
             names = {*variables, _STATE} if has_state else {*variables}
             # An earlier version wrote an encoder's pooler that the head does not read.
             names |= {name for name in file.keys() if name.startswith(("model/pooler/", "pooler/"))}
+            names |= ignored & set(file.keys())
             _check(file, variables, names, path)
             tensors = {name: file.get_tensor(name) for name in names}
         checksum = metadata.get(_CHECKSUM)  # an earlier version wrote none
@@ -239,16 +252,24 @@ class BestModel(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if best_record(self.history.records, self.task.METRIC) is self.history.records[-1]:
-            write_variables(self.path, _by_path(self.task))
+            variables, _ = _of_task(self.task)
+            write_variables(self.path, variables)
 
 
 def restore_best(task, path):
     """Restores the weights that `BestModel` wrote."""
-    read_variables(path, _by_path(task))
+    variables, frozen = _of_task(task)
+    read_variables(path, variables, ignored=frozen)
 
 
-def _by_path(task):
-    return {weight.path: weight for weight in task.weights}
+def _of_task(task):
+    return _changing({weight.path: weight for weight in task.weights}, frozen_weights(task))
+
+
+def frozen_weights(task):
+    """The weights of a task that LoRA has frozen; none without it."""
+    lora = task.encoder.lora
+    return () if lora is None else [weight for weight in lora.frozen if not weight.trainable]
 
 
 def best_record(records, metric):

@@ -20,7 +20,8 @@ from keras_bert.base.errors import InputError, argument, reason_of
 from keras_bert.inputs.batches import parts, sorted_batches
 from keras_bert.training.checkpoint import named_variables
 from keras_bert.training.costs import matrix_rate
-from keras_bert.training.workers import WORKER_LOST, Workers
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.workers import WORKER_LOST, Workers, run_of_workers
 
 
 @contextlib.contextmanager
@@ -356,6 +357,21 @@ class Devices:
             return self._strategy.run(function, batch)
 
         return lambda batch: self._strategy.experimental_local_results(replicated(batch))
+
+
+def run_of(settings, *, command, inputs, rewrites_model=False):
+    """The context of a run: its `RunFolder`, or the `FollowedRun` of a worker that does not write.
+
+    All workers call it; their settings and inputs must be the same.
+
+    Raises:
+        InputError: as `RunFolder.of`, and with several workers as `run_of_workers`.
+    """
+    folder = RunFolder.of(settings, command=command, inputs=inputs, rewrites_model=rewrites_model)
+    workers = tf.distribute.get_strategy()
+    if isinstance(workers, Workers):
+        return run_of_workers(workers, folder, settings, inputs)
+    return folder
 
 
 def out_of_scope(function, *arguments):

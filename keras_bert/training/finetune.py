@@ -12,15 +12,19 @@ from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import find_model_folder, load_task, save_folder
-from keras_bert.checkpoints.loading import is_name
+from keras_bert.checkpoints.hub import is_name
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported
 from keras_bert.tasks.classification import ClassifierSettings
-from keras_bert.tasks.findings import example_findings, result_and_loss_findings
+from keras_bert.tasks.findings import (
+    advice_of_defaults,
+    example_findings,
+    result_and_loss_findings,
+)
 from keras_bert.tasks.losses import means_over
 from keras_bert.training.checkpoint import best_record, restore_best
-from keras_bert.training.devices import Devices, out_of_scope, scope_of
+from keras_bert.training.devices import Devices, out_of_scope, run_of, scope_of
 from keras_bert.training.finetuning_examples import (
     LabelledExamples,
     read_data,
@@ -34,14 +38,12 @@ from keras_bert.training.finetuning_settings import (
     finetune_settings,
 )
 from keras_bert.training.finetuning_task import compile_for, for_xla
-from keras_bert.training.folds import run_folds
 from keras_bert.training.frozen import compute_once, freeze
 from keras_bert.training.loop import check_callbacks, is_out_of_patience, train
 from keras_bert.training.plan import plan_epochs
 from keras_bert.training.run_folder import check_output
-from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_series
+from keras_bert.training.series import over_layers, over_seeds, over_sizes, run_folds, run_series
 from keras_bert.training.sweep_settings import SweepSettings, sweep_settings
-from keras_bert.training.workers import run_of
 
 
 class _FinetuneClassifier(ClassifierSettings, FinetuneSettings):
@@ -270,6 +272,9 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         encoded: of a series with a frozen encoder, `shared` of `compute_once`.
     """
     count = sample_size(settings.train_fraction, data.train.examples)
+    by_default = data.recipe.with_training_defaults(
+        dataclasses.replace(settings, learning_rate=None, epochs=None), count, not_reported
+    )
     settings = data.recipe.with_training_defaults(settings, count, report)
     train_examples, plan = data.train, finetuning_plan(settings, data.train)
     with run_of(settings, command="finetune", inputs=data.inputs) as run:
@@ -361,7 +366,11 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         metrics["warnings"] = [
             *example_findings(train_examples.examples, data.dev and data.dev.examples),
             *result_and_loss_findings(
-                task, metrics["dev"], records, steps_per_epoch=plan.evaluate_every
+                task,
+                metrics["dev"],
+                records,
+                steps_per_epoch=plan.evaluate_every,
+                defaults=advice_of_defaults(settings, by_default) if dev else None,
             ),
         ]
         for line in metrics["warnings"]:
@@ -371,10 +380,11 @@ def finetune_on(data, settings, report, *, task=None, encoded=None):
         if dev and (errors := task.calibration_error(outputs, data.dev)) is not None:
             metrics["calibration_error"] = errors
             before, after = map(percent, errors.values())
-            report(
-                f"Calibrated with the temperature {task.temperature:.3g}: the expected "
-                f"calibration error on the dev data is {after}; before, it was {before}."
-            )
+            if task.temperature != 1:  # else a warning says why
+                report(
+                    f"Calibrated with the temperature {task.temperature:.3g}: the expected "
+                    f"calibration error on the dev data is {after}; before, it was {before}."
+                )
         if (mix := task.reader.scalar_mix) is not None:
             weights = [round(float(weight), 6) for weight in mix.layer_weights]
             metrics["scalar_mix"] = {"layer_weights": weights, "gamma": round(float(mix.gamma), 6)}

@@ -15,24 +15,25 @@ from keras_bert.encoders.config import check_max_length
 from keras_bert.inference.predict import collected_outputs
 from keras_bert.inputs.batches import SequenceBatches, planned_batches
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
-from keras_bert.readers.examples import not_reported, report_source
+from keras_bert.readers.examples import (
+    divided,
+    held_back,
+    line_on_held_back,
+    not_reported,
+    report_source,
+)
 from keras_bert.readers.labels import unknown_labels_note
 from keras_bert.readers.sources import files_of
 from keras_bert.tasks import settings_class, task_class
 from keras_bert.tasks.losses import check_can_average, means_over, replica_count
-from keras_bert.text.tokenizer import note_on_unknown
+from keras_bert.text.vocabulary import note_on_unknown
 from keras_bert.training.checkpoint import quality
 from keras_bert.training.devices import Devices
-from keras_bert.training.finetuning_task import (
-    TaskRecipe,
-    draw,
-    line_on_new_head,
-    options_not_given,
-)
-from keras_bert.training.folds import HELD_BACK, OverFolds, divided, line_on_held_back
+from keras_bert.training.earlier_task import line_on_new_head
+from keras_bert.training.finetuning_task import StartingPoint, TaskRecipe, draw
 from keras_bert.training.optimizer import layers_to_train
 from keras_bert.training.plan import BatchSource
-from keras_bert.training.starting_point import StartingPoint
+from keras_bert.training.series import OverFolds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ def read_data(settings, given, report, *, examples=None, is_random=False):
     of_task = task_class(settings.task)
     start = StartingPoint.of(settings, is_random=is_random)
     earlier, why_new = start.earlier_task(of_task)
-    options = options_not_given(earlier, settings, given)
+    options = {} if earlier is None else earlier.options_not_given(settings, given)
     # How files are read depends on the class alone: their labels are not known yet.
     options_of_reading = {name: v for name, v in options.items() if name in settings.columns}
     settings = dataclasses.replace(settings, **options_of_reading)
@@ -181,7 +182,7 @@ def _read(of_task, settings, report, remembered):
         report(f"Cross-validation: {settings.folds} folds of {counted(len(train), 'example')}.")
         train, dev = divided(train, 0, settings.folds)
     elif settings.dev is None:
-        train, dev = divided(train, 0, HELD_BACK)
+        train, dev = held_back(train)
         report(line_on_held_back(train, dev))
     else:
         dev, _ = read(settings.dev, schema, inferred_arguments=inferred_arguments)

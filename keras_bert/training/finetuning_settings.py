@@ -83,7 +83,7 @@ class LabelledRunSettings(RunSettings):
         None,
         help="passes over the training data",
         unit="EPOCHS",
-        default_help=f"{EPOCHS}, or as many as make 100 steps (base, large) to 300 (tiny, mini)",
+        default_help=f"{EPOCHS}, or as many as make 100 steps (base, large) to 600 (tiny)",
         at_least=1,
         common=True,
     )

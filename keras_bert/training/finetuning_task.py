@@ -1,6 +1,9 @@
 """The task of a fine-tuning run: from a model or random weights, with its head new or continued."""
 
 import dataclasses
+import functools
+import hashlib
+import json
 import math
 from typing import Any
 
@@ -10,17 +13,23 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
-from keras_bert.checkpoints import load
-from keras_bert.encoders import new_encoder
+from keras_bert.checkpoints import find_model_folder, load
+from keras_bert.checkpoints.adapters import is_adapter
+from keras_bert.checkpoints.hub import is_name
+from keras_bert.checkpoints.loading import name_of, with_task_tokens
+from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
+from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
+from keras_bert.encoders import new_encoder, read_architecture
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
-from keras_bert.tasks.training_defaults import (
-    HEAD_LEARNING_RATE,
-    lora_learning_rate,
-    training_defaults,
-)
+from keras_bert.tasks.training_defaults import training_defaults
+from keras_bert.text.template import BERT_TEMPLATE
+from keras_bert.text.tokenizer import Tokenizer
+from keras_bert.text.vocabulary_files import open_vocabulary
 from keras_bert.training.devices import Devices
+from keras_bert.training.earlier_task import EarlierTask, line_on_continued
+from keras_bert.training.finetuning_settings import RANDOM
 from keras_bert.training.optimizer import (
     depths,
     layers_to_train,
@@ -28,7 +37,131 @@ from keras_bert.training.optimizer import (
     train_last_layers,
 )
 from keras_bert.training.settings import as_list
-from keras_bert.training.starting_point import EarlierTask, StartingPoint
+
+
+class StartingPoint:
+    """The start of fine-tuning: either `model`, or `architecture` with `vocab` (and `cased`).
+
+    Args:
+        model: a model folder, or the output folder of a run.
+        architecture: "tiny" … "large", or the path of a config.json: random weights.
+        vocab: the vocabulary of an architecture: a vocab.txt, or a folder.
+        cased: whether the vocabulary of an architecture keeps capitals and accents; a folder may
+            contain this itself.
+        is_random: take of the model only its sizes and its tokenizer: the weights are random.
+        dtype: the name of a dtype policy, such as "mixed_bfloat16".
+
+    Attributes: `fingerprint`, a hash of everything that the weights and ids depend on except the
+    seed; `description`, a line for the user; `is_random`, also of an architecture.
+
+    Raises InputError for arguments that exclude each other, or a missing or damaged file.
+    """
+
+    def __init__(
+        self,
+        *,
+        model=None,
+        architecture=None,
+        vocab=None,
+        cased=False,
+        dtype="float32",
+        is_random=False,
+    ):
+        self._dtype = dtype
+        self.is_random = is_random or model is None
+        if (model is None) == (architecture is None):
+            raise InputError(
+                "Give either a model folder to start from, or an architecture (with a vocabulary) "
+                "to start from random weights."
+            )
+        if model is not None and (vocab is not None or cased):
+            raise InputError(
+                "A model folder has its own vocabulary. Leave the vocabulary and its case out."
+            )
+        if architecture is not None and vocab is None:
+            raise InputError("An architecture needs a vocabulary: a vocab.txt or a folder.")
+        if model is not None:
+            self._folder = find_model_folder(model)
+            self._name = name = model if is_name(model) else name_of(self._folder)
+            self.description = f"Starting from the weights in {name}."
+            self.appended = ()  # the special tokens that `build` has appended
+            self.fingerprint = fingerprint_of_folder(self._folder)
+            if is_random:
+                self.description = f"Starting from random weights, of the sizes of {name}."
+                self.fingerprint = f"{RANDOM} {self.fingerprint}"
+            return
+        self._folder, self.appended = None, ()
+        vocabulary, lowercase, template = open_vocabulary(vocab, lowercase=False if cased else None)
+        self._tokenizer = functools.partial(
+            Tokenizer, vocabulary, lowercase=lowercase, template=template
+        )
+        self._config = read_architecture(architecture, vocabulary)
+        self.description = f"Starting from random weights ({architecture})."
+        described = [self._config.identity(), vocabulary.sha256, not lowercase]
+        if template != BERT_TEMPLATE:
+            described.append(template.to_dict())
+        self.fingerprint = hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+    @classmethod
+    def of(cls, settings, *, is_random=False):
+        """The one that the settings of a run describe."""
+        if settings.lora_rank is not None and is_adapter(find_model_folder(settings.model)):
+            raise InputError.naming(
+                "{} is an adapter, and {lora_rank} makes adapters of whole models. `keras-bert "
+                "convert` writes it as one.",
+                settings.model,
+            )
+        names = ("model", "architecture", "vocab", "cased", "dtype")
+        return cls(**{name: getattr(settings, name) for name in names}, is_random=is_random)
+
+    def earlier_task(self, task_class):
+        """-> (the `EarlierTask` of that class in the folder or None, the reason for None or None).
+
+        The reason is a sentence; it is None where the folder was not fine-tuned.
+
+        Raises InputError for a head of ours that cannot be read. Another program's may be of a task
+        that does not exist here.
+        """
+        if self.is_random:
+            return None, None
+        source = PretrainedCheckpoint(self._folder)
+        is_ours = "task" in source.stored
+        if not source.holds_task:
+            return None, None
+        try:
+            of_folder = source.task_class()
+            if not of_folder.reads_files():  # of pre-training
+                return None, None
+            # A class of `transformers` serves several task types; its folders do not name one.
+            if of_folder is task_class or (not is_ours and issubclass(task_class, of_folder)):
+                return EarlierTask(build_task(source)), None
+        except InputError as error:
+            if is_ours:
+                raise
+            return None, str(error)
+        return (
+            None,
+            f"{self._name} contains a {of_folder.TASK_TYPE}, and this run trains a "
+            f"{task_class.TASK_TYPE}.",
+        )
+
+    def build(self):
+        """Returns (encoder, `Tokenizer`); random weights depend on Keras's global seed."""
+        if self._folder is None:
+            return new_encoder(self._config, dtype=self._dtype), self._tokenizer()
+        encoder, tokenizer = load(self._folder, dtype=self._dtype)
+        if tokenizer is None:
+            raise InputError(
+                f"{self._name} has no tokenizer. Add the files of the model's tokenizer to "
+                "fine-tune it on text."
+            )
+        if self.is_random:
+            of_model, encoder = encoder, new_encoder(encoder.config, dtype=self._dtype)
+            encoder.came_as(of_model)  # the same pooling
+        before = len(tokenizer)
+        encoder, tokenizer = with_task_tokens(encoder, tokenizer)
+        self.appended = tokenizer.vocabulary.tokens[before:]
+        return encoder, tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,15 +217,12 @@ class TaskRecipe:
         return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
 
     def _training_defaults(self, settings):
-        defaults = training_defaults(
-            hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
+        return training_defaults(
+            hidden_size=self.hidden_size,
+            is_pretrained=not self.start.is_random,
+            is_frozen=settings.freeze_encoder,
+            has_lora=settings.lora_rank is not None,
         )
-        if settings.freeze_encoder:
-            return defaults._replace(learning_rate=HEAD_LEARNING_RATE)
-        if settings.lora_rank is not None:
-            rate = lora_learning_rate(defaults.learning_rate)
-            return defaults._replace(learning_rate=rate)
-        return defaults
 
     def _with_defaults(self, settings, chosen, least_steps, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""
@@ -136,14 +266,14 @@ class TaskRecipe:
             arguments["static_vectors"] = vectors
         if not encoder.came_with_pooler and encoder.has_head_transform(self.task_class.TASK_TYPE):
             if self.task_class.reads_first_token(**settings.arguments):
-                report("The model has no pooler; the head reads [CLS] through a new one.")
+                report("The model has no pooler; the head reads the first token through a new one.")
             elif arguments.get("pooling") is None and encoder.default_pooling == "mean":
-                report("The model has no pooler; the head reads the tokens instead of [CLS].")
+                report("The model has no pooler; the head reads the mean of all tokens.")
         task = self.task_class(encoder, tokenizer, **arguments)
         task.columns = self.columns
         if self.earlier is not None:
             heads = self.earlier.continue_in(task)
-            report(_line_on_continued(settings, self.earlier.options, *heads))
+            report(line_on_continued(settings, self.earlier.options, *heads))
         if settings.lora_rank is not None:
             layers = settings.lora_layers and as_list(settings.lora_layers)
             encoder.enable_lora(settings.lora_rank, alpha=settings.lora_alpha, layers=layers)
@@ -199,16 +329,6 @@ def _static_vectors(earlier, settings, tokenizer):
     return vectors
 
 
-def options_not_given(earlier, settings, given):
-    """The options of an `EarlierTask` that the caller does not give; none without such a task."""
-    if earlier is None:
-        return {}
-    names = {name for name, value in given.items() if value is not None}
-    if "layers" in names and settings.layers not in MIXES:
-        names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
-    return {name: value for name, value in earlier.options.items() if name not in names}
-
-
 def _line_on_lora(task):
     """A line on what is trained, in numbers of parameters."""
     trained, held = (
@@ -220,46 +340,6 @@ def _line_on_lora(task):
         f"Training {trained:,} parameters: the head, and LoRA of rank {lora.rank} in "
         f"{listed(lora.layers)}. {held:,} are frozen."
     )
-
-
-def _line_on_continued(settings, options, same, new, lost):
-    """A line on what a run keeps of an earlier task.
-
-    The heads are those of it that are the `same`, that are `new`, and that are `lost`.
-    """
-    now = {name: getattr(settings, name) for name in options}
-    is_lost = not set(new).isdisjoint(lost)  # what it read is not there any more
-    subject = "its options, without its head, which reads something else" if is_lost else "its head"
-    parts = [f"Continuing with {subject} ({_described(now) or 'no options'})."]
-    changed = [
-        f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
-    ]
-    if changed:
-        parts.append(f"Changed: {'; '.join(changed)}.")
-    texts = (
-        ("Kept", same if is_lost else ()),
-        ("New, from random weights", new),
-        ("Not kept", lost),
-    )
-    for text, heads in texts:
-        if heads:
-            parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
-    return " ".join(parts)
-
-
-def line_on_new_head(why, earlier, options):
-    """A line on a model whose head a run cannot use, and on its options, of which some are used."""
-    if earlier is None:
-        return f"The head is new: {why} Its own head and options are not kept."
-    left = {name: value for name, value in earlier.options.items() if name not in options}
-    line = f"The head is new: {why} Its own head is not kept ({_described(left) or 'no options'})."
-    of_reading = _described(options)
-    return f"{line} Its options for reading files are kept: {of_reading}." if options else line
-
-
-def _described(options):
-    shown = ((name, value) for name, value in options.items() if value not in (None, False))
-    return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
 
 
 _LENGTHS = 4

@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import hash_of_file
 from keras_bert.base.formatting import counted, duration
 from keras_bert.base.settings import takes
 from keras_bert.inference.evaluate import evaluate
@@ -30,10 +31,9 @@ from keras_bert.training.devices import Devices, scope_of
 from keras_bert.training.finetune import finetune, finetuning_plan, sweep
 from keras_bert.training.finetuning_examples import read_data
 from keras_bert.training.finetuning_settings import finetune_settings
-from keras_bert.training.finetuning_task import compile_for
+from keras_bert.training.finetuning_task import StartingPoint, compile_for
 from keras_bert.training.loop import check_callbacks
 from keras_bert.training.run_folder import RunFolder, check_output, read_metrics
-from keras_bert.training.starting_point import StartingPoint
 from keras_bert.training.sweep_settings import GlueSettings
 
 # A step is measured for so many seconds, on this many batches of examples from the whole file.
@@ -140,8 +140,7 @@ def _files(name, settings):
 def _hash_of(files):
     digest = hashlib.sha256()
     for path in files.values():
-        with open(path, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(hash_of_file(path).digest())
     return digest.hexdigest()
 
 

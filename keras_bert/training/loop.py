@@ -13,7 +13,12 @@ import keras
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.signals import stop_later
-from keras_bert.training.checkpoint import BestModel, Checkpoint, evaluations_since_best
+from keras_bert.training.checkpoint import (
+    BestModel,
+    Checkpoint,
+    evaluations_since_best,
+    frozen_weights,
+)
 from keras_bert.training.devices import Devices
 from keras_bert.training.logs import History, NotFinite, Progress, TensorBoardHistory, save_batch
 from keras_bert.training.settings import KEEP_CHECKPOINTS
@@ -65,7 +70,9 @@ def train(
     devices = Devices()
     checkpoint = None
     if devices.is_chief:
-        checkpoint = Checkpoint(run.checkpoints, model, keep=keep_checkpoints)
+        checkpoint = Checkpoint(
+            run.checkpoints, model, keep=keep_checkpoints, frozen=frozen_weights(task)
+        )
     first_step, records = devices.restored(checkpoint, model, report) or (0, [])
     if first_step == plan.steps or is_out_of_patience(records, task, patience):
         return records  # interrupted after the last checkpoint

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import hash_of_json
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
@@ -19,7 +20,7 @@ from keras_bert.records.examples import damage_is_named, reject_lost_records
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import load_vocabulary
 from keras_bert.training.costs import steps_in
-from keras_bert.training.devices import Devices, scope_of
+from keras_bert.training.devices import Devices, run_of, scope_of
 from keras_bert.training.health import health
 from keras_bert.training.loop import check_callbacks, train
 from keras_bert.training.optimizer import depths, make_optimizer
@@ -32,8 +33,6 @@ from keras_bert.training.pretraining_examples import (
 )
 from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
 from keras_bert.training.settings import PretrainSettings
-from keras_bert.training.starting_point import fingerprint
-from keras_bert.training.workers import run_of
 
 
 @contextlib.contextmanager
@@ -111,7 +110,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
         cards = [folder.card.to_dict() for folder in folders]
         inputs = {
-            "data": fingerprint(cards if len(cards) > 1 else cards[0]),
+            "data": hash_of_json(cards if len(cards) > 1 else cards[0]),
             "vocab": tokenizer.vocabulary.sha256,
             **start,
         }

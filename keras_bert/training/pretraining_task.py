@@ -3,7 +3,7 @@
 import os
 
 from keras_bert.base.errors import InputError, Naming, argument
-from keras_bert.base.files import read_json
+from keras_bert.base.files import hash_of_json, read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.config_json import CONFIG
@@ -14,7 +14,14 @@ from keras_bert.checkpoints.model_folder import (
     unused_heads,
 )
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
-from keras_bert.encoders import encoder_class, new_encoder, presets, read_config
+from keras_bert.encoders import (
+    encoder_class,
+    is_preset,
+    new_encoder,
+    presets,
+    read_architecture,
+    read_config,
+)
 from keras_bert.records import BIDIRECTIONAL_LM, CAUSAL_LM, STATIC_VECTORS
 from keras_bert.tasks.pretraining import SpanSettings, StaticVectorSettings
 from keras_bert.tasks.pretraining.features import check_sequences_fit
@@ -26,7 +33,6 @@ from keras_bert.tasks.pretraining.pretrainer import (
     SpanPretrainer,
 )
 from keras_bert.tasks.pretraining.static_vectors import Cbow, SkipGram
-from keras_bert.training.starting_point import fingerprint, is_preset, read_architecture
 
 # The task that each objective of a data job trains.
 _TASKS = {
@@ -129,7 +135,7 @@ def _from_random(task_class, folders, tokenizer, settings, report):
     _check_objective(config, task_class)
     for folder in folders:
         check_sequences_fit(folder, config, task_class, source=architecture)
-    start = {"architecture": fingerprint(config.identity())}
+    start = {"architecture": hash_of_json(config.identity())}
     config = config.for_pretraining(task_class.TASK_TYPE)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":

@@ -9,10 +9,14 @@ import numpy as np
 
 from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import delete, system_errors
+from keras_bert.base.formatting import counted
+from keras_bert.readers.examples import divided
 from keras_bert.training.checkpoint import best_metric_value, quality_of_run, rank
 from keras_bert.training.devices import Devices
 from keras_bert.training.finetuning_settings import BASELINE
 from keras_bert.training.run_folder import RunFolder, read_metrics
+
+ALL = "all"  # the run on all examples
 
 
 def run_series(
@@ -179,3 +183,104 @@ def mean_and_std(dictionaries):
             if inner[0]:
                 means[name], stds[name] = inner
     return means, stds
+
+
+@dataclasses.dataclass(frozen=True)
+class OverFolds:
+    """What a run on all examples has in place of dev examples.
+
+    Attributes:
+        epochs: the mean best epoch of the folds, rounded.
+        metrics: the official metrics of the folds, as `pooled` gives them.
+        tuned: the means of the settings that the folds have tuned, such as thresholds, by name.
+    """
+
+    epochs: int
+    metrics: dict
+    tuned: dict
+
+
+def run_folds(settings, data, task, one_run, report):
+    """A run for each fold, on the others, and one on all examples for the mean best epoch.
+
+    Args:
+        settings: those of the series, with `folds`.
+        data: the `FinetuningData` in which the first fold is the dev data.
+        task: a task of the data.
+        one_run: a function of `FinetuningData` and settings that makes a run.
+        report: called with each line about the runs.
+
+    Returns the contents of metrics.json: see `run_series`, with the `mean` and `std` of the
+    official metrics over the folds, and those of all folds together as `dev`.
+    """
+    examples, count = [*data.train.examples, *data.dev.examples], settings.folds
+    one = dataclasses.replace(settings, folds=None)
+    names = [f"fold-{number}" for number in range(1, count + 1)]
+    runs = dict.fromkeys(names, one)
+    runs[ALL] = dataclasses.replace(one, keep="last", patience=None)
+
+    def of_fold(name, run):
+        if name != ALL:
+            parts = divided(examples, names.index(name), count)
+            return one_run(data.with_examples(task, *parts), run)
+        folder = Path(run.output).parent
+        of_folds = [read_metrics(folder / fold / "metrics.json") for fold in names]
+        over = _over(of_folds)
+        report(f"Training on all examples for {counted(over.epochs, 'epoch')}, the folds' mean.")
+        on_all = data.with_examples(task, examples, over_folds=over)
+        return one_run(on_all, dataclasses.replace(run, epochs=over.epochs))
+
+    def summary(metrics, models):
+        mean, std = mean_and_std([metrics[name]["dev"] for name in names])
+        seconds = sum(of_run["seconds"] for of_run in metrics.values())
+        return {"mean": mean, "std": std, "seconds": round(seconds, 3)}
+
+    return run_series(
+        settings,
+        runs,
+        of_fold,
+        command="finetune",
+        inputs=data.inputs,
+        varied=(),
+        candidates=[ALL],
+        summary=summary,
+        report=report,
+    )
+
+
+def _over(of_folds):
+    """The `OverFolds` of the metrics.json of all folds."""
+    tuned = {}
+    for name in of_folds[0].get("tuned", {}):
+        of_name = [metrics["tuned"][name] for metrics in of_folds]
+        of_name = [value for value in of_name if value is not None]
+        if of_name:
+            tuned[name] = np.mean(of_name, axis=0).tolist()
+    return OverFolds(
+        epochs=max(1, round(np.mean([metrics["kept"]["epoch"] for metrics in of_folds]))),
+        metrics=pooled([metrics["dev"] for metrics in of_folds]),
+        tuned=tuned,
+    )
+
+
+def pooled(parts):
+    """Official metrics of several parts of the data as one: means of ratios, and sums of counts.
+
+    Bins of a calibration are weighted by their examples.
+    """
+    first = parts[0]
+    if isinstance(first, dict):
+        names = [name for name in first if all(name in part for part in parts)]
+        if set(first) == {"confidence", "accuracy", "examples"}:
+            weights = np.array([part["examples"] for part in parts], float)
+            total = max(1.0, weights.sum())
+            means = {n: float(weights @ [part[n] for part in parts] / total) for n in first}
+            return {**means, "examples": int(weights.sum())}
+        return {name: pooled([part[name] for part in parts]) for name in names}
+    if isinstance(first, float):
+        return float(np.mean(parts))
+    if isinstance(first, int):
+        return sum(parts)
+    if isinstance(first, list) and len({len(part) for part in parts}) == 1:
+        return [pooled(column) for column in zip(*parts, strict=True)]
+    return first

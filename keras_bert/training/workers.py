@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from keras_bert.base.errors import InputError
 from keras_bert.base.signals import interruption_message
-from keras_bert.training.run_folder import RunFolder
 
 # What TensorFlow raises in the other workers when one ends.
 WORKER_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
@@ -125,21 +124,13 @@ class FollowedRun:
 
 
 @contextlib.contextmanager
-def run_of(settings, *, command, inputs, rewrites_model=False):
-    """`RunFolder.of` where this process writes, else a `FollowedRun`.
-
-    All workers call it; their settings and inputs must be the same.
+def run_of_workers(workers, folder, settings, inputs):
+    """The context of `folder`, a `RunFolder.of`, on the chief, and of a `FollowedRun` elsewhere.
 
     Raises:
         InputError: as `RunFolder.of`, on all workers; this worker has other settings or inputs than
             the chief; or another worker has ended.
     """
-    workers = tf.distribute.get_strategy()
-    folder = RunFolder.of(settings, command=command, inputs=inputs, rewrites_model=rewrites_model)
-    if not isinstance(workers, Workers):
-        with folder as run:
-            yield run
-        return
     common = _common(settings, inputs)
     with _led(workers, folder, common) if workers.is_chief else _followed(workers, common) as run:
         try:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import keras_bert as kb
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
-from keras_bert.encoders.gpt.config import Gpt2Config
+from keras_bert.encoders.gpt import Gpt2Config
 from keras_bert.encoders.gpt.encoder import GptEncoder
 from tests.peers import torch, transformers
 from tests.small_model import make_encoder, make_tokenizer

@@ -1,14 +1,19 @@
 """Model folders: parity with transformers on real weights, both ways, and writing one."""
 
+import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
-from keras_bert.checkpoints.model_folder import to_hugging_face
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder, to_hugging_face
+from keras_bert.encoders import new_encoder
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
+from keras_bert.encoders.lstm import AwdLstmConfig
+from keras_bert.encoders.static import StaticConfig
+from keras_bert.layers.dense import without_random_weights
 from keras_bert.tasks.pretraining.pretrainer import FillMask
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary
 from tests.checkpoints.conftest import change_config
@@ -297,3 +302,40 @@ def test_the_output_of_a_run_is_taken_for_the_model_in_it(tmp_path, encoder, tok
     assert load_task(tmp_path / "run").labels == ("no", "yes")
     with says("There is no model folder ...or run the command that"):
         load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BertConfig(**SIZES),
+        StaticConfig(vocab_size=15, hidden_size=8),
+        AwdLstmConfig(vocab_size=15, hidden_size=4, lstm_size=6, num_hidden_layers=1),
+    ],
+)
+def test_loading_draws_no_weights_and_what_is_drawn_later_stays_the_same(config):
+    def built():
+        keras.utils.set_random_seed(1)
+        again = new_encoder(config)
+        return again, keras.layers.Dense(3, kernel_initializer="random_normal")(np.ones((1, 2)))
+
+    drawn, later = built()
+    with without_random_weights():
+        zeros, same = built()
+    assert [w.path for w in zeros.weights] == [w.path for w in drawn.weights]
+    for one, other in zip(zeros.weights, drawn.weights, strict=True):
+        if one.path.endswith(("kernel", "embeddings")):
+            assert not np.any(one) and np.all(other)
+        else:
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(same, later)
+
+
+def test_a_fingerprint_is_of_all_that_a_run_depends_on(tmp_path):
+    names = ("config.json", "model.safetensors", "vocab.txt", "spiece.model")
+    for name in names:
+        (tmp_path / name).write_text("a")
+    fingerprints = [fingerprint_of_folder(tmp_path)]
+    for name in (*names, "README.md"):
+        (tmp_path / name).write_text("b")
+        fingerprints.append(fingerprint_of_folder(tmp_path))
+    assert len(set(fingerprints)) == 1 + len(names) and fingerprints[-1] == fingerprints[-2]

@@ -19,7 +19,7 @@ from keras_bert.checkpoints.word_vectors import (
     save_word_vectors,
 )
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.training.starting_point import StartingPoint
+from keras_bert.training.finetuning_task import StartingPoint
 from tests import small_model
 from tests.messages import says
 

@@ -6,6 +6,7 @@ are on this machine's loopback and share one pool.
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -66,7 +67,7 @@ taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m
 parallelism.default: 2
 heartbeat.interval: 2000
-heartbeat.timeout: 10000
+heartbeat.timeout: 60000
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 3
 restart-strategy.fixed-delay.delay: 5 s
@@ -149,6 +150,14 @@ class Cluster:
         self.has_hosts = os.getuid() == 0 and bool(shutil.which("ip"))
 
     def __enter__(self):
+        try:
+            self._start_all()
+        except BaseException:  # or its processes would outlive the tests
+            self.__exit__()
+            raise
+        return self
+
+    def _start_all(self):
         for name in ("logs", "conf", "artifacts", "temporary"):
             (self._folder / name).mkdir(parents=True)
         if self.has_hosts:
@@ -179,7 +188,6 @@ class Cluster:
             host="jobmanager", heap="1200m", jars=self._server,
         )  # fmt: skip
         self.wait_for_taskmanagers(2)
-        return self
 
     def __exit__(self, *exception):
         for name in list(self._processes):
@@ -226,20 +234,31 @@ class Cluster:
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 command = (folder / "cmdline").read_bytes()
-                if b"sdk_worker_main" in command and os.getpgid(int(folder.name)) == group:
+                if b"SdkHarness" in command and os.getpgid(int(folder.name)) == group:
                     workers.append(int(folder.name))
         return workers
 
+    def pids(self):
+        """The ids of the cluster's processes by name, without those of Beam's workers."""
+        return {name: process.pid for name, process in self._processes.items()}
+
+    def rest(self, path):
+        """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
+        address = f"http://{self._address('jobmanager')}:8081{path}"
+        program = (
+            f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+        )
+        result = subprocess.run(
+            self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
+        )
+        return json.loads(result.stdout) if result.returncode == 0 else None
+
     def wait_for_taskmanagers(self, count):
-        """Waits until so many are registered, for at most a minute and a half."""
-        address = f"http://{self._address('jobmanager')}:8081/overview"
-        program = f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read())"
+        """Waits until so many are registered, for a few minutes at most."""
         for _ in range(_SECONDS):
             time.sleep(1)
-            result = subprocess.run(
-                self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
-            )
-            if f'"taskmanagers":{count}' in result.stdout.decode():
+            overview = self.rest("/overview")
+            if overview and overview["taskmanagers"] == count:
                 return
         raise TimeoutError(f"There are no {count} TaskManagers. See {self._folder / 'logs'}.")
 

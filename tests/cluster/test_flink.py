@@ -92,6 +92,11 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def vocabulary(path):
+    """The bytes of a vocabulary and of its counts."""
+    return path.read_bytes(), path.with_name(f"{path.stem}.counts.tsv").read_bytes()
+
+
 def shards(folder):
     return list(folder.glob("*.tfrecord-*")) if folder.is_dir() else []
 
@@ -110,7 +115,7 @@ def test_a_small_job_on_the_cluster_gives_the_bytes_of_a_local_one(cluster, tmp_
         vocab = tmp_path / f"{place}-vocab"
         run("vocab", "--input", *texts, "--output", vocab, "--size", 1000)
         run(*data_flags(texts, vocab), "--output", tmp_path / place)
-    assert (tmp_path / "here-vocab").read_bytes() == (tmp_path / "there-vocab").read_bytes()
+    assert vocabulary(tmp_path / "here-vocab") == vocabulary(tmp_path / "there-vocab")
     assert contents(tmp_path / "here") == contents(tmp_path / "there") != {}
 
 
@@ -123,7 +128,7 @@ def test_a_vocabulary_is_the_same_on_one_host_and_on_two(
         "vocab", "--input", *corpus, "--output", path, "--size", 4000, parallelism=parallelism
     )
     assert status == 0, output
-    assert path.read_bytes() == vocab.read_bytes()
+    assert vocabulary(path) == vocabulary(vocab)
 
 
 @pytest.mark.parametrize(("objective", "masking"), JOBS)
@@ -191,6 +196,23 @@ def test_a_lost_worker_changes_no_byte(cluster, corpus, vocab, local, tmp_path):
     output = process.communicate(timeout=600)
     assert process.returncode == 0, output
     assert contents(folder) == contents(local)
+
+
+def test_an_interrupted_job_ends_and_writes_nothing_more(cluster, corpus, vocab, tmp_path):
+    folder = tmp_path / "data"
+    process = cluster.start(*data_flags(corpus, vocab), "--output", folder)
+    wait_for_shards(process, folder)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert "Run the same command again to start over" in errors
+    left = contents(folder)
+    state = "RUNNING"
+    while state not in ("CANCELED", "FAILED"):  # the job server does not cancel Flink's job
+        assert state != "FINISHED"
+        time.sleep(1)
+        jobs = cluster.rest("/jobs/overview")["jobs"]
+        state = max(jobs, key=lambda job: job["start-time"])["state"]
+    assert contents(folder) == left
 
 
 def test_a_pool_that_is_gone_is_one_sentence(cluster, corpus, vocab, tmp_path):

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import apache_beam as beam
 import grpc
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -170,6 +171,24 @@ def test_a_job_on_dataflow_names_its_page():
         "The job runs on DataflowRunner: "
         "https://console.cloud.google.com/dataflow/jobs/r/7?project=p"
     ]
+
+
+def test_an_interrupt_cancels_a_job_elsewhere(monkeypatch):
+    class Interrupted(FakeResult):
+        is_cancelled = False
+
+        def wait_until_finish(self):
+            raise KeyboardInterrupt
+
+        def cancel(self):
+            self.is_cancelled = True
+            raise RuntimeError("the job server is gone")
+
+    result = Interrupted()
+    monkeypatch.setattr(beam.Pipeline, "run", lambda pipeline: result)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(lambda pipeline: None, ["--runner=PrismRunner"])
+    assert result.is_cancelled
 
 
 def test_beams_log_is_dropped_and_others_are_not(caplog, monkeypatch):

@@ -57,11 +57,11 @@ def test_a_bundle_sends_one_count_of_the_tokens_however_many_items_it_has(corpus
 
 def test_a_worker_that_outlives_its_job_writes_nothing_beside_the_next(corpus_files, job, tmp_path):
     item, *_ = items_of(corpus_files, job)
-    worker = WriteShard(job)
     with NewDataFolder(tmp_path, force=False):
-        worker.setup()
-        worker.start_bundle()
+        worker = WriteShard(job)
     (tmp_path / IN_PROGRESS).write_text("another job's")
+    worker.setup()  # a cluster that tries again may start it now
+    worker.start_bundle()
     with pytest.raises(InputError, match="belongs to another job now"):
         list(worker.process(item) or ())
     assert os.listdir(tmp_path) == [IN_PROGRESS]

@@ -45,6 +45,26 @@ def test_describing_a_job_loads_no_tensorflow(corpus, corpus_files, tmp_path):
     assert not set(loaded) & {"tensorflow", "tensorflow_text", "keras", "matplotlib"}
 
 
+COMMANDS = """
+import sys
+from keras_bert.cli.main import main
+
+text, folder = sys.argv[1:]
+others = ["--direct_num_workers=2"]
+assert main(["vocab", "--input", text, "--output", f"{folder}/v", "--size=200", *others]) == 0
+data = ["--input", text, "--vocab", f"{folder}/v", "--output", f"{folder}/data"]
+assert main(["pretraining-data", *data, *others]) == 0
+print(*sorted(name for name in sys.modules if "." not in name))
+"""
+
+
+@pytest.mark.slow
+def test_the_commands_load_no_tensorflow_where_other_processes_work(corpus_files, tmp_path):
+    *_, loaded = run("-c", COMMANDS, str(corpus_files), str(tmp_path)).stdout.splitlines()
+    assert "apache_beam" in loaded.split()
+    assert not set(loaded.split()) & {"tensorflow", "tensorflow_text", "keras"}
+
+
 ANSWERS = """
 import contextlib, io, sys
 from keras_bert.cli.main import main

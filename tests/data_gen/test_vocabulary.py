@@ -5,10 +5,12 @@ import json
 import resource
 from collections import Counter
 
+import apache_beam as beam
 import pytest
+from apache_beam.testing.util import assert_that, equal_to
 
 from data_gen import runner
-from data_gen.vocabulary import CountWords, learn_vocabulary
+from data_gen.vocabulary import CountWords, Frequent, learn_vocabulary
 from keras_bert.base.files import temporary_name
 from keras_bert.cli.main import main
 from keras_bert.text import Tokenizer
@@ -130,6 +132,14 @@ def test_only_so_many_words_are_held(files):
     assert full.distinct_words > 3 == few.distinct_words
     frequent = sorted(UNCASED.items(), key=lambda item: (item[1], item[0]))[-3:]
     assert few.vocabulary.tokens == learn_wordpiece(dict(frequent), size=80).tokens
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "a"), (2, "abc"), (3, "abc"), (9, "abcde")])
+def test_only_frequent_words_reach_the_worker_that_orders_them(number, words):
+    counts = {"a": 9, "b": 5, "c": 5, "d": 1, "e": 1}
+    with beam.Pipeline(options=runner.options([])) as pipeline:
+        frequent = pipeline | beam.Create(counts.items()) | Frequent(number)
+        assert_that(frequent, equal_to([(word, counts[word]) for word in words]))
 
 
 @pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram", "words"])

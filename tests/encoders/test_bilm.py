@@ -15,7 +15,7 @@ from keras_bert.checkpoints import load, load_task
 from keras_bert.checkpoints.convert import convert
 from keras_bert.checkpoints.model_folder import save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoders.bilm.config import BilmConfig
+from keras_bert.encoders.bilm import BilmConfig
 from keras_bert.encoders.bilm.encoder import BilmEncoder, character_ids
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabularies.wordpiece import WordPieceVocabulary

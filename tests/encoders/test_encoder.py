@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders import config_class, new_encoder
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.encoder import OUTPUTS
 
@@ -501,6 +501,7 @@ def test_parameter_counts_are_the_published_ones(name, millions, quick_weights):
     assert round((count(encoder) + heads) / 1e6, 1) == millions
 
 
+@pytest.mark.slow
 def test_parameter_counts_of_large(quick_weights):
     encoder = BertEncoder(BertConfig.preset("large", vocab_size=30522))
     with_pooler = count(encoder) + count(encoder.new_pooler())

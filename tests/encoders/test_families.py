@@ -138,7 +138,6 @@ FAMILIES = {
         config={
             **_BERT,
             "num_hidden_layers": 4,
-            "num_attention_heads": 6,
             "local_attention": 4,
             "classifier_pooling": "mean",
             "pad_token_id": 2,
@@ -212,9 +211,10 @@ def test_weights_are_counted_without_making_them(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_packed_row_is_computed_as_its_sequences(family):
+@pytest.mark.parametrize("other", [False, True])
+def test_a_packed_row_is_computed_as_its_sequences(family, other):
     """Distances and positions start at 0 in each sequence, too."""
-    encoder = small_encoder(family)
+    encoder = small_encoder(family, other=other)
     inputs = batch(encoder.config)
     is_token = inputs["input_mask"] > 0
     packed = {name: inputs[name][is_token][None] for name in encoder.input_names}
@@ -491,7 +491,7 @@ def test_a_class_that_is_no_task_here_is_an_encoder(family, head, tmp_path):
     np.testing.assert_allclose(
         np.asarray(output)[is_token], base.last_hidden_state.numpy()[is_token], atol=1e-5, rtol=0
     )
-    with says("which is not supported"):
+    with says("whose head is not supported. Fine-tune its encoder first. Supported heads"):
         load_task(tmp_path / "model")
 
 

@@ -13,7 +13,7 @@ from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
 from tests.peers import torch, transformers
 
-SIZES = {"vocab_size": 41, "n_positions": 16, "n_embd": 24, "n_layer": 3, "n_head": 4}
+SIZES = {"vocab_size": 41, "n_positions": 16, "n_embd": 24, "n_layer": 3, "n_head": 3}
 NAMES = {"openai-gpt": "OpenAIGPT", "gpt2": "GPT2"}
 RNG = np.random.default_rng(5)
 

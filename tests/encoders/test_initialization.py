@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.encoders import new_encoder, read_config
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.encoders.bert.initialization import OFFSETS, OFFSETS_BEFORE
 

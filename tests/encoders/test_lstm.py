@@ -14,7 +14,7 @@ from keras_bert.checkpoints import load, load_task, save_folder
 from keras_bert.cli.main import main
 from keras_bert.encoders import new_encoder, read_config
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.exports.saved_model import export
 from keras_bert.heads.reader import BiLstm
@@ -437,7 +437,7 @@ def test_the_third_stage_unfreezes_and_answers_wherever_it_is(continued, files, 
     assert moved == [False] + 6 * [True]  # three epochs: the head, the last layer, the first one
 
 
-@pytest.mark.parametrize("bilstm", [None, 5])
+@pytest.mark.parametrize("bilstm", [pytest.param(None, marks=pytest.mark.slow), 5])
 def test_a_frozen_one_gives_features(bilstm, continued, files, tmp_path):
     given = of_task("tagger", files, continued[0], epochs=1, freeze_encoder=True)
     finetune(**given, bilstm=bilstm, output=tmp_path / "run")

@@ -184,14 +184,23 @@ def rows():
 
 
 def parameters():
-    """The rows for pytest: slow are those that `make test` leaves out."""
+    """The rows for pytest: slow are those that `make test` leaves out.
+
+    The quick ones have every option at least once but the BiLSTM, poolings, and coreference, which
+    has a run and an export in its own tests.
+    """
     options = [{*row.items()} for row in rows()]
-    bilstm = ("bilstm", "bilstm")
-    left, quick = set().union(*options) - {bilstm}, set()
-    while left:  # the row with most of what is left
-        gains = [0 if bilstm in has else len(has & left) for has in options]
-        quick.add(gains.index(max(gains)))
-        left -= options[gains.index(max(gains))]
+    wanted = set().union(*options) - {("bilstm", "bilstm")}
+    elsewhere = {pair for pair in wanted if pair[0] == "pooling" or pair[1] == "coreference"}
+    left, quick = wanted - elsewhere, set()
+    while left:  # the row with most of what is left, and of what else is new
+        gains = [
+            (0, 0) if ("bilstm", "bilstm") in has else (len(has & left), len(has & elsewhere))
+            for has in options
+        ]
+        number = gains.index(max(gains))
+        quick.add(number)
+        left, elsewhere = left - options[number], elsewhere - options[number]
     for number, row in enumerate(rows()):
         marks = () if number in quick else pytest.mark.slow
         yield pytest.param(row, id=described(row), marks=marks)

@@ -82,8 +82,8 @@ IN_SIZE = {
 WITHOUT_IDS = ("semantic-roles", "span-classifier", "relation-classifier", "coreference")
 # The kinds that `make test` exports; the others are slow, and answer as `predict` does in
 # tests/encoders/test_products.py.
-SLOW = ("multi-label", "pair-classifier", "regression", "semantic-roles", "span-classifier")
-SLOW += ("relation-classifier", "coreference")
+SLOW = ("multi-label", "pair-classifier", "regression", "tagger", "semantic-roles")
+SLOW += ("span-classifier", "relation-classifier", "coreference")
 KINDS = {
     name: pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MAKERS
 }
@@ -298,6 +298,7 @@ def ask_in_a_process(asked, *, models, place):
             "PATH": "",
             "CUDA_VISIBLE_DEVICES": "-1",
             **{"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
+            **{"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"},  # as tests/conftest.py
             # As servers may have it: of no answer may a part be taken for a weight and kept.
             "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "true",
         },

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.base.errors import InputError
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.static.encoder import StaticEncoder
 from keras_bert.heads.reader import TokenReader, choose_layers
 

@@ -86,6 +86,31 @@ def test_the_same_checks_as_for_a_folder(published, folder, tmp_path):
         kb.load("hf://somebody/broken")
 
 
+@pytest.mark.parametrize("is_of_peft", [False, True])
+def test_an_adapter_by_name_is_fetched_with_its_base(is_of_peft, hub, folder, tmp_path):
+    hub.add("somebody/base", folder)
+    encoder, tokenizer = kb.load("hf://somebody/base")
+    encoder.enable_lora(2)
+    for weight in encoder.trainable_weights:
+        weight.assign(np.random.default_rng(1).normal(size=weight.shape))
+    task = kb.Classifier(encoder, tokenizer, labels=["a", "b"])
+    adapter = tmp_path / "adapter"
+    task.save_adapter(adapter, base="hf://somebody/base")
+    wanted = {"adapter_config.json", "adapter_model.safetensors"}
+    if is_of_peft:  # it writes no more
+        for path in adapter.iterdir():
+            if path.name not in wanted:
+                path.unlink()
+    hub.add("somebody/adapter", adapter)
+    hub.requests.clear()
+    again = kb.load_task("hf://somebody/adapter")
+    assert wanted <= set(hub.fetched())
+    expected, outputs = (x.predict(["hub"], verbose=0)["logits"] for x in (task, again))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    with pytest.raises(InputError, match="hf://somebody/adapter is an adapter, and the base"):
+        task.save_adapter(tmp_path / "second", base="hf://somebody/adapter")
+
+
 def refusal(name):
     with pytest.raises(InputError) as rejected:
         kb.load(name)

@@ -16,7 +16,7 @@ import keras_bert as kb
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.model_card import model_card, write_card
 from keras_bert.cli.main import main
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.tasks import task_class
 from tests.messages import says
 from tests.peers import torch

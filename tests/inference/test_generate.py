@@ -178,13 +178,20 @@ def test_greedy_tokens_and_probabilities_are_those_of_plain_calls(task, by, tmp_
 
 
 @ONE_OF_ALL
-def test_with_xla_the_texts_are_the_same(task):
-    for options in ({}, {"top_p": 0.9, "seed": 3}, {"top_k": 4, "temperature": 2.0}):
-        given = {"model": task, "prompt": PROMPTS, "max_tokens": 12, **options}
-        found, expected = generate(**given, jit_compile=True), generate(**given)
-        assert [each.text for each in found] == [each.text for each in expected]
-        for one, other in zip(found, expected, strict=True):
-            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"top_p": 0.9, "seed": 3},
+        pytest.param({"top_k": 4, "temperature": 2.0}, marks=pytest.mark.slow),
+    ],
+)
+def test_with_xla_the_texts_are_the_same(task, options):
+    given = {"model": task, "prompt": PROMPTS, "max_tokens": 12, **options}
+    found, expected = generate(**given, jit_compile=True), generate(**given)
+    assert [each.text for each in found] == [each.text for each in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
 def test_each_text_is_as_without_the_others(task):

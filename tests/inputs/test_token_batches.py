@@ -65,7 +65,7 @@ def test_an_epoch_of_such_batches_holds_its_rows_and_any_step_is_found_again(tmp
         np.testing.assert_array_equal(one[1]["masked_lm"], other[1]["masked_lm"])
 
 
-@pytest.mark.parametrize("window", [1 << 15, 16])
+@pytest.mark.parametrize("window", [pytest.param(1 << 15, marks=pytest.mark.slow), 16])
 def test_a_resumed_run_plans_no_window_before_that_of_its_step(tmp_path, monkeypatch, window):
     monkeypatch.setattr(features, "_WINDOW", window)
     folder = DataFolder.open(

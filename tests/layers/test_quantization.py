@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.heads.classification import NextSentenceHead
 from keras_bert.layers.dense import dense

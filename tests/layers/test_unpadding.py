@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.layers.kernels import gathering as module
 from keras_bert.layers.kernels.gathering import NoUnpadding, Unpadding, unpadding_of

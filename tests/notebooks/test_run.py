@@ -27,11 +27,18 @@ def test_a_run_keeps_outputs_unless_it_only_checks(write):
     assert [cell.outputs[0].data["text/plain"] for cell in kept.cells] == ["1", "[]"]
 
 
-def test_an_error_is_told_with_its_cell_and_nothing_is_written(write, capsys):
+@pytest.mark.parametrize("is_with_another", [False, True])
+def test_an_error_is_told_with_its_cell_and_nothing_is_written(write, capfd, is_with_another):
     path = write(v4.new_code_cell("1 / 0"))
     before = path.read_text()
-    assert main([str(path)]) == 1 and path.read_text() == before
-    assert "ZeroDivisionError" in capsys.readouterr().out
+    if is_with_another:  # both at a time, in processes of their own
+        other = write(v4.new_code_cell("1"), name="b.ipynb")
+        assert main(["--check", str(path), str(other)]) == 1
+    else:
+        assert main([str(path)]) == 1
+    assert path.read_text() == before
+    printed = capfd.readouterr().out
+    assert "ZeroDivisionError" in printed and ("b.ipynb: " in printed) == is_with_another
 
 
 def test_without_the_weights_a_notebook_that_wants_them_is_not_run_loudly(

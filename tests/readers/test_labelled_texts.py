@@ -71,6 +71,11 @@ def test_a_label_has_two_values_that_repeat_unless_rows_are_few_and_nothing_else
     assert pairs(TextSource(write(with_language))) == ROWS
 
 
+def test_an_id_of_which_rows_come_twice_is_no_label_beside_one(write):
+    rows = [f"T-{n}\tthe text {n}\t{'xy'[n % 2]}\n" for n in range(30)]
+    assert pairs(TextSource(write("".join([*rows, rows[4]]))))[0] == ("the text 0", "x")
+
+
 def test_a_text_that_is_a_known_name_is_a_question(write):
     path = write("review\t1\n" + TSV)
     with says('"1" is the name of a column and one of its labels...`header=False`'):
@@ -227,15 +232,15 @@ def test_labels_alike_and_texts_with_two_labels_are_noted(write):
     ]
     given = [("a", "x"), ("b", "y"), ("a", "x"), ("a", "y"), ("a", "z")]
     assert text_warnings(list(TextSource(given))) == [
-        "the given texts, line 4 and later: 2 examples with the text of an earlier one (line 1) "
-        "and another label."
+        "the given texts, line 4 and later: 2 examples have the text of an earlier one (line 1), "
+        "but another label."
     ]
     given = [("a", ["x", "y"]), ("a", ["y", "x"]), ("b", ["x"])]
     assert text_warnings(list(TextSource(given, form=several_labels))) == []
     given = [("a", "b", 1), ("a", "b", 2.5), ("a", "c", 3)]
     (note,) = text_warnings(list(TextSource(given, texts=("text_a", "text_b"), form=score)))
     assert note.endswith(
-        "line 2: 1 example with the text of an earlier one (line 1) and another " + ("score.")
+        "line 2: 1 example has the text of an earlier one (line 1), but another score."
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ from keras_bert import Classifier
 from keras_bert.base.errors import InputWarning
 from keras_bert.checkpoints import save_folder
 from keras_bert.readers.texts import LabelledText
-from keras_bert.tasks.findings import example_findings, loss_finding, result_findings
+from keras_bert.tasks.findings import (
+    advice_of_defaults,
+    example_findings,
+    loss_finding,
+    result_and_loss_findings,
+    result_findings,
+)
 from keras_bert.training.finetune import finetune
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -30,12 +37,13 @@ def test_texts_in_both_files_and_repeated_texts_with_other_labels():
     assert "(--dev)" in shared
     (shared,) = example_findings(train[:2], examples(("a b", "x"), ("c", "y")))
     assert shared.startswith("train.csv, line 1 and later: 2 of the 2 dev examples have a text")
-    assert "1 example with the text of an earlier one (line 1) and another label" in contradiction
+    part = "1 training example has the text of an earlier one (line 1), but another label."
+    assert part in contradiction
     assert "(--multi-label)" in contradiction
     (of_scores,) = example_findings(examples(("a", 1.0), ("a", 2.0)), None)
-    assert of_scores.endswith("and another score. Give each text one score, such as the mean.")
+    assert of_scores.endswith(", but another score. Give each text one score, such as the mean.")
     (of_several,) = example_findings(examples(("a", ("x",)), ("a", ("x", "y"))), None)
-    assert of_several.endswith("and another label. Give each text the same labels everywhere.")
+    assert of_several.endswith(", but another label. Give each text the same labels everywhere.")
     assert [*example_findings(train[:2], examples(("d", "x")))] == []
     assert [*example_findings(train[:2], None)] == []
 
@@ -46,18 +54,49 @@ def of(confusion, names):
 
 def test_labels_that_are_never_predicted():
     metrics = of([[5, 1, 0], [0, 4, 0], [1, 1, 0]], "abc")
-    (finding,) = result_findings(metrics, has_class_weights=True)
-    assert finding.startswith('"c" is never predicted on the dev data.')
-    assert all(flag in finding for flag in ("--learning-rate", "--epochs", "--class-weights"))
-    (finding,) = result_findings(metrics, has_class_weights=False)
-    assert "--class-weights" not in finding
-    (finding,) = result_findings(of([[0, 3], [0, 4]], "ab"), has_class_weights=True)
+    (finding,) = result_findings(metrics, "Try more.")
+    assert finding == '"c" is never predicted on the dev data. Try more.'
+    (finding,) = result_findings(of([[0, 3], [0, 4]], "ab"), "")
     assert finding.startswith('The model predicts "b" for everything in the dev data.')
     several = of([[[4, 0], [2, 0]], [[3, 0], [0, 3]]], "ab")
-    (finding,) = result_findings(several, has_class_weights=True)
+    (finding,) = result_findings(several, "")
     assert finding.startswith('"a" is never predicted')
     for fine in (of([[3, 0], [1, 2]], "ab"), of([[3, 0], [0, 0]], "ab"), {"pearson": 0.1}):
-        assert [*result_findings(fine, has_class_weights=True)] == []
+        assert [*result_findings(fine, "")] == []
+
+
+def settings_of(learning_rate, epochs):
+    return SimpleNamespace(learning_rate=learning_rate, epochs=epochs)
+
+
+def test_a_run_without_the_defaults_is_told_to_take_them():
+    default = settings_of(1e-3, 20)
+    assert advice_of_defaults(settings_of(5e-5, 3), default) == (
+        "Leave out `learning_rate` (--learning-rate), which is 5e-05 here and 0.001 by default, "
+        "and `epochs` (--epochs), which is 3 here and 20 by default."
+    )
+    assert "epochs" not in advice_of_defaults(settings_of(0.3, 20), default)
+    assert advice_of_defaults(settings_of(1e-3, 40), default) is None
+    task = SimpleNamespace(settings=SimpleNamespace(class_weights=None), tuned=())
+    metrics = of([[5, 0], [1, 0]], "ab")
+
+    def findings(**more):
+        losses = records(0.7, 0.8)
+        return [*result_and_loss_findings(task, metrics, losses, steps_per_epoch=1, **more)]
+
+    never, loss = findings()
+    assert all(flag in never for flag in ("--learning-rate", "--epochs", "--class-weights"))
+    assert "Try another `learning_rate` (--learning-rate)." in loss
+    never, loss = findings(defaults="Try the default.")
+    assert "Try the default. Where labels are rare, `class_weights" in never
+    assert "Try the default. Look at" in loss
+    del task.settings.class_weights
+    assert "--class-weights" not in findings()[0]
+    task.tuned, task.settings.temperature = ("temperature",), 1.0
+    *_, calibration = findings()
+    assert calibration.startswith("Not calibrated") and "(--dev)" in calibration
+    task.settings.temperature = 1.5
+    assert len(findings()) == 2
 
 
 def records(*losses):
@@ -65,15 +104,15 @@ def records(*losses):
 
 
 def test_a_loss_that_did_not_fall():
-    (finding,) = loss_finding(records(0.7, 0.6, 0.7, 0.7), 2)
+    (finding,) = loss_finding(records(0.7, 0.6, 0.7, 0.7), 2, "Try another.")
     assert finding.startswith("The training loss did not fall: 0.650 at the beginning, 0.700 at")
-    assert "--learning-rate" in finding and "--show-errors" in finding
-    assert [*loss_finding(records(0.7, 0.6, 0.7, 0.5), 2)] == []
-    assert [*loss_finding(records(0.7, 0.8), 2)] != []  # within one epoch
-    assert [*loss_finding(records(0.7), 1)] == []
+    assert "Try another. Look at" in finding and "--show-errors" in finding
+    assert [*loss_finding(records(0.7, 0.6, 0.7, 0.5), 2, "")] == []
+    assert [*loss_finding(records(0.7, 0.8), 2, "")] != []  # within one epoch
+    assert [*loss_finding(records(0.7), 1, "")] == []
 
 
-PARTS = ("1 of the 2 dev examples", "with the text of an earlier one", "The model predicts")
+PARTS = ("1 of the 2 dev examples", "the text of an earlier one", "The model predicts")
 WORDS = ["good", "bad", "film", "plot"]
 TRAIN = [
     *(

@@ -35,6 +35,17 @@ def classifier():
     return new(kb.Classifier, labels=["ham", "spam"])
 
 
+@pytest.fixture(scope="module")
+def untrained():
+    """For tests that train it no further than to Keras's `fit`."""
+    return new(kb.Classifier, labels=["ham", "spam"])
+
+
+@pytest.fixture(scope="module")
+def logits(untrained):
+    return logits_of(untrained, TEXTS)
+
+
 def logits_of(task, texts):
     """The logits one text at a time, which no order and no padding changes."""
     return np.concatenate([task(task.tokenizer([text]))["logits"] for text in texts])
@@ -61,11 +72,18 @@ def batches(task, monkeypatch, *given, **options):
 @pytest.mark.parametrize(
     "x", [TEXTS, TABLE[["message"]], TABLE["message"], np.array(TEXTS), {"text": TEXTS}]
 )
-def test_fit_takes_texts_or_a_table_and_their_labels(classifier, x):
-    history = classifier.fit(x, LABELS, batch_size=4, epochs=2, verbose=0).history
-    assert set(history) == {"loss", "accuracy"} and len(history["loss"]) == 2
+def test_fit_takes_texts_or_a_table_and_their_labels(untrained, monkeypatch, x):
     labels = pd.Series(LABELS, index=range(10, 19))  # by position, as in Keras
-    assert classifier.fit(x=x, y=labels, verbose=0).history["loss"]
+    ids = untrained.tokenizer(TEXTS)["input_ids"]
+    for y in (LABELS, labels):
+        [(inputs, found)], _ = batches(untrained, monkeypatch, x=x, y=y, shuffle=False)
+        np.testing.assert_array_equal(inputs["input_ids"][:, : ids.shape[1]], ids)
+        assert found["logits"].tolist() == [int(label == "spam") for label in LABELS]
+
+
+def test_fit_trains_on_texts_and_their_labels(classifier):
+    history = classifier.fit(TEXTS, LABELS, batch_size=4, epochs=2, verbose=0).history
+    assert set(history) == {"loss", "accuracy"} and len(history["loss"]) == 2
 
 
 def test_fit_takes_a_table_with_its_labels_and_a_file(classifier, tmp_path):
@@ -95,16 +113,16 @@ def test_pairs_regression_and_tags_take_labels_of_their_own(monkeypatch):
         answers.fit(TEXTS, LABELS)
 
 
-def test_labels_and_texts_of_another_length_are_an_error(classifier):
+def test_labels_and_texts_of_another_length_are_an_error(untrained):
     with pytest.raises(InputError, match="same length. Received: 9 and 8"):
-        classifier.fit(TEXTS, LABELS[1:])
+        untrained.fit(TEXTS, LABELS[1:])
 
 
-def test_each_epoch_has_another_order_and_the_seed_of_keras_decides(classifier, monkeypatch):
+def test_each_epoch_has_another_order_and_the_seed_of_keras_decides(untrained, monkeypatch):
     def order(**options):
         keras.utils.set_random_seed(3)
         options = {"batch_size": 2, "epochs": 2, **options}
-        steps, more = batches(classifier, monkeypatch, TEXTS, LABELS, **options)
+        steps, more = batches(untrained, monkeypatch, TEXTS, LABELS, **options)
         ids = [x["input_ids"][:, 1].tolist() for x, _ in steps]
         assert more["steps_per_epoch"] == 5
         return ids[:5], ids[5:]
@@ -116,10 +134,10 @@ def test_each_epoch_has_another_order_and_the_seed_of_keras_decides(classifier, 
     assert in_order[0] == in_order[1] and in_order[0] not in (first, second)
 
 
-def test_class_weight_is_by_label_and_sample_weight_by_row(classifier, monkeypatch):
+def test_class_weight_is_by_label_and_sample_weight_by_row(untrained, monkeypatch):
     weights = np.arange(9.0)
     [(_, y, w)], _ = batches(
-        classifier,
+        untrained,
         monkeypatch,
         TEXTS,
         LABELS,
@@ -137,15 +155,15 @@ def test_class_weight_is_by_label_and_sample_weight_by_row(classifier, monkeypat
         new(kb.Tagger, labels=["X", "Y"], crf=True).fit(SENTENCES, TAGS, class_weight={"Y": 5})
 
 
-def test_the_weight_of_a_row_that_is_left_out_is_left_out(classifier, monkeypatch):
+def test_the_weight_of_a_row_that_is_left_out_is_left_out(untrained, monkeypatch):
     labels = [None, *LABELS[1:]]
     with pytest.warns(InputWarning, match="1 row without a label"):
         [(_, _, w)], _ = batches(
-            classifier, monkeypatch, TABLE[["message"]], labels, sample_weight=np.arange(9)
+            untrained, monkeypatch, TABLE[["message"]], labels, sample_weight=np.arange(9)
         )
     assert sorted(w["logits"]) == list(range(1, 9))
     with pytest.raises(InputError, match="one number from 0 for each of the 9 rows"):
-        classifier.fit(TEXTS, LABELS, sample_weight=[1, -1])
+        untrained.fit(TEXTS, LABELS, sample_weight=[1, -1])
 
 
 @pytest.mark.parametrize(
@@ -176,70 +194,70 @@ def test_the_keys_of_class_weight_are_labels(labels, class_weight, expected):
     assert weights["logits"].tolist() == [expected[number] for number in y["logits"]]
 
 
-def test_the_last_part_is_for_validation(classifier, monkeypatch):
+def test_the_last_part_is_for_validation(untrained, monkeypatch):
     train, more = batches(
-        classifier, monkeypatch, TEXTS, LABELS, validation_split=0.3, sample_weight=range(9)
+        untrained, monkeypatch, TEXTS, LABELS, validation_split=0.3, sample_weight=range(9)
     )
     [(x, y, weights)] = more["validation_data"].as_numpy_iterator()
     assert weights["logits"].tolist() == [6, 7, 8] and y["logits"].tolist() == [0, 1, 0]
     [(_, _, weights)] = train
     assert sorted(weights["logits"]) == [0, 1, 2, 3, 4, 5]
     with pytest.raises(InputError, match="leaves examples in both parts. Received: 0.95 of 9"):
-        classifier.fit(TEXTS, LABELS, validation_split=0.95)
+        untrained.fit(TEXTS, LABELS, validation_split=0.95)
 
 
-def test_validation_data_are_texts_and_labels_a_table_or_a_dataset(classifier, monkeypatch):
-    for dev in ((TEXTS, LABELS), TABLE, classifier.dataset(TABLE, batch_size=2)):
-        _, more = batches(classifier, monkeypatch, TABLE, validation_data=dev)
+def test_validation_data_are_texts_and_labels_a_table_or_a_dataset(untrained, monkeypatch):
+    for dev in ((TEXTS, LABELS), TABLE, untrained.dataset(TABLE, batch_size=2)):
+        _, more = batches(untrained, monkeypatch, TABLE, validation_data=dev)
         labels = [y["logits"].tolist() for _, y in more["validation_data"].as_numpy_iterator()]
         assert sum(labels, []) == [int(label == "spam") for label in LABELS]
 
 
-def test_no_argument_is_ignored(classifier, monkeypatch):
+def test_no_argument_is_ignored(untrained, monkeypatch):
     _, more = batches(
-        classifier, monkeypatch, TEXTS, LABELS, validation_split=0.5, validation_batch_size=2
+        untrained, monkeypatch, TEXTS, LABELS, validation_split=0.5, validation_batch_size=2
     )
     sizes = [len(y["logits"]) for _, y in more["validation_data"].as_numpy_iterator()]
     assert sizes == [2, 2, 1] and "validation_batch_size" not in more
     steps, more = batches(
-        classifier, monkeypatch, TEXTS, LABELS, batch_size=4, epochs=3, steps_per_epoch=2
+        untrained, monkeypatch, TEXTS, LABELS, batch_size=4, epochs=3, steps_per_epoch=2
     )
     assert len(steps) == 6 and more["steps_per_epoch"] == 2
-    arrays = classifier.tokenizer(TEXTS), {"logits": np.zeros(9)}
+    arrays = untrained.tokenizer(TEXTS), {"logits": np.zeros(9)}
     _, more = batches(
-        classifier, monkeypatch, TEXTS, LABELS, validation_data=arrays, validation_batch_size=3
+        untrained, monkeypatch, TEXTS, LABELS, validation_data=arrays, validation_batch_size=3
     )
     assert more["validation_batch_size"] == 3 and more["validation_data"] is arrays
-    dataset = classifier.dataset(TABLE)
+    dataset = untrained.dataset(TABLE)
     with pytest.raises(ValueError, match="class_weight"):
-        classifier.fit(dataset, class_weight={"spam": 2})
+        untrained.fit(dataset, class_weight={"spam": 2})
     with pytest.raises(ValueError):
-        classifier.evaluate(dataset, LABELS, verbose=0)
+        untrained.evaluate(dataset, LABELS, verbose=0)
 
 
 # evaluate, predict and calls.
 
 
-def test_evaluate_takes_a_table_or_texts_and_labels(classifier):
-    expected = classifier.evaluate(classifier.dataset(TABLE, batch_size=2), verbose=0)
+def test_evaluate_takes_a_table_or_texts_and_labels(untrained):
+    expected = untrained.evaluate(untrained.dataset(TABLE, batch_size=2), verbose=0)
     for given in ((TABLE,), (TEXTS, LABELS), (TABLE[["message"]], LABELS, 2)):
-        np.testing.assert_allclose(classifier.evaluate(*given, verbose=0), expected, rtol=1e-5)
-    weighted = classifier.evaluate(
+        np.testing.assert_allclose(untrained.evaluate(*given, verbose=0), expected, rtol=1e-5)
+    weighted = untrained.evaluate(
         TEXTS[:2], LABELS[:2], sample_weight=[0, 2], verbose=0, return_dict=True
     )
-    alone = classifier.evaluate(TEXTS[1:2], LABELS[1:2], verbose=0, return_dict=True)
+    alone = untrained.evaluate(TEXTS[1:2], LABELS[1:2], verbose=0, return_dict=True)
     assert weighted["loss"] == pytest.approx(alone["loss"], rel=1e-5)  # 2 of 2 rows
 
 
 @pytest.mark.parametrize(
     "data", [TEXTS, TABLE, TABLE["message"], np.array(TEXTS), {"text": TEXTS}, "shuffled"]
 )
-def test_predict_gives_arrays_in_the_order_of_the_data(classifier, data):
+def test_predict_gives_arrays_in_the_order_of_the_data(untrained, logits, data):
     if isinstance(data, str):
-        data = classifier.dataset(TABLE, batch_size=2, epochs=2)
+        data = untrained.dataset(TABLE, batch_size=2, epochs=2)
         assert [*next(iter(data))[1]["logits"]] != [0, 1]  # its own order is another
-    logits = classifier.predict(data, verbose=0)["logits"]
-    np.testing.assert_allclose(logits, logits_of(classifier, TEXTS), atol=1e-5)
+    found = untrained.predict(data, verbose=0)["logits"]
+    np.testing.assert_allclose(found, logits, atol=1e-5)
 
 
 def test_predict_of_a_tagger_has_one_length(monkeypatch):
@@ -251,36 +269,36 @@ def test_predict_of_a_tagger_has_one_length(monkeypatch):
     np.testing.assert_allclose(logits[1, :3], alone[0, :3], atol=1e-5)
 
 
-def test_a_row_without_a_text_is_an_error_of_predict(classifier):
+def test_a_row_without_a_text_is_an_error_of_predict(untrained):
     with pytest.raises(InputError, match="without a text"):
-        classifier.predict(pd.DataFrame({"text": ["a", None]}))
+        untrained.predict(pd.DataFrame({"text": ["a", None]}))
     with pytest.raises(InputError, match="has no tokenizer"):
-        kb.Classifier(classifier.encoder, labels=["a", "b"]).predict(["a text"])
+        kb.Classifier(untrained.encoder, labels=["a", "b"]).predict(["a text"])
 
 
-def test_a_dataset_is_in_order_where_it_is_not_to_be_shuffled(classifier):
-    batches = classifier.dataset(TABLE, batch_size=4, shuffle=False, epochs=2)
+def test_a_dataset_is_in_order_where_it_is_not_to_be_shuffled(untrained):
+    batches = untrained.dataset(TABLE, batch_size=4, shuffle=False, epochs=2)
     labels = [y["logits"].tolist() for _, y in batches.as_numpy_iterator()]
     assert sum(labels, []) == [int(label == "spam") for label in LABELS] * 2
     assert [len(batch) for batch in labels] == [4, 4, 1] * 2
     assert dataset_info(batches).steps == 3
 
 
-def test_a_task_is_called_with_texts(classifier):
-    inputs = classifier.tokenizer(TEXTS[:2])
-    expected = classifier(inputs)["logits"]
+def test_a_task_is_called_with_texts(untrained):
+    inputs = untrained.tokenizer(TEXTS[:2])
+    expected = untrained(inputs)["logits"]
     for data in (TEXTS[:2], pd.DataFrame({"text": TEXTS[:2]})):
-        np.testing.assert_allclose(classifier(data)["logits"], expected, atol=1e-6)
-    assert classifier(["a text"])["logits"].shape == (1, 2)
+        np.testing.assert_allclose(untrained(data)["logits"], expected, atol=1e-6)
+    assert untrained(["a text"])["logits"].shape == (1, 2)
 
 
-def test_a_tokenizer_is_called_with_texts(classifier):
-    inputs = classifier.tokenizer(["a b", "c"], ["d", "e"])
+def test_a_tokenizer_is_called_with_texts(untrained):
+    inputs = untrained.tokenizer(["a b", "c"], ["d", "e"])
     assert {name: x.shape for name, x in inputs.items()} == {
         name: (2, 6) for name in ("input_ids", "input_mask", "segment_ids")
     }
     assert inputs["input_mask"].sum(axis=1).tolist() == [6, 5]
-    assert classifier.tokenizer(["a b c d"], max_length=4)["input_ids"].shape == (1, 4)
+    assert untrained.tokenizer(["a b c d"], max_length=4)["input_ids"].shape == (1, 4)
     tokenizer = make_tokenizer()
     encoder = kb.StaticEncoder(kb.StaticConfig(vocab_size=len(tokenizer), hidden_size=16))
     kb.Classifier(encoder, tokenizer, labels=["a", "b"])
@@ -289,8 +307,8 @@ def test_a_tokenizer_is_called_with_texts(classifier):
     assert encoder(tokenizer(["a"]))["sequence_output"].shape == (1, 3, 16)
 
 
-def test_a_layer_of_keras_over_the_encoder_ignores_padding(classifier):
-    encoder, tokenizer = classifier.encoder, classifier.tokenizer
+def test_a_layer_of_keras_over_the_encoder_ignores_padding(untrained):
+    encoder, tokenizer = untrained.encoder, untrained.tokenizer
     pooling = keras.layers.GlobalAveragePooling1D()
     alone = pooling(encoder(tokenizer(["a"]))["sequence_output"])
     inputs = tokenizer(["a", "a b c d e f g"])
@@ -301,11 +319,11 @@ def test_a_layer_of_keras_over_the_encoder_ignores_padding(classifier):
     symbolic = encoder.symbolic_inputs()
     model = keras.Model(symbolic, pooling(encoder(symbolic)["sequence_output"]))
     np.testing.assert_allclose(model.predict(inputs, verbose=0)[:1], alone, atol=1e-5)
-    assert getattr(classifier(inputs)["logits"], "_keras_mask", None) is None
+    assert getattr(untrained(inputs)["logits"], "_keras_mask", None) is None
 
 
-def test_a_layer_of_ours_over_the_encoder_passes_no_mask_on(classifier, recwarn):
-    encoder, tokenizer = classifier.encoder, classifier.tokenizer
+def test_a_layer_of_ours_over_the_encoder_passes_no_mask_on(untrained, recwarn):
+    encoder, tokenizer = untrained.encoder, untrained.tokenizer
     tokens = encoder(tokenizer(["a"]))["sequence_output"]
     recwarn.clear()
     normed = encoder.blocks[0].attention_norm(tokens)
@@ -316,8 +334,8 @@ def test_a_layer_of_ours_over_the_encoder_passes_no_mask_on(classifier, recwarn)
 # Metrics and files.
 
 
-def test_summary_is_that_of_keras(classifier, capsys):
-    classifier.summary()
+def test_summary_is_that_of_keras(untrained, capsys):
+    untrained.summary()
     assert "Total params" in capsys.readouterr().out
 
 
@@ -378,13 +396,13 @@ def test_a_quantized_model_is_not_saved(classifier, tmp_path):
         assert not (tmp_path / name).exists()
 
 
-def test_load_without_the_tokenizer(classifier, tmp_path):
-    classifier.save(tmp_path / "model")
+def test_load_without_the_tokenizer(untrained, tmp_path):
+    untrained.save(tmp_path / "model")
     encoder, tokenizer = kb.load(tmp_path / "model", tokenizer=False)
     assert isinstance(encoder, kb.BertEncoder) and tokenizer is None
 
 
-def test_predict_and_evaluate_by_position(classifier):
-    [prediction] = kb.predict(classifier, ["a text"])
+def test_predict_and_evaluate_by_position(untrained):
+    [prediction] = kb.predict(untrained, ["a text"])
     assert prediction["label"] in LABELS
-    assert kb.evaluate(classifier, TABLE)["examples"] == 9
+    assert kb.evaluate(untrained, TABLE)["examples"] == 9

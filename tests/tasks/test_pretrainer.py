@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.pretrainer import FillMask, Pretrainer
 from tests.small_model import make_encoder, make_tokenizer

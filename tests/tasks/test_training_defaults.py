@@ -44,7 +44,7 @@ def test_an_encoder_knows_whether_its_weights_are_trained(tmp_path):
     assert loaded.is_pretrained and loaded.rebuilt().is_pretrained
     task = Classifier(encoder, tokenizer, labels=["a", "b"])
     batches = task.dataset([("good", "a"), ("bad", "b")], batch_size=2, epochs=None)
-    assert len(batches) == task.training_defaults.least_steps == 300
+    assert len(batches) == task.training_defaults.least_steps == 600
     task.compile_defaults(steps=len(batches), run_eagerly=True)
     assert peak(task) == pytest.approx(
         training_defaults(hidden_size=encoder.config.hidden_size, is_pretrained=False).learning_rate

@@ -252,7 +252,7 @@ def albert_text(text):
 QUOTED = ["He said ``yes'' and `no'.", "```", "'''' x '", "``''`", "Straße ``Été''"]
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_alberts_texts_are_folded_before(tmp_path, named):
     (tmp_path / "spiece.model").write_bytes(albert_model())
     config = {"tokenizer_class": "AlbertTokenizer"} if named else {"do_lower_case": True}

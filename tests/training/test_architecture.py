@@ -6,10 +6,9 @@ import re
 import pytest
 
 from keras_bert.base.errors import InputWarning
-from keras_bert.encoders import new_encoder, presets, read_config
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders import new_encoder, presets, read_architecture, read_config
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.training.settings import ARCHITECTURES
-from keras_bert.training.starting_point import read_architecture
 from tests.messages import says
 from tests.small_model import make_tokenizer
 

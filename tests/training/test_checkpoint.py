@@ -100,6 +100,22 @@ def test_a_checkpoint_of_an_earlier_version_has_its_state_in_the_header(tmp_path
         np.testing.assert_array_equal(expected[name], value, err_msg=name)
 
 
+def test_frozen_weights_are_not_stored_and_ignored_in_a_file_of_an_earlier_version(tmp_path):
+    model, other = small_model(seed=1), small_model(seed=2)
+    first, second = (Checkpoint(tmp_path, m, frozen=[m.layers[0].kernel]) for m in (model, other))
+    first.save(2, {})
+    names = {*named_variables(model)} - {"model/small/dense/kernel"}
+    assert load_file(first.latest).keys() == {*names, "state"}
+    for step in (2, 3):
+        kernel = np.array(other.layers[0].kernel)
+        assert second.restore() == (step, {})
+        np.testing.assert_array_equal(other.layers[0].kernel, kernel)
+        for name in names:
+            np.testing.assert_array_equal(values(other)[name], values(model)[name], err_msg=name)
+        train(other, 1)
+        Checkpoint(tmp_path, model).save(3, {})  # with all weights
+
+
 def test_seed_generators_moments_and_statistics_are_among_the_variables():
     names = set(named_variables(small_model(seed=1)))
     assert {"model/seed_generators/0", "model/seed_generators/1"} <= names

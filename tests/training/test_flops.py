@@ -6,7 +6,7 @@ import functools
 import pytest
 import tensorflow as tf
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.pretraining.language_models import CausalLM, MaskedCausalLM
 from keras_bert.tasks.pretraining.pretrainer import (

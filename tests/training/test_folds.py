@@ -8,11 +8,12 @@ import pytest
 
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
+from keras_bert.readers.examples import fold_numbers, held_back, line_on_held_back
 from keras_bert.readers.sentences import TaggedWords
 from keras_bert.readers.squad import Question
 from keras_bert.readers.texts import LabelledText
 from keras_bert.training.finetune import finetune
-from keras_bert.training.folds import divided, fold_numbers, pooled
+from keras_bert.training.series import pooled
 from tests.messages import says
 from tests.small_model import make_encoder, make_tokenizer
 
@@ -38,7 +39,7 @@ def test_each_label_is_divided_evenly_and_a_single_one_stays_in_training():
         assert label == "c" or len(counts) == 10
     assert folds[-1] == 9
     assert max(Counter(folds).values()) - min(Counter(folds).values()) <= 3
-    train, dev = divided(examples, 0, 10)
+    train, dev = held_back(examples)
     assert len(dev) in (24, 25)
     assert len(train) + len(dev) == len(examples)
     assert [e.text for e in train] == [e.text for e in examples if e in train]
@@ -55,7 +56,7 @@ def test_of_several_labels_the_rarest_counts():
     examples = [
         example(f"text {n}", ("often", "rare") if n < 20 else ("often",)) for n in range(99)
     ]
-    _, dev = divided(examples, 0, 10)
+    _, dev = held_back(examples)
     assert sum("rare" in e.label for e in dev) == 2
 
 
@@ -73,9 +74,24 @@ def test_repeated_texts_contexts_and_documents_are_on_one_side():
         (questions, lambda e: e.context),
         (sentences, lambda e: e.document),
     ):
-        train, dev = divided(examples, 0, 10)
+        train, dev = held_back(examples)
         assert dev
         assert not {unit(e) for e in train} & {unit(e) for e in dev}
+
+
+@pytest.mark.parametrize("lengths", [(1, 2) * 9 + (200, 300), (4,) * 9 + (300,)])
+def test_documents_of_very_different_lengths(lengths):
+    documents = [number for number, length in enumerate(lengths) for _ in range(length)]
+    examples = [
+        TaggedWords(n, ("word", str(n)), ("O", "O"), document=document, source=Source)
+        for n, document in enumerate(documents)
+    ]
+    folds = fold_numbers(examples, 10)
+    train, dev = held_back(examples)
+    distance = min(abs(folds.count(fold) - len(examples) / 10) for fold in range(10))
+    assert abs(len(dev) - len(examples) / 10) == distance
+    assert ("a tenth" in line_on_held_back(train, dev)) == (distance < 20)
+    assert not {e.document for e in train} & {e.document for e in dev}
 
 
 def test_too_few_texts():
@@ -131,6 +147,7 @@ def test_folds_end_with_a_model_of_all_examples(given, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "over 3 folds, mean and standard deviation on dev:" in printed.out
     assert "The model of all, trained on all examples, is kept:" in printed.out
+    assert "all folds together, on the 40 dev examples: accuracy" in printed.out
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert [*metrics["runs"]] == ["fold-1", "fold-2", "fold-3", "all"]
     of_folds = [metrics["runs"][f"fold-{number}"] for number in (1, 2, 3)]
@@ -164,9 +181,9 @@ def test_without_dev_a_tenth_is_held_back_and_defaults_are_said_and_recorded(giv
     assert any(
         "No dev data are given" in line and "a tenth, are held back" in line for line in told
     )
-    assert any("learning_rate 0.001 and epochs 60" in line for line in told)
+    assert any("learning_rate 0.001 and epochs 120" in line for line in told)
     settings = json.loads((tmp_path / "a" / "run.json").read_text())["settings"]
-    assert (settings["dev"], settings["epochs"], settings["learning_rate"]) == (None, 60, 1e-3)
+    assert (settings["dev"], settings["epochs"], settings["learning_rate"]) == (None, 120, 1e-3)
     other = finetune(**given, epochs=1, seed=1, output=tmp_path / "b", report=told.append)
     inputs = [json.loads((tmp_path / run / "run.json").read_text())["inputs"] for run in "ab"]
     assert inputs[0] == inputs[1]  # the same tenth with any seed

@@ -39,7 +39,7 @@ def make(tokenizer, *, mixed):
     return Classifier(encoder, tokenizer, labels=["a", "b"], max_length=12, layer_mix=mix)
 
 
-@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("mixed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_trains_the_same_weights_to_the_same_values(mixed, tokenizer, texts, tmp_path):
     held, trained = (make(tokenizer, mixed=mixed) for _ in range(2))
     freeze(held)

@@ -15,7 +15,7 @@ from keras_bert.base.ownership import lock_folder
 from keras_bert.base.signals import Terminated
 from keras_bert.checkpoints import save_folder
 from keras_bert.cli.main import main
-from keras_bert.encoders.roberta.config import RobertaConfig
+from keras_bert.encoders.roberta import RobertaConfig
 from keras_bert.encoders.roberta.encoder import RobertaEncoder
 from keras_bert.inference.evaluate import evaluate
 from keras_bert.records import DataFolder
@@ -320,7 +320,9 @@ def test_one_segment_type_and_rows_of_pairs_are_rejected(given, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("mixed_bfloat16", marks=pytest.mark.slow), "mixed_float16"]
+)
 def test_mixed_precision_keeps_float32_weights_and_a_float32_folder(given, dtype, tmp_path):
     metrics = pretrain(**given, output=tmp_path / "run", dtype=dtype)
     assert np.isfinite(metrics["eval"]["loss"])

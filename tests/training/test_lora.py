@@ -139,7 +139,7 @@ def test_an_adapter_opens_as_the_model(tokenizer, tmp_path):
 )
 def test_layers_that_are_not_there(model_type, layers, message, tokenizer):
     if model_type == "static":
-        from keras_bert.encoders.static.config import StaticConfig
+        from keras_bert.encoders.static import StaticConfig
         from keras_bert.encoders.static.encoder import StaticEncoder
 
         encoder = StaticEncoder(StaticConfig(vocab_size=9, hidden_size=4))
@@ -207,6 +207,10 @@ def test_a_run_trains_adapter_and_head_alone_and_ends_the_same_after_a_stop(give
         if name.startswith("pooler"):
             continue
         assert np.array_equal(tensor, model[f"bert.{name}"]) == frozen(name), name
+    checkpoint = max((part / "checkpoints").glob("step-*.safetensors"))
+    stored = {n: x for n, x in load_file(checkpoint).items() if n.startswith("model/")}
+    trained = sum(x.size for name, x in stored.items() if "seed_generators" not in name)
+    assert trained == metrics["trainable_parameters"]  # frozen weights come from the model
     finetune(**given, deterministic=True, output=part)
     assert_same_weights(whole, part)
     adapters = [load_file(f / "adapter" / "adapter_model.safetensors") for f in (whole, part)]
@@ -227,6 +231,7 @@ def test_a_run_trains_adapter_and_head_alone_and_ends_the_same_after_a_stop(give
         {"train_layers": 1, "layer_decay": 0.9},
         {"gradual_unfreezing": True},
         {"num_seeds": 2},
+        {"keep": "best"},
         {"recompute": True, "lora_layers": ["dense", "query"], "lora_alpha": 2.0},
     ],
 )

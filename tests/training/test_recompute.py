@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.lstm.encoder import AwdLstmEncoder
 from keras_bert.training.finetuning_settings import finetune_settings
 from keras_bert.training.pretrain import pretrain
@@ -46,7 +46,7 @@ def trained(*, recomputes, lora=False, dtype=None, **sizes):
     "options",
     [
         {},
-        {"lora": True},
+        pytest.param({"lora": True}, marks=pytest.mark.slow),
         pytest.param({"model_type": "mpnet"}, marks=pytest.mark.slow),
     ],
 )

@@ -198,11 +198,11 @@ def test_a_series_whose_best_model_is_gone_is_not_finished(given, tmp_path):
 @pytest.mark.parametrize(
     "tried, rates, sizes, epochs",
     [
-        ({}, [1e-3, 6e-4, 4e-4], [16, 32], [300, 450, 600]),
-        ({"layers": ["first", "last"]}, [1e-3], [32], [300]),
-        ({"layers": ["first", "last"], "batch_size": [4]}, [1e-3], [4], [38]),
+        ({}, [1e-3, 6e-4, 4e-4], [16, 32], [600, 900, 1200]),
+        ({"layers": ["first", "last"]}, [1e-3], [32], [600]),
+        ({"layers": ["first", "last"], "batch_size": [4]}, [1e-3], [4], [75]),
         ({"learning_rate": 0.5, "epochs": [1, 2]}, [0.5], [16, 32], [1, 2]),
-        ({"model": None, "freeze_encoder": True}, [1e-3, 6e-4, 4e-4], [16, 32], [300, 450, 600]),
+        ({"model": None, "freeze_encoder": True}, [1e-3, 6e-4, 4e-4], [16, 32], [600, 900, 1200]),
     ],
 )
 def test_a_sweep_tries_rates_and_epochs_around_the_training_defaults(

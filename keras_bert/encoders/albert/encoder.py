@@ -1,9 +1,23 @@
 """The encoder of ALBERT: one layer of BERT's, applied many times (Lan et al. 2020)."""
 
+import re
+
 import keras
 
-from keras_bert.encoders.albert import tensor_names
-from keras_bert.encoders.albert.config import AlbertConfig
+from keras_bert.encoders.albert import AlbertConfig
+from keras_bert.encoders.bert import tensor_names as bert
+from keras_bert.encoders.tensor_names import (
+    KEPT,
+    PLAIN_POOLER,
+    ClassNames,
+    TensorNames,
+    dense,
+    embeddings,
+    lm_head,
+    sizes_of,
+    task_classes,
+    transformer_layer,
+)
 from keras_bert.encoders.transformer import TransformerEncoder
 
 
@@ -39,10 +53,55 @@ class AlbertEncoder(TransformerEncoder):
         # The output of the feed-forward layer has no dropout in `transformers`.
         return [self.block(0, feed_forward={"dropout": 0.0})] * self.config.num_hidden_layers
 
-    def lm_head(self, *, name="lm_head"):
-        """As BERT's, from D to E."""
-        return self._lm_head(name, transform=self.lm_transform())
-
     @classmethod
     def tensor_names(cls, config):
-        return tensor_names.of(config)
+        return _tensor_names(config)
+
+
+_LAYER = "encoder.albert_layer_groups.0.albert_layers.0"
+_POOLER, _OUTPUT = "pooler", "predictions.decoder"
+
+_ENCODER = [
+    *embeddings(**bert.EMBEDDINGS, size="E"),
+    *dense("embeddings.projection", "encoder.embedding_hidden_mapping_in", "E D"),
+    *transformer_layer(
+        query_key_value=[f"{_LAYER}.attention.{part}" for part in ("query", "key", "value")],
+        projection=f"{_LAYER}.attention.dense",
+        attention_norm=f"{_LAYER}.attention.LayerNorm",
+        dense_in=f"{_LAYER}.ffn",
+        dense_out=f"{_LAYER}.ffn_output",
+        feed_forward_norm=f"{_LAYER}.full_layer_layer_norm",
+    ),
+]
+_LM_HEAD = lm_head("predictions.dense", "predictions.LayerNorm", "predictions.bias", size="E")
+_SENTENCE_ORDER = dense("next_sentence_head.dense", "sop_classifier.classifier", "D 2")
+_CLASSES = {
+    "AlbertForPreTraining": ClassNames(
+        task_types=("sentence-order-pretrainer",),
+        heads={"lm_head": _LM_HEAD, "next_sentence_head": _SENTENCE_ORDER},
+        transform=PLAIN_POOLER,
+    ),
+    **task_classes("Albert", lm_head=_LM_HEAD),
+}
+
+
+def _tensor_names(config):
+    """The `TensorNames` of an `AlbertConfig`."""
+    return TensorNames(
+        base_class="AlbertModel",
+        encoder=_ENCODER,
+        sizes={**sizes_of(config), "E": config.embedding_size},
+        transform=PLAIN_POOLER,
+        base_pooler=_POOLER,
+        prefix="albert.",
+        classes=_CLASSES,
+        head_prefixes=("predictions.", "sop_classifier.", "classifier.", "qa_outputs.", KEPT),
+        copies={f"{_OUTPUT}.weight": bert.TOKENS, f"{_OUTPUT}.bias": "predictions.bias"},
+        plain=_plain_name,
+    )
+
+
+def _plain_name(name):
+    """As BERT's, with the pooler under its plain name."""
+    name = bert.plain_name("albert.")(name)
+    return name and re.sub(rf"^{_POOLER}\.(weight|bias)$", rf"{PLAIN_POOLER}.\1", name)

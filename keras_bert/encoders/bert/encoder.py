@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_bert.encoders.bert import tensor_names
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig, tensor_names
 from keras_bert.encoders.bert.initialization import initialize_local_attention
 from keras_bert.encoders.transformer import TransformerEncoder
 
@@ -34,10 +33,6 @@ class BertEncoder(TransformerEncoder):
             position_offset=self.config.position_offset,
             type_vocab_size=self.config.type_vocab_size,
         )
-
-    def lm_head(self, *, name="lm_head"):
-        """BERT's masked-LM head: a dense layer, activation, LayerNorm, and the tied embedding."""
-        return self._lm_head(name, transform=self.lm_transform())
 
     @classmethod
     def tensor_names(cls, config):

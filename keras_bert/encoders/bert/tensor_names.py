@@ -59,7 +59,7 @@ def of(
         base_class=base_class,
         encoder=[*tensor_names.embeddings(**EMBEDDINGS), *LAYER],
         layers=config.num_hidden_layers,
-        sizes=sizes_of(config),
+        sizes=tensor_names.sizes_of(config),
         transform=PLAIN_POOLER,
         prefix=prefix,
         classes=classes,
@@ -68,24 +68,8 @@ def of(
             f"{output}.decoder.weight": TOKENS,
             f"{output}.decoder.bias": f"{output}.bias",
         },
-        output_embedding=(f"{output}.decoder.weight",),
         plain=plain_name(prefix),
     )
-
-
-def sizes_of(config):
-    """The sizes that the letters of the shapes stand for, but for the labels of a task, C."""
-    return {
-        "V": config.vocab_size,
-        "D": config.hidden_size,
-        "E": 3 * config.hidden_size,
-        "I": config.intermediate_size,
-        "J": 2 * config.intermediate_size,
-        "N": config.num_attention_heads,
-        "H": config.hidden_size // config.num_attention_heads,
-        "P": config.max_position_embeddings,
-        "T": config.type_vocab_size,
-    }
 
 
 def plain_name(prefix):

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.base.rename import Rename
-from keras_bert.encoders.bilm.config import NUM_CHARACTERS, BilmConfig
+from keras_bert.encoders.bilm import NUM_CHARACTERS, BilmConfig
 from keras_bert.encoders.encoder import Encoder
 from keras_bert.encoders.tensor_names import TensorNames, dense
 from keras_bert.layers.character_cnn import CharacterCnn

@@ -2,8 +2,17 @@
 
 import keras
 
-from keras_bert.encoders.electra import tensor_names
-from keras_bert.encoders.electra.config import ElectraConfig
+from keras_bert.encoders.bert import tensor_names as bert
+from keras_bert.encoders.electra import ElectraConfig
+from keras_bert.encoders.tensor_names import (
+    KEPT,
+    TensorNames,
+    dense,
+    embeddings,
+    lm_head,
+    sizes_of,
+    task_classes,
+)
 from keras_bert.encoders.transformer import TransformerEncoder
 
 
@@ -41,4 +50,40 @@ class ElectraEncoder(TransformerEncoder):
 
     @classmethod
     def tensor_names(cls, config):
-        return tensor_names.of(config)
+        return _tensor_names(config)
+
+
+_CLASSES = task_classes(
+    "Electra",
+    lm_head=lm_head(
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head.bias",
+        size="E",
+    ),
+    # The layer with gelu and the linear layer over it are both in the head.
+    labels="classifier.out_proj",
+    transform="classifier.dense",
+    choices_transform="sequence_summary.summary",
+)
+
+
+def _tensor_names(config):
+    """The `TensorNames` of an `ElectraConfig`."""
+    projection = []
+    if config.embedding_size != config.hidden_size:
+        projection = dense("embeddings.projection", "embeddings_project", "E D")
+    return TensorNames(
+        base_class="ElectraModel",
+        encoder=[*embeddings(**bert.EMBEDDINGS, size="E"), *projection, *bert.LAYER],
+        layers=config.num_hidden_layers,
+        sizes={**sizes_of(config), "E": config.embedding_size},
+        prefix="electra.",
+        classes=_CLASSES,
+        head_prefixes=(
+            *("generator_predictions.", "generator_lm_head.", "discriminator_predictions."),
+            *("sequence_summary.", "classifier.", "qa_outputs.", KEPT),
+        ),
+        copies={"generator_lm_head.weight": bert.TOKENS},
+        plain=bert.plain_name("electra."),
+    )

@@ -5,8 +5,9 @@ from keras import ops
 
 from keras_bert.base.rename import Rename, transposed
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.lstm.config import AwdLstmConfig
+from keras_bert.encoders.lstm import AwdLstmConfig
 from keras_bert.encoders.tensor_names import TensorNames
+from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.elementwise import Dropout, VariationalDropout
 from keras_bert.layers.embeddings import embedded
 from keras_bert.layers.lstm import Lstm
@@ -55,7 +56,7 @@ class AwdLstmEncoder(Encoder):
         self._token_embedding = keras.layers.Embedding(
             config.vocab_size,
             config.hidden_size,
-            embeddings_initializer=keras.initializers.RandomUniform(-0.1, 0.1),
+            embeddings_initializer=or_zeros(keras.initializers.RandomUniform(-0.1, 0.1)),
             name="token_embedding",
             dtype=policy,
         )

@@ -5,8 +5,9 @@ from keras import ops
 
 from keras_bert.base.rename import Rename
 from keras_bert.encoders.encoder import Encoder
-from keras_bert.encoders.static.config import StaticConfig
+from keras_bert.encoders.static import StaticConfig
 from keras_bert.encoders.tensor_names import TensorNames
+from keras_bert.layers.dense import or_zeros
 from keras_bert.layers.embeddings import embedded
 
 _NO_CONTEXT = "Static vectors do not depend on the context of a token"
@@ -46,7 +47,7 @@ class StaticEncoder(Encoder):
         self.embedding = keras.layers.Embedding(
             config.vocab_size,
             config.hidden_size,
-            embeddings_initializer=keras.initializers.RandomUniform(-limit, limit),
+            embeddings_initializer=or_zeros(keras.initializers.RandomUniform(-limit, limit)),
             name="embedding",
             dtype=self.dtype_policy,
         )

@@ -15,7 +15,8 @@ def fitted_temperature(logits, numbers):
     """The temperature of Guo et al. 2017: logits divided by it have the lowest cross-entropy.
 
     Shapes: logits (N, C), numbers int (N,), those of the true labels; -1 is a label that the model
-    does not have, which is left out. 1 where nothing is left.
+    does not have, which is left out. 1 where nothing is left, or where every label has the highest
+    logit: the cross-entropy then falls with the temperature to 0, at which all probabilities are 1.
     """
     logits, numbers = logits[numbers >= 0].astype(np.float64), numbers[numbers >= 0]
 
@@ -23,12 +24,16 @@ def fitted_temperature(logits, numbers):
         log_probabilities = log_softmax(logits / np.exp(logarithm), axis=-1)
         return -log_probabilities[np.arange(len(numbers)), numbers].mean()
 
-    return _best(cross_entropy) if len(numbers) else 1.0
+    if (logits.argmax(axis=-1) == numbers).all():
+        return 1.0
+    return _best(cross_entropy)
 
 
 def fitted_temperature_of_decisions(logits, matrix):
     """As `fitted_temperature`, of a sigmoid per label. Shapes: logits (N, C), matrix of 0 and 1."""
     logits, signs = logits.astype(np.float64), np.where(matrix > 0, 1.0, -1.0)
+    if (signs * logits > 0).all():
+        return 1.0
     return _best(lambda logarithm: np.logaddexp(0, -signs * logits / np.exp(logarithm)).mean())
 
 

@@ -1,6 +1,5 @@
 """Sentences as sequences of tokens: long ones in windows, and the tags of words on their tokens."""
 
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from keras_bert.base.errors import InputError
 from keras_bert.inputs.framing import windows
 from keras_bert.inputs.tokenized_examples import TokenizedExamples
 from keras_bert.inputs.words import tokenized_words
+from keras_bert.readers.objects import joined
 from keras_bert.tasks.span_classification.features import span_in_words
 from keras_bert.tasks.tagging import ALL, FIRST
 from keras_bert.tasks.tagging.crf import KNOWN
@@ -220,8 +220,7 @@ def _sentence(example, ids, firsts, offsets):
         words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     else:
         if starts is None:
-            text = " ".join(words)
-            starts = list(accumulate((len(word) + 1 for word in words), initial=0))[:-1]
+            text, starts = joined(words)
         ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
     sizes = np.diff([*firsts, len(ids)]).astype(np.int64)
     return Sentence(text, list(words), list(starts), ends, sizes, ids)

@@ -15,8 +15,7 @@ from keras_bert.text.normalization import (
     utf8_width,
 )
 from keras_bert.text.ragged import row_ids, select
-from keras_bert.text.vocabularies.bpe import END_OF_WORD
-from keras_bert.text.vocabularies.gpt import GPT_END_OF_WORD
+from keras_bert.text.vocabularies.bpe import END_OF_WORD, GPT_END_OF_WORD
 from keras_bert.text.vocabulary import MAX_WORD_LENGTH, UNK
 
 

@@ -1,8 +1,7 @@
 """Vocabularies: one file per algorithm, with its files and the texts of its tokens.
 
 - `wordpiece`: as in BERT; words without parts are one, too
-- `bpe`: merges of characters, as this library learns them
-- `gpt`: OpenAI GPT's merges of characters
+- `bpe`: merges of characters, as this library learns them, and OpenAI GPT's
 - `byte_level`: merges of bytes, as in GPT-2, RoBERTa and ModernBERT
 - `unigram`: pieces with probabilities, as in SentencePiece's models
 

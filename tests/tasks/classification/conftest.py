@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.encoders.bert.config import BertConfig
+from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
 from keras_bert.tasks.classification.classifier import Classifier
 from keras_bert.text.tokenizer import Tokenizer

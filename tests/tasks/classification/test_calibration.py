@@ -66,6 +66,14 @@ def test_labels_that_the_model_lacks_are_left_out(overconfident):
     assert fitted_temperature(logits[:2], np.array([-1, -1])) == 1.0
 
 
+def test_dev_data_without_an_error_have_no_best_temperature():
+    logits = np.array([[2.0, 0.1], [-1.0, 0.5]], np.float32)
+    assert fitted_temperature(logits, np.array([0, 1])) == 1
+    assert fitted_temperature(logits, np.array([0, 0])) != 1
+    assert fitted_temperature_of_decisions(logits, np.array([[1, 1], [0, 1]])) == 1
+    assert fitted_temperature_of_decisions(logits, np.array([[1, 0], [0, 1]])) != 1
+
+
 def test_the_temperature_of_decisions_is_that_of_two_labels():
     rng = np.random.default_rng(1)
     logits = rng.normal(0, 4, (500, 1)).astype(np.float32)

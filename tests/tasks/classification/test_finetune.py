@@ -115,13 +115,13 @@ def test_it_starts_from_the_weights_of_a_model_folder(arguments, tokenizer, conf
 @pytest.mark.parametrize(
     "pooling, pooled, said",
     [
-        (
-            None,
-            False,
-            ["The model has no pooler; the head reads the tokens instead of [CLS]."],
-        ),
+        (None, False, ["The model has no pooler; the head reads the mean of all tokens."]),
         ("mean", False, []),
-        ("cls", True, ["The model has no pooler; the head reads [CLS] through a new one."]),
+        (
+            "cls",
+            True,
+            ["The model has no pooler; the head reads the first token through a new one."],
+        ),
     ],
 )
 @pytest.mark.usefixtures("eager")

@@ -248,10 +248,10 @@ def scored(folder, count, *, seed):
 @pytest.mark.parametrize(
     "options",
     [
-        {"pooling": "both"},
+        pytest.param({"pooling": "both"}, marks=pytest.mark.slow),
         {"pooling": "mean", "layers": "mix-all"},
         {"pooling": "both", "freeze_encoder": True},
-        {"pooling": "cls", "layers": "mix-all"},
+        pytest.param({"pooling": "cls", "layers": "mix-all"}, marks=pytest.mark.slow),
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )

@@ -16,7 +16,7 @@ from tests.tasks.classification.conftest import WORDS, logits
 ROOM = 6  # tokens of a window, without [CLS] and [SEP]
 
 
-@pytest.fixture(scope="module", params=[None, "max"])
+@pytest.fixture(scope="module", params=[None, pytest.param("max", marks=pytest.mark.slow)])
 def windowed(request, task, tokenizer):
     """The task of the other tests, with windows of 8 tokens."""
     windowed = Classifier(

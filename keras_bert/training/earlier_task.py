@@ -1,0 +1,134 @@
+"""A fine-tuned task that a run continues with, and the lines for the user on its head."""
+
+from keras_bert.base.formatting import listed
+from keras_bert.checkpoints.model_folder import head_scale
+from keras_bert.heads import MIXES
+
+
+class EarlierTask:
+    """A fine-tuned task with which a run of the same class continues.
+
+    Attributes: `labels`; `columns`, those of its training data; `options`, its settings by the
+    names of a run's, except those that are tuned again; `static_vectors`, the config of its static
+    vectors, or None.
+
+    Args:
+        task: the task. Only numbers are kept of it: a run builds its own.
+    """
+
+    def __init__(self, task):
+        self.labels = tuple(task.labels) if task.MIN_LABELS else ()
+        self.options = {
+            name: getattr(task.settings, name)
+            for name in task.stored_settings()
+            if name not in task.tuned
+        }
+        self._mix = task.reader.mix
+        self.options["layers"] = task.reader.layers
+        if self._mix is not None:
+            self.options["scalar_mix_l2"] = self._mix["l2"]
+            self.options["scalar_mix_layer_norm"] = self._mix["layer_norm_eps"] is not None
+        self.columns = task.columns
+        vectors = task.reader.static_vectors
+        self.static_vectors = None if vectors is None else vectors.config
+        self._reads = _reads(task)
+        self._heads = {
+            head: [weight * head_scale(task, head) for weight in task.heads[head].get_weights()]
+            for head in _own_heads(task)
+        }
+
+    def options_not_given(self, settings, given):
+        """The options of the task that the caller does not give."""
+        names = {name for name, value in given.items() if value is not None}
+        if "layers" in names and settings.layers not in MIXES:
+            names |= {"scalar_mix_l2", "scalar_mix_layer_norm"}
+        return {name: value for name, value in self.options.items() if name not in names}
+
+    def has_labels(self, labels):
+        """Whether these are the task's labels, in any order."""
+        return set(labels) == set(self.labels)
+
+    def layer_norm_eps(self, default):
+        """The epsilon of a mix with LayerNorm: the task's own, if it has one."""
+        epsilon = self._mix and self._mix["layer_norm_eps"]
+        return default if epsilon is None else epsilon
+
+    def continue_in(self, task):
+        """Puts the heads into a task that reads the same of the encoder.
+
+        Returns (heads of the task that continue, those that are new, heads of this one that are not
+        used). After a new head all are new: they would read something else than they were trained
+        on.
+        """
+        (mix, rest), (earlier_mix, earlier_rest) = _reads(task), self._reads
+        continued, new = [], []
+        for head in _own_heads(task):
+            layer, weights = task.heads[head], self._heads.get(head)
+            shapes = [weight.shape for weight in layer.weights]
+            same = mix == earlier_mix and (rest == earlier_rest or head == "scalar_mix")
+            if same and not new and weights and shapes == [weight.shape for weight in weights]:
+                layer.set_weights([weight / head_scale(task, head) for weight in weights])
+                continued.append(head)
+            else:
+                new.append(head)
+        lost = [head for head in self._heads if head in new or head not in task.heads]
+        return continued, new, lost
+
+
+def _own_heads(task):
+    """The heads of a task without its transform, whose weights come with the encoder's."""
+    return [head for head in task.heads if head != "transform"]
+
+
+def _reads(task):
+    """-> (how a task mixes layers, what it reads of the mix or of the encoder).
+
+    Heads can be exchanged between tasks for which this is equal.
+    """
+    mix = task.reader.mix and task.reader.mix["layer_norm_eps"]
+    return (task.reader.layers, mix), (
+        task.ENCODER_OUTPUTS,
+        task.HEAD_READS,
+        getattr(task.settings, "pooling", None),
+        task.reader.static_vectors is not None,
+    )
+
+
+def line_on_continued(settings, options, same, new, lost):
+    """A line on what a run keeps of an earlier task.
+
+    The heads are those of it that are the `same`, that are `new`, and that are `lost`.
+    """
+    now = {name: getattr(settings, name) for name in options}
+    is_lost = not set(new).isdisjoint(lost)  # what it read is not there any more
+    subject = "its options, without its head, which reads something else" if is_lost else "its head"
+    parts = [f"Continuing with {subject} ({_described(now) or 'no options'})."]
+    changed = [
+        f"{name} {now[name]}, was {was}" for name, was in options.items() if now[name] != was
+    ]
+    if changed:
+        parts.append(f"Changed: {'; '.join(changed)}.")
+    texts = (
+        ("Kept", same if is_lost else ()),
+        ("New, from random weights", new),
+        ("Not kept", lost),
+    )
+    for text, heads in texts:
+        if heads:
+            parts.append(f"{text}: {listed(head.removesuffix('_layer') for head in heads)}.")
+    return " ".join(parts)
+
+
+def line_on_new_head(why, earlier, options):
+    """A line on a model whose head a run cannot use, and on its options, of which some are used."""
+    if earlier is None:
+        return f"The head is new: {why} Its own head and options are not kept."
+    left = {name: value for name, value in earlier.options.items() if name not in options}
+    line = f"The head is new: {why} Its own head is not kept ({_described(left) or 'no options'})."
+    of_reading = _described(options)
+    return f"{line} Its options for reading files are kept: {of_reading}." if options else line
+
+
+def _described(options):
+    shown = ((name, value) for name, value in options.items() if value not in (None, False))
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in shown)
