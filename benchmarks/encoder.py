@@ -17,7 +17,8 @@ the card's matrix rate, which is measured too.
 
 With `--served`, for each model folder a classifier with a new head: milliseconds of processor for
 one text of a sentence, from strings to labels, of our export's signature and of the pipeline of
-`transformers` over the same saved folder, taking turns, medians; both answer the same.
+`transformers` over the same saved folder, taking turns, medians, one thread each; both answer the
+same.
 
 With a `--family`, the encoder of that `model_type` and the base class of `transformers` alone, in
 float32: milliseconds of processor for both directions, and for one text of 32 tokens.
@@ -85,6 +86,10 @@ def main():
         measure_gpu(rounds=arguments.rounds)
         return
     if arguments.served:
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
         for folder in arguments.served:
             measure_served(folder, rounds=40 * arguments.rounds)
         return
@@ -203,6 +208,7 @@ def measure_served(folder, *, rounds):
     import keras_bert as kb
 
     keras.utils.set_random_seed(0)
+    torch.set_num_threads(1)
     encoder, tokenizer = kb.load(folder)
     names = encoder.tensor_names(encoder.config).names_for("classifier")
     options = {} if names is None else {"pooling": names.pooling}

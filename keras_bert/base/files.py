@@ -18,6 +18,7 @@ missing, so that half of the old and half of the new is never read.
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -150,6 +151,17 @@ _TEMPORARY = re.compile(rf"\.(.+){re.escape(_MARK)}[0-9a-f]{{12}}({re.escape(_RE
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # <fcntl.h>, <linux/fs.h>
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+
+
+def hash_of_file(path):
+    """The SHA-256 of a file's content, an object of `hashlib`."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256")
+
+
+def hash_of_json(value):
+    """The SHA-256 of a JSON value, whose objects may have their keys in any order, as a string."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def temporary_name(name):

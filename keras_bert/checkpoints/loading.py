@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.base.errors import InputError
-from keras_bert.base.files import system_errors
+from keras_bert.base.files import hash_of_file, system_errors
 from keras_bert.checkpoints import ARCHIVE_ENDINGS, hub
 from keras_bert.text.template import gpt_template
 
@@ -170,7 +170,7 @@ def local_folder(model):
         )
     if isinstance(model, ConvertedFolder):
         return model
-    source = hub.download(name) if is_name(name) else Path(name)
+    source = hub.download(name) if hub.is_name(name) else Path(name)
     if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
         raise InputError(
             f"{name} is an archive, which is not opened. Unpack it, and give the folder of the "
@@ -188,11 +188,6 @@ class ConvertedFolder(type(Path())):
 def name_of(folder):
     """The name of a model's folder in messages: what it was converted from, if anything."""
     return getattr(folder, "given", None) or folder
-
-
-def is_name(model):
-    """Whether a model is given by name, and not as a path."""
-    return isinstance(model, str) and model.startswith(hub.SCHEME)
 
 
 def cache_folder():
@@ -278,8 +273,7 @@ def _cached(source):
     digest = hashlib.sha256()
     for path in files:
         try:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(hash_of_file(path).digest())
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     folder = cache_folder() / "models" / digest.hexdigest()[:32]

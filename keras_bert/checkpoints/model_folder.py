@@ -11,10 +11,10 @@ import numpy as np
 import keras_bert
 from keras_bert.base import rename
 from keras_bert.base.errors import InputError, argument
-from keras_bert.base.files import new_folder, read_json
+from keras_bert.base.files import hash_of_file, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints import adapters, tensor_files
+from keras_bert.checkpoints import adapters, hub, tensor_files
 from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.encoder import Encoder
@@ -82,7 +82,7 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
         encoder,
         tensors,
         class_name=config_json["architectures"][0],
-        base=base if adapters.is_name(base) else base_folder,
+        base=base if hub.is_name(base) else base_folder,
         base_shapes=PretrainedCheckpoint(base_folder).shapes,
     )
     contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}
@@ -311,8 +311,7 @@ def file_hashes(folder):
     hashes = {}
     for path in sorted(folder.iterdir()):
         if path.name != CARD and path.is_file():
-            with path.open("rb") as file:
-                hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+            hashes[path.name] = hash_of_file(path).hexdigest()
     return hashes
 
 
@@ -320,10 +319,9 @@ def fingerprint_of_folder(folder):
     """A hash of all files of a model folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.suffix in (".json", ".safetensors", ".txt", ".bin") and path.is_file():
+        if path.suffix in (".json", ".safetensors", ".txt", ".bin", ".model") and path.is_file():
             digest.update(path.name.encode())
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(hash_of_file(path).digest())
     if adapters.is_adapter(folder):
         digest.update(fingerprint_of_folder(adapters.Adapter(folder).base).encode())
     return digest.hexdigest()

@@ -339,7 +339,8 @@ class PretrainedCheckpoint:
             )
         if name not in names.classes:
             raise InputError(
-                f"{source} describes a {name}, which is not supported. Supported: {supported}."
+                f"{source} describes a model of the class {name}, whose head is not supported. "
+                f"Fine-tune its encoder first. Supported heads: {supported}."
             )
         task_types = names.classes[name].task_types
         if "regression" in task_types and self._is_regression():

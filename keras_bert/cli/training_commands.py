@@ -198,7 +198,8 @@ def finetune(settings, arguments):
         print(f"The model of {metrics['kept']['run']}, {best}, is kept:")
     print(_size_and_time(metrics))
     describe = task_class(settings.get("task", "classifier")).describe_metrics
-    print(f"on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
+    of_folds = "all folds together, " if settings.get("folds") else ""
+    print(f"{of_folds}on the {counted(dev['examples'], 'dev example')}: {describe(dev)}")
     if "ensemble" in metrics:
         print(f"the ensemble, exported to {output}/ensemble: {describe(metrics['ensemble'])}")
     if "scalar_mix" in metrics:

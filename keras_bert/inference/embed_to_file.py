@@ -1,7 +1,6 @@
 """The embeddings of a file of texts as a Parquet file."""
 
 import contextlib
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -98,10 +97,9 @@ def _made_of(settings):
         return None
     recorded = settings.recorded()
     recorded["model"] = fingerprint_of_folder(Path(find_model_folder(settings.model)))
-    with open(settings.data, "rb") as file:
-        recorded["data"] = hashlib.file_digest(file, "sha256").hexdigest()
+    recorded["data"] = files.hash_of_file(settings.data).hexdigest()
     del recorded["output"]
-    return hashlib.sha256(json.dumps(recorded, sort_keys=True).encode()).hexdigest()
+    return files.hash_of_json(recorded)
 
 
 def _counts_of_finished(output, made_of):

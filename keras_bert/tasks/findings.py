@@ -46,15 +46,16 @@ def advice_of_defaults(settings, default):
         settings: those of the run.
         default: the same settings with the default learning rate and epochs.
     """
-    parts = []
+    given = {}
     if settings.learning_rate != default.learning_rate:
-        rates = default.learning_rate, settings.learning_rate
-        parts.append("`learning_rate` (--learning-rate) is {:g}, not {:g}".format(*rates))
+        given["`learning_rate` (--learning-rate)"] = settings.learning_rate, default.learning_rate
     if settings.epochs < default.epochs:
-        parts.append(f"`epochs` (--epochs) is {default.epochs:,}, not {settings.epochs:,}")
-    if not parts:
-        return None
-    return f"The default for this model and these data of {', and that of '.join(parts)}. Try it."
+        given["`epochs` (--epochs)"] = settings.epochs, default.epochs
+    parts = [
+        f"{name}, which is {here:g} here and {other:g} by default"
+        for name, (here, other) in given.items()
+    ]
+    return f"Leave out {', and '.join(parts)}." if parts else None
 
 
 def example_findings(train, dev):

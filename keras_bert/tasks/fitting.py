@@ -16,11 +16,7 @@ from keras_bert.tasks.findings import example_findings, result_and_loss_findings
 from keras_bert.tasks.fit_progress import with_progress
 from keras_bert.tasks.losses import global_means, means_over
 from keras_bert.tasks.raw_data import LabelledModel, is_raw, split_point
-from keras_bert.tasks.training_defaults import (
-    TrainingDefaults,
-    lora_learning_rate,
-    training_defaults,
-)
+from keras_bert.tasks.training_defaults import TrainingDefaults, training_defaults
 from keras_bert.training.optimizer import default_optimizer
 
 _BATCH_SIZE = 32  # Keras's own default
@@ -117,13 +113,14 @@ class FittingModel(CheckingModel):
 
     @property
     def training_defaults(self) -> TrainingDefaults:
-        """The `TrainingDefaults` of fine-tuning this task's encoder."""
-        defaults = training_defaults(
-            hidden_size=self.config.hidden_size, is_pretrained=self.encoder.is_pretrained
+        """The `TrainingDefaults` of the encoder, or of the head if the encoder is frozen."""
+        layers = (layer for group in self.encoder.layer_groups for layer in group)
+        return training_defaults(
+            hidden_size=self.config.hidden_size,
+            is_pretrained=self.encoder.is_pretrained,
+            is_frozen=not any(layer.trainable_variables for layer in layers),
+            has_lora=self.encoder.lora is not None,
         )
-        if self.encoder.lora is None:
-            return defaults
-        return defaults._replace(learning_rate=lora_learning_rate(defaults.learning_rate))
 
     def compiled_losses(self) -> dict[str, Any]:
         """`default_losses` for `compile`; see `means_over` for tasks that read files."""

@@ -59,12 +59,15 @@ def lora_learning_rate(learning_rate: float) -> float:
     return min(10 * learning_rate, HEAD_LEARNING_RATE)
 
 
-def training_defaults(*, hidden_size: int, is_pretrained: bool) -> TrainingDefaults:
-    """The learning rate, and the least number of steps, of an encoder that is fine-tuned whole.
+def training_defaults(
+    *, hidden_size: int, is_pretrained: bool, is_frozen: bool = False, has_lora: bool = False
+) -> TrainingDefaults:
+    """The learning rate, and the least number of steps, of fine-tuning an encoder.
 
-    Measured with batches of 32, seed 0, in percent (docs/training.md has all cells): macro F1 on
-    436 tickets of four classes, and in 450 sentences F1 of the entities of WNUT-17, macro F1 of
-    SST-2 (with [CLS] but for the last column) and accuracy of part-of-speech tags.
+    Measured on whole encoders with batches of 32, seed 0, in percent (docs/training.md has all
+    cells): macro F1 on 436 tickets of four classes, and in 450 sentences F1 of the entities of
+    WNUT-17, macro F1 of SST-2 (with [CLS] but for the last column) and accuracy of part-of-speech
+    tags.
 
         | weights      | data     | 5e-5, 3 epochs     | 100 steps            | least steps    |
         | 384, trained | tickets  | 44.5, 2 of 4 never | 1e-4 and 3e-4: 100   | 3e-4: 100      |
@@ -86,7 +89,14 @@ def training_defaults(*, hidden_size: int, is_pretrained: bool) -> TrainingDefau
     Args:
         hidden_size: the encoder's.
         is_pretrained: whether its weights are trained, and not random.
+        is_frozen: whether the head alone is trained.
+        has_lora: see `lora_learning_rate`.
     """
     row = next(row for largest, *row in _DEFAULTS if hidden_size <= largest)
     *rates, least_steps = row
-    return TrainingDefaults(rates[0 if is_pretrained else 1], least_steps)
+    learning_rate = rates[0 if is_pretrained else 1]
+    if is_frozen:
+        learning_rate = HEAD_LEARNING_RATE
+    elif has_lora:
+        learning_rate = lora_learning_rate(learning_rate)
+    return TrainingDefaults(learning_rate, least_steps)

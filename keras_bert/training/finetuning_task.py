@@ -15,18 +15,15 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.adapters import is_adapter
-from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
+from keras_bert.checkpoints.hub import is_name
+from keras_bert.checkpoints.loading import name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import new_encoder, read_architecture
 from keras_bert.encoders.transformer import TransformerEncoder
 from keras_bert.heads import MIXES
 from keras_bert.layers.kernels.program import device
-from keras_bert.tasks.training_defaults import (
-    HEAD_LEARNING_RATE,
-    lora_learning_rate,
-    training_defaults,
-)
+from keras_bert.tasks.training_defaults import training_defaults
 from keras_bert.text.template import BERT_TEMPLATE
 from keras_bert.text.tokenizer import Tokenizer
 from keras_bert.text.vocabulary_files import open_vocabulary
@@ -220,15 +217,12 @@ class TaskRecipe:
         return self._with_defaults(settings, chosen, defaults.least_steps, count, report)
 
     def _training_defaults(self, settings):
-        defaults = training_defaults(
-            hidden_size=self.hidden_size, is_pretrained=not self.start.is_random
+        return training_defaults(
+            hidden_size=self.hidden_size,
+            is_pretrained=not self.start.is_random,
+            is_frozen=settings.freeze_encoder,
+            has_lora=settings.lora_rank is not None,
         )
-        if settings.freeze_encoder:
-            return defaults._replace(learning_rate=HEAD_LEARNING_RATE)
-        if settings.lora_rank is not None:
-            rate = lora_learning_rate(defaults.learning_rate)
-            return defaults._replace(learning_rate=rate)
-        return defaults
 
     def _with_defaults(self, settings, chosen, least_steps, count, report):
         """The settings with those of `chosen` that are not given, and a line on these."""

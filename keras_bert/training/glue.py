@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import hash_of_file
 from keras_bert.base.formatting import counted, duration
 from keras_bert.base.settings import takes
 from keras_bert.inference.evaluate import evaluate
@@ -139,8 +140,7 @@ def _files(name, settings):
 def _hash_of(files):
     digest = hashlib.sha256()
     for path in files.values():
-        with open(path, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(hash_of_file(path).digest())
     return digest.hexdigest()
 
 

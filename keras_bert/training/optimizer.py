@@ -10,7 +10,6 @@ from keras_bert.base.formatting import counted
 from keras_bert.layers.kernels.optimizers import global_norm, with_unique_rows
 from keras_bert.tasks import WARMUP, WEIGHT_DECAY
 from keras_bert.tasks.losses import replica_count
-from keras_bert.tasks.training_defaults import HEAD_LEARNING_RATE
 from keras_bert.training.update_rules import LAMB, Adagrad, AdamW, LayerwiseAdamW
 
 
@@ -407,18 +406,11 @@ def default_optimizer(task, *, steps, learning_rate=None):
     Args:
         task: a `Task`.
         steps: as of `make_optimizer`.
-        learning_rate: the highest; None is the task's own, or that of `training_defaults`, or 1e-3
-            where the encoder is not trainable.
+        learning_rate: the highest; None is the task's own, or that of its `training_defaults`.
     """
     given = {} if learning_rate is None else {"learning_rate": learning_rate}
-    if learning_rate is None:
-        layers = (layer for group in task.encoder.layer_groups for layer in group)
-        is_trained = any(layer.trainable_variables for layer in layers)
-        learning_rate = HEAD_LEARNING_RATE
-        if is_trained:
-            learning_rate = task.training_defaults.learning_rate
     options = {
-        "learning_rate": learning_rate,
+        "learning_rate": task.training_defaults.learning_rate,
         "warmup": WARMUP,
         "weight_decay": WEIGHT_DECAY,
     }

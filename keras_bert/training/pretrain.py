@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.base.errors import InputError
+from keras_bert.base.files import hash_of_json
 from keras_bert.base.formatting import counted
 from keras_bert.base.settings import takes
 from keras_bert.checkpoints import save_folder
@@ -30,11 +31,7 @@ from keras_bert.training.pretraining_examples import (
     StoreWindowBatches,
     sizes_of,
 )
-from keras_bert.training.pretraining_task import (
-    fingerprint,
-    new_pretraining_task,
-    pretraining_task_class,
-)
+from keras_bert.training.pretraining_task import new_pretraining_task, pretraining_task_class
 from keras_bert.training.settings import PretrainSettings
 
 
@@ -113,7 +110,7 @@ def pretrain(*, report=None, **settings) -> dict[str, Any]:
         task, start = new_pretraining_task(task_class, folders, tokenizer, settings, report=report)
         cards = [folder.card.to_dict() for folder in folders]
         inputs = {
-            "data": fingerprint(cards if len(cards) > 1 else cards[0]),
+            "data": hash_of_json(cards if len(cards) > 1 else cards[0]),
             "vocab": tokenizer.vocabulary.sha256,
             **start,
         }

@@ -1,11 +1,9 @@
 """The task of a pre-training run: from random weights or a model, with heads new or continued."""
 
-import hashlib
-import json
 import os
 
 from keras_bert.base.errors import InputError, Naming, argument
-from keras_bert.base.files import read_json
+from keras_bert.base.files import hash_of_json, read_json
 from keras_bert.base.formatting import listed
 from keras_bert.checkpoints import find_model_folder
 from keras_bert.checkpoints.config_json import CONFIG
@@ -130,11 +128,6 @@ def new_pretraining_task(task_class, folders, tokenizer, settings, *, report):
     return task, start
 
 
-def fingerprint(value):
-    """A hash of a JSON value."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def _from_random(task_class, folders, tokenizer, settings, report):
     """The same with random weights."""
     architecture = settings.architecture or "tiny"
@@ -142,7 +135,7 @@ def _from_random(task_class, folders, tokenizer, settings, report):
     _check_objective(config, task_class)
     for folder in folders:
         check_sequences_fit(folder, config, task_class, source=architecture)
-    start = {"architecture": fingerprint(config.identity())}
+    start = {"architecture": hash_of_json(config.identity())}
     config = config.for_pretraining(task_class.TASK_TYPE)
     encoder = new_encoder(config, dtype=settings.dtype)
     if settings.initialization != "bert":

@@ -16,7 +16,6 @@ OUTPUT/submission/    the files to submit to GLUE, and submission.zip
 """
 
 import contextlib
-import hashlib
 import json
 import math
 import tomllib
@@ -28,6 +27,7 @@ from keras_bert.base.files import (
     NotJson,
     clear_leftovers_in,
     delete,
+    hash_of_json,
     parse_json,
     read_small,
     system_errors,
@@ -349,8 +349,7 @@ def _finite(value):
 
 def _hash(metrics):
     """A hash of the results, as JSON holds them."""
-    text = json.dumps(json.loads(json.dumps(metrics)), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hash_of_json(json.loads(json.dumps(metrics)))
 
 
 def _different(before, now):

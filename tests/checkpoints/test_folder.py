@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 
 from keras_bert import Classifier, Pretrainer, Tokenizer
 from keras_bert.checkpoints import load, load_task, save_folder
-from keras_bert.checkpoints.model_folder import to_hugging_face
+from keras_bert.checkpoints.model_folder import fingerprint_of_folder, to_hugging_face
 from keras_bert.encoders import new_encoder
 from keras_bert.encoders.bert import BertConfig
 from keras_bert.encoders.bert.encoder import BertEncoder
@@ -328,3 +328,14 @@ def test_loading_draws_no_weights_and_what_is_drawn_later_stays_the_same(config)
         else:
             np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(same, later)
+
+
+def test_a_fingerprint_is_of_all_that_a_run_depends_on(tmp_path):
+    names = ("config.json", "model.safetensors", "vocab.txt", "spiece.model")
+    for name in names:
+        (tmp_path / name).write_text("a")
+    fingerprints = [fingerprint_of_folder(tmp_path)]
+    for name in (*names, "README.md"):
+        (tmp_path / name).write_text("b")
+        fingerprints.append(fingerprint_of_folder(tmp_path))
+    assert len(set(fingerprints)) == 1 + len(names) and fingerprints[-1] == fingerprints[-2]

@@ -379,7 +379,10 @@ LISTED = "`architectures` should be a list with one of BertForPreTraining"
         ({"keras_bert": []}, "keras_bert should be an object"),
         ({"architectures": ["RobertaForSequenceClassification"]}, "whose model type is 'roberta'"),
         ({"architectures": ["BertForPreTraining"]}, "lacks the tensor cls.predictions.transform"),
-        ({"architectures": ["BertForNextSentencePrediction"]}, "which is not supported"),
+        (
+            {"architectures": ["BertForNextSentencePrediction"]},
+            "whose head is not supported. Fine-tune its encoder first",
+        ),
         ({"architectures": "BertForMaskedLM"}, LISTED),
         ({"architectures": {"a": 1}}, LISTED),
         ({"architectures": None}, LISTED),

@@ -72,8 +72,8 @@ def settings_of(learning_rate, epochs):
 def test_a_run_without_the_defaults_is_told_to_take_them():
     default = settings_of(1e-3, 20)
     assert advice_of_defaults(settings_of(5e-5, 3), default) == (
-        "The default for this model and these data of `learning_rate` (--learning-rate) is 0.001, "
-        "not 5e-05, and that of `epochs` (--epochs) is 20, not 3. Try it."
+        "Leave out `learning_rate` (--learning-rate), which is 5e-05 here and 0.001 by default, "
+        "and `epochs` (--epochs), which is 3 here and 20 by default."
     )
     assert "epochs" not in advice_of_defaults(settings_of(0.3, 20), default)
     assert advice_of_defaults(settings_of(1e-3, 40), default) is None

@@ -147,6 +147,7 @@ def test_folds_end_with_a_model_of_all_examples(given, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "over 3 folds, mean and standard deviation on dev:" in printed.out
     assert "The model of all, trained on all examples, is kept:" in printed.out
+    assert "all folds together, on the 40 dev examples: accuracy" in printed.out
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert [*metrics["runs"]] == ["fold-1", "fold-2", "fold-3", "all"]
     of_folds = [metrics["runs"][f"fold-{number}"] for number in (1, 2, 3)]
