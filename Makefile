@@ -72,8 +72,8 @@ docs: $(VENV)/installed-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # Runs the notebooks, each in a clean kernel, and keeps their outputs; NOTEBOOK=notebooks/01*.ipynb is
-# one of them. The second runs them and keeps nothing: it fails on an error, and on a figure in the
-# text that the run does not come to.
+# one of them. The second runs them, two at a time, and keeps nothing: it fails on an error, and on a
+# figure in the text that the run does not come to.
 notebooks: $(VENV)/installed-test
 	@$(BIN)/python -m notebooks.run $(NOTEBOOK)
 

@@ -18,6 +18,8 @@ from keras_bert.heads.lm_head import LMHead, NextTokenLoss
 from keras_bert.layers.kernels.fused_attention import fused_attention
 from keras_bert.layers.kernels.program import for_gpu
 from keras_bert.layers.layout import Layout
+from keras_bert.layers.positions import RotaryPositions
+from keras_bert.layers.self_attention import SelfAttention
 from tests import step_program
 from tests.step_program import (
     BATCH,
@@ -102,6 +104,38 @@ def test_layouts_have_a_fused_kernel(causal, window, packed, names):
         warnings.simplefilter("error")
         text = lowered_by_jax(jax.jit(gradients), vectors, *[vectors] * 3, ids, ids)
     assert step_program.kernels(text) == names
+
+
+@pytest.mark.parametrize(
+    "causal, window, packed, names",
+    [
+        (False, None, False, [FORWARD, BACKWARD]),
+        (False, 16, False, WITH_BIAS),  # in blocks
+        (False, 16, True, WITH_BIAS),
+        (True, 16, True, WITH_BIAS),
+        (True, 16, False, [FORWARD, BACKWARD]),  # the kernel knows windows
+    ],
+)
+def test_rotary_positions_and_windows_have_a_fused_kernel(causal, window, packed, names):
+    length = 192
+    layer = SelfAttention(
+        **{"hidden_size": 16, "num_heads": 2, "dropout": 0.0, "output_dropout": 0.0},
+        **{"initializer_range": 0.02, "dtype": "mixed_bfloat16", "window": window},
+        positions=RotaryPositions(theta=100.0, dtype="mixed_bfloat16"),
+    )
+    layer.build()
+
+    def loss(x, ids):
+        layout = Layout(**{"sequence_ids" if packed else "input_mask": ids}, causal=causal)
+        return layer(layout.unpad(x), layout=layout, training=True).sum()
+
+    vectors = jax.ShapeDtypeStruct((3, length, 16), "bfloat16")
+    ids = jax.ShapeDtypeStruct((3, length), "int32")
+    with for_gpu(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = lowered_by_jax(jax.jit(jax.grad(loss)), vectors, ids)
+    assert step_program.kernels(text) == names
+    assert f"{length}x{length}x" not in text  # no mask of whole rows
 
 
 @pytest.mark.parametrize("dtype, size, length", [("float32", 8, 16), ("bfloat16", 12, 16)])

@@ -52,7 +52,7 @@ def base_folder(base):
 
     Raises InputError if that model is missing, or is an adapter itself.
     """
-    folder = hub.download(base) if is_name(base) else Path(base)
+    folder = hub.download(base) if hub.is_name(base) else Path(base)
     inner = folder / "model"
     folder = inner if (inner / hub.CONFIG).exists() else folder
     if is_adapter(folder):
@@ -63,11 +63,6 @@ def base_folder(base):
     if not (folder / hub.CONFIG).exists():
         raise InputError(f"The base model {base} is not a model folder.")
     return folder
-
-
-def is_name(base):
-    """Whether a base model is given by name, and not as a path."""
-    return isinstance(base, str) and base.startswith(hub.SCHEME)
 
 
 class Adapter:
@@ -210,7 +205,7 @@ def contents(encoder, tensors, *, class_name, base, base_shapes):
     heads = (n for n in whole.keys() - encoder_names if not n.startswith(KEPT))
     modules |= {name.removeprefix(prefix).split(".")[0] for name in heads}
     path, revision = os.path.abspath(base), None
-    if is_name(base):
+    if hub.is_name(base):
         path, revision = hub.parsed(base)
     config = {
         "peft_type": "LORA",

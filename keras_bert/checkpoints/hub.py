@@ -40,6 +40,11 @@ _WEIGHTS = (
 )
 
 
+def is_name(model):
+    """Whether a model is given by name, and not as a path."""
+    return isinstance(model, str) and model.startswith(SCHEME)
+
+
 def download(name):
     """The folder in the hub's cache that contains a model; only missing files are downloaded.
 

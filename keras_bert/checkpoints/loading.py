@@ -170,7 +170,7 @@ def local_folder(model):
         )
     if isinstance(model, ConvertedFolder):
         return model
-    source = hub.download(name) if is_name(name) else Path(name)
+    source = hub.download(name) if hub.is_name(name) else Path(name)
     if source.is_file() and name.lower().endswith(ARCHIVE_ENDINGS):
         raise InputError(
             f"{name} is an archive, which is not opened. Unpack it, and give the folder of the "
@@ -188,11 +188,6 @@ class ConvertedFolder(type(Path())):
 def name_of(folder):
     """The name of a model's folder in messages: what it was converted from, if anything."""
     return getattr(folder, "given", None) or folder
-
-
-def is_name(model):
-    """Whether a model is given by name, and not as a path."""
-    return isinstance(model, str) and model.startswith(hub.SCHEME)
 
 
 def cache_folder():

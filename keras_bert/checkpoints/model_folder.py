@@ -14,7 +14,7 @@ from keras_bert.base.errors import InputError, argument
 from keras_bert.base.files import hash_of_file, new_folder, read_json
 from keras_bert.base.ownership import check_output_folder, held_names
 from keras_bert.base.terminal import escaped
-from keras_bert.checkpoints import adapters, tensor_files
+from keras_bert.checkpoints import adapters, hub, tensor_files
 from keras_bert.checkpoints.config_json import CONFIG, MARK, labels_to_config
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders.encoder import Encoder
@@ -82,7 +82,7 @@ def save_adapter(model, tokenizer, folder, *, base, overwrite=False):
         encoder,
         tensors,
         class_name=config_json["architectures"][0],
-        base=base if adapters.is_name(base) else base_folder,
+        base=base if hub.is_name(base) else base_folder,
         base_shapes=PretrainedCheckpoint(base_folder).shapes,
     )
     contents = {CONFIG: config_json, adapters.CONFIG: adapter_config, adapters.FILE: tensors}

@@ -16,9 +16,9 @@ from keras_bert.base.settings import mismatch, value_type
 # settings, and those of a task's head or the tokenizer. They are not kept: saving writes its own.
 _UNUSED_KEYS = frozenset(
     """
-    architectures auto_map cls_token_id dtype finetuning_task
+    architectures auto_map dtype finetuning_task
     gradient_checkpointing id2label keras_bert label2id language mask_token_id name
-    num_labels _num_labels output_past problem_type sep_token_id tokenizer_class torch_dtype
+    num_labels _num_labels output_past problem_type tokenizer_class torch_dtype
     transformers_version unk_token_id use_cache _name_or_path _attn_implementation
     attn_implementation _attn_implementation_autoset
     bad_words_ids begin_suppress_tokens decoder_start_token_id diversity_penalty do_sample
@@ -32,7 +32,7 @@ _UNUSED_KEYS = frozenset(
     """.split()
 )
 # Other programs begin and end a text with these. They are kept; `extra_keys` does not have them.
-_GENERATION_KEYS = ("bos_token_id", "eos_token_id")
+_GENERATION_KEYS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
 # `alpha` of LoRA, as in `peft`.
 LORA_ALPHA = 8.0
 # Nesting of the values that are kept: Python's json reads deeper ones than it can write.
@@ -58,8 +58,9 @@ class EncoderConfig:
             the encoder supports.
         extra_keys: unknown keys of a `config.json`, with their values. They are kept in `to_dict`
             and in saved folders.
-        generation_keys: `bos_token_id` and `eos_token_id` of a `config.json`, as far as it has
-            them. They do not affect the encoder, and are kept in saved folders.
+        generation_keys: `bos_token_id`, `eos_token_id`, `cls_token_id` and `sep_token_id` of a
+            `config.json`, as far as it has them. They do not affect the encoder, and are kept in
+            saved folders.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]]

@@ -49,37 +49,41 @@ class Layout:
         self.causal = causal
         self.is_packed = sequence_ids is not None
         self.is_token = ops.cast(ids, "bool")
-        self._shape = ops.shape(ids)
+        self.ids = ids
+        self.shape = ops.shape(ids)
         self._computed = {}
-        self.positions = ops.arange(self._shape[1], dtype="int32")[None]  # (1, S)
+        self.positions = ops.arange(self.shape[1], dtype="int32")[None]  # (1, S)
         if self.is_packed:
-            self._same_sequence = ids[:, :, None] == ids[:, None, :]  # (B, S, S)
-            # argmax returns the first True: where the token's sequence begins.
-            begins = ops.argmax(ops.cast(self._same_sequence, "int32"), axis=-1)  # (B, S)
-            self.positions = self.positions - ops.cast(begins, "int32")
+            self.positions = self.positions - _first_positions(ids)
         # Packed rows have next to no padding.
         self._unpadding = unpadding_of(self.is_token, worthwhile=not self.is_packed)
 
-    def mask(self, window=None):
+    def mask(self, window=None, *, cls_only=False):
         """Bool (B, 1, S or 1, S): True where the query (third axis) may see the key (last axis).
 
         Args:
             window: each token sees those up to so many positions away; None is any number.
+            cls_only: the first token is the only query.
         """
-        return self.once(("mask", window), lambda: self._new_mask(window))
+        return self.once(("mask", window, cls_only), lambda: self._new_mask(window, cls_only))
 
-    def _new_mask(self, window):
-        mask = ops.expand_dims(self.is_token, axis=(1, 2))  # (B, 1, 1, S)
-        if self.is_packed:
-            mask = ops.logical_and(mask, self._same_sequence[:, None])
-        if self.causal or window is not None:
-            index = ops.arange(self._shape[1])
-            distances = (index[:, None] - index[None, :])[None, None]  # (1, 1, S, S)
-            if self.causal:
-                mask = ops.logical_and(mask, distances >= 0)
-            if window is not None:
-                mask = ops.logical_and(mask, ops.abs(distances) <= window)
-        return mask
+    def _new_mask(self, window, cls_only):
+        queries, index = slice(1 if cls_only else None), ops.arange(self.shape[1])
+        return _mask(self, self.ids[:, queries], self.ids, index[queries], index, window=window)
+
+    def blocks(self, window):
+        """The `Blocks` that attention with a window works on, or None where rows are too short."""
+        if window is None:
+            return None
+        size = max(2 * window, _SMALLEST_BLOCK)
+        is_long = self.shape[1] >= _FEWEST_BLOCKS * size
+        if is_long is False:
+            return None
+        return self.once(("blocks", window), lambda: Blocks(self, window, size, is_long))
+
+    def with_neighbors(self, x, *, axis):
+        """Keys or values that a row's queries see: x, since a row has no neighbors."""
+        return x
 
     @property
     def lengths(self):
@@ -124,6 +128,117 @@ class Layout:
     def first(self, x):
         """The first token of each sequence: (R, D) -> (B, D)."""
         return self.pad(x)[:, 0]
+
+
+def _mask(layout, query_ids, key_ids, query_index, key_index, *, window):
+    """The mask of ids (B, Q) and (B, K) at some indices, (Q,) and (K,): (B, 1, Q or 1, K)."""
+    # LiteRT has no `[:, None, None]` of several axes of any size.
+    key_ids = ops.expand_dims(key_ids, axis=(1, 2))
+    mask = ops.cast(key_ids, "bool")
+    if layout.is_packed:
+        mask = ops.logical_and(mask, query_ids[:, None, :, None] == key_ids)
+    distances = query_index[:, None] - key_index
+    if layout.causal:
+        mask = ops.logical_and(mask, distances >= 0)
+    if window is not None:
+        mask = ops.logical_and(mask, ops.abs(distances) <= window)
+    return mask
+
+
+def _first_positions(ids):
+    """Where the sequence of each position of packed rows begins: int, int32 (B, S)."""
+    index = ops.arange(ops.shape(ids)[1], dtype="int32")
+    begins = ops.pad(ids[:, 1:] != ids[:, :-1], [(0, 0), (1, 0)], constant_values=True)
+    # All beginnings of a row in their order, and then the number of each position's.
+    sorted_begins = ops.sort(ops.where(begins, index, ops.shape(ids)[1]), axis=1)
+    number = ops.cumsum(ops.cast(begins, "int32"), axis=1) - 1
+    return ops.take_along_axis(sorted_begins, number, axis=1)
+
+
+# Blocks are as wide as the window, to both sides, but products of small matrices are slow.
+_SMALLEST_BLOCK = 32
+# A row of fewer blocks is attended to as fast with the mask of a whole row.
+_FEWEST_BLOCKS = 4
+
+
+class Blocks:
+    """The rows of a layout, cut into blocks: the layout of attention that costs what it sees.
+
+    The queries of a block see its own keys, and those before and after it that a window reaches, so
+    that time and memory grow with the length of a row, not with its square. Where lengths are known
+    only when a graph runs, a row that is too short is a single block.
+
+    Shapes: B' = B * ⌈S / Q⌉ blocks, of Q queries and K keys each.
+
+    Args:
+        layout: a `Layout`.
+        window: see `Layout.mask`.
+        size: Q, at least `window`.
+        is_long: True, or a bool tensor (), whether rows are long enough.
+
+    Attributes: `causal`, `positions` (B', Q), and `is_packed`, as those of a `Layout`. It is
+        packed, since tokens of other blocks are masked.
+    """
+
+    is_packed = True
+
+    def __init__(self, layout, window, size, is_long):
+        batch, self._length = layout.shape
+        self._size, self._reach = size, window
+        if is_long is not True:
+            self._size = ops.where(is_long, size, ops.maximum(self._length, 1))
+            self._reach = ops.where(is_long, window, 0)
+        self._count = (self._length + self._size - 1) // self._size
+        self._layout, self._computed = layout, {}
+        self.causal = layout.causal
+        self.positions = self.cut(ops.broadcast_to(layout.positions, layout.shape))
+
+    def cut(self, x):
+        """(B, S, …) -> (B', Q, …), 0 after the end of a row."""
+        rest, padding = ops.shape(x)[2:], self._count * self._size - self._length
+        x = ops.pad(x, [(0, 0), (0, padding), *[(0, 0) for _ in rest]])
+        return ops.reshape(x, (-1, self._size, *rest))
+
+    def joined(self, x):
+        """(B', Q, D) -> (B, S, D)."""
+        x = ops.reshape(x, (-1, self._count * self._size, x.shape[-1]))
+        return x[:, : self._length]
+
+    def with_neighbors(self, x, *, axis):
+        """Keys or values that a block's queries see, of which x holds the block's own.
+
+        Shapes: x (B', …, Q, …), Q at `axis` -> (B', …, K, …), 0 beyond the ends of a row.
+        """
+        shape = ops.shape(x)[1:]
+        x = ops.reshape(x, (-1, self._count, *shape))
+        every = [slice(None)] * (axis - 1)
+
+        def moved(blocks, places, padding):
+            part = x[(slice(None), blocks, *every, places)]
+            return ops.pad(part, [(0, 0), padding, *[(0, 0) for _ in shape]])
+
+        before = moved(slice(None, -1), slice(self._size - self._reach, None), (1, 0))
+        parts = [before, x]
+        if not self.causal:
+            parts.append(moved(slice(1, None), slice(None, self._reach), (0, 1)))
+        x = ops.concatenate(parts, axis=axis + 1)
+        return ops.reshape(x, (-1, *ops.shape(x)[2:]))
+
+    def mask(self, window, *, cls_only=False):
+        """Bool (B', 1, Q, K), as `Layout.mask`."""
+        return self.once("mask", lambda: self._new_mask(window))
+
+    def _new_mask(self, window):
+        ids = self.cut(self._layout.ids)
+        key_ids, index = self.with_neighbors(ids, axis=1), ops.arange(self._size)
+        keys = ops.arange(ops.shape(key_ids)[1]) - self._reach
+        return _mask(self._layout, ids, key_ids, index, keys, window=window)
+
+    def blocks(self, window):
+        """None: blocks are not cut again."""
+        return None
+
+    once = Layout.once
 
 
 class StepLayout:

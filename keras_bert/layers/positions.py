@@ -78,7 +78,8 @@ class RotaryPositions(Positions):
     def encode(self, x, positions):
         half = x.shape[-1] // 2
         frequencies = self.theta ** (-ops.arange(half, dtype="float32") / half)
-        angles = ops.cast(positions, "float32")[..., None] * frequencies  # (…, H/2)
+        # (…, H/2); LiteRT has no `[..., None]` of several axes of any size.
+        angles = ops.expand_dims(ops.cast(positions, "float32"), axis=-1) * frequencies
         cosines, sines = ops.cos(angles), ops.sin(angles)
         low, high = ops.split(ops.cast(x, "float32"), 2, axis=-1)
         turned = [low * cosines - high * sines, high * cosines + low * sines]

@@ -12,7 +12,7 @@ from keras_bert.base.files import delete
 from keras_bert.base.formatting import counted, percent
 from keras_bert.base.settings import takes_of_task
 from keras_bert.checkpoints import find_model_folder, load_task, save_folder
-from keras_bert.checkpoints.loading import is_name
+from keras_bert.checkpoints.hub import is_name
 from keras_bert.inference.predict import Inference
 from keras_bert.inputs.batches import without_autograph
 from keras_bert.readers.examples import not_reported

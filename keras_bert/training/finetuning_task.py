@@ -15,7 +15,8 @@ from keras_bert.base.errors import InputError
 from keras_bert.base.formatting import counted, listed
 from keras_bert.checkpoints import find_model_folder, load
 from keras_bert.checkpoints.adapters import is_adapter
-from keras_bert.checkpoints.loading import is_name, name_of, with_task_tokens
+from keras_bert.checkpoints.hub import is_name
+from keras_bert.checkpoints.loading import name_of, with_task_tokens
 from keras_bert.checkpoints.model_folder import build_task, fingerprint_of_folder
 from keras_bert.checkpoints.pretrained_checkpoint import PretrainedCheckpoint
 from keras_bert.encoders import new_encoder, read_architecture

@@ -69,9 +69,14 @@ def test_outputs_are_those_recorded(name, tmp_path):
         np.testing.assert_allclose(mine, expected, atol=ATOL, err_msg=key)
 
 
+@pytest.fixture(scope="module")
+def minilm(minilm_folder):
+    return load(minilm_folder)
+
+
 @pytest.mark.parametrize("number", range(len(TEXTS)))
-def test_ids_and_states_of_minilm_are_those_recorded(number, minilm_folder):
-    encoder, tokenizer = load(minilm_folder)
+def test_ids_and_states_of_minilm_are_those_recorded(number, minilm):
+    encoder, tokenizer = minilm
     texts = [text for text in TEXTS[number] if text]
     inputs = frame(
         [tokenizer.tokenize([text]) for text in texts],

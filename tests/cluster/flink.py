@@ -150,6 +150,14 @@ class Cluster:
         self.has_hosts = os.getuid() == 0 and bool(shutil.which("ip"))
 
     def __enter__(self):
+        try:
+            self._start_all()
+        except BaseException:  # or its processes would outlive the tests
+            self.__exit__()
+            raise
+        return self
+
+    def _start_all(self):
         for name in ("logs", "conf", "artifacts", "temporary"):
             (self._folder / name).mkdir(parents=True)
         if self.has_hosts:
@@ -180,7 +188,6 @@ class Cluster:
             host="jobmanager", heap="1200m", jars=self._server,
         )  # fmt: skip
         self.wait_for_taskmanagers(2)
-        return self
 
     def __exit__(self, *exception):
         for name in list(self._processes):

@@ -91,6 +91,7 @@ def test_pretraining_learns_in_both_directions(pretrained):
     assert metrics["parameters"] == load_task(output).count_params()
 
 
+@pytest.mark.slow  # as a fine-tuning run of each kind does
 def test_a_killed_run_ends_with_the_same_weights(pretrained, data):
     killed = pretrained[0].with_name("killed")
     pretrain(**arguments(data), output=killed)
@@ -147,6 +148,7 @@ def test_what_it_cannot_do_is_one_sentence(pretrained, data, tmp_path):
         export(model=pretrained[0], output=tmp_path / "served")
 
 
+@pytest.mark.slow  # as that of a causal encoder
 def test_the_preset_is_trained_by_the_command(data, tmp_path, capsys):
     folder = str(tmp_path / "run")
     given = ["--data", str(data), "--vocab", str(data / "vocab.txt"), "--steps", "1"]

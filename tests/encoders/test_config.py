@@ -304,3 +304,9 @@ def test_is_frozen_and_takes_keywords_only():
         config.vocab_size = 4
     with pytest.raises(TypeError):
         BertConfig(30, 8, 2, 2, 16)
+
+
+def test_the_ids_with_which_a_text_begins_and_ends_are_kept_for_other_programs():
+    ids = {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    config = BertConfig.from_dict({**SIZES, **ids})
+    assert config.generation_keys == ids and not config.extra_keys

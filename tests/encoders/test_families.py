@@ -148,6 +148,7 @@ FAMILIES = {
             **{"classifier_bias": True, "classifier_pooling": "cls"},
             **{"classifier_dropout": 0.3, "embedding_dropout": 0.2, "mlp_dropout": 0.1},
             **{"decoder_bias": False, "classifier_activation": "relu", "num_hidden_layers": 2},
+            "max_position_embeddings": 160,
             "layer_types": ["sliding_attention", "full_attention"],
             "rope_parameters": {
                 "full_attention": {"rope_theta": 100.0, "rope_type": "default"},
@@ -356,7 +357,7 @@ def test_hidden_states_and_gradients_are_those_of_transformers(family, other, tm
     if family == "bert":
         with_vocabulary(tmp_path / "model")
     encoder, _ = load(tmp_path / "model")
-    lengths = (9, 5, 2) if family != "mpnet" or not other else (150, 40, 2)
+    lengths = (150, 40, 2) if encoder.config.max_position_embeddings == 160 else LENGTHS
     inputs = batch(encoder.config, lengths=lengths)
     is_token = inputs["input_mask"] > 0
     directions = mean_directions(is_token, (24,))

@@ -298,6 +298,7 @@ def ask_in_a_process(asked, *, models, place):
             "PATH": "",
             "CUDA_VISIBLE_DEVICES": "-1",
             **{"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
+            **{"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"},  # as tests/conftest.py
             # As servers may have it: of no answer may a part be taken for a weight and kept.
             "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "true",
         },

@@ -89,7 +89,14 @@ def test_the_table_has_every_task():
     assert TASKS.keys() == {*finetuned_task_types()}
 
 
-@pytest.mark.parametrize("task_type", TASKS)
+# Those that are classifiers and taggers, too.
+SLOW = ("pair-classifier", "semantic-roles")
+
+
+@pytest.mark.parametrize(
+    "task_type",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in TASKS],
+)
 def test_fit_has_the_official_metrics_and_predict_keeps_the_order(task_type, tmp_path):
     arguments, contents, metrics = TASKS[task_type]
     if isinstance(contents, dict):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from keras_bert.base.errors import InputError
 from keras_bert.text.learners import learn_bpe, learn_byte_level_bpe, learn_wordpiece
+from keras_bert.text.unigram_learner import learn_unigram
 from keras_bert.text.vocabulary_files import (
     open_vocabulary,
     read_counts,
@@ -23,12 +24,19 @@ from keras_bert.text.vocabulary_files import (
 from tests.kill_points import kill_at_every_call
 
 WORDS = {"low": 5, "lowest": 2, "newer": 6, "wider": 3, "new": 2}
-ALGORITHMS = ("wordpiece", "bpe", "byte-level-bpe")
-CASED = "byte-level-bpe"  # always
-LEARN = dict(zip(ALGORITHMS, (learn_wordpiece, learn_bpe, learn_byte_level_bpe), strict=True))
-SIZES = {"wordpiece": (30, 33), "bpe": (20, 24), "byte-level-bpe": (263, 265)}
-OLD = {name: LEARN[name](WORDS, size=SIZES[name][0]) for name in ALGORITHMS}
-NEW = {name: LEARN[name](WORDS, size=SIZES[name][1]) for name in ALGORITHMS}
+OLD = {
+    "wordpiece": learn_wordpiece(WORDS, size=30),
+    "bpe": learn_bpe(WORDS, size=20),
+    "unigram": learn_unigram(WORDS, size=20, lowercase=False),
+    "byte-level-bpe": learn_byte_level_bpe(WORDS, size=263),
+}
+NEW = {
+    "wordpiece": learn_wordpiece(WORDS, size=33),
+    "bpe": learn_bpe(WORDS, size=24),
+    "unigram": learn_unigram(WORDS, size=22),
+    "byte-level-bpe": learn_byte_level_bpe(WORDS, size=265),  # always cased
+}
+ALGORITHMS = tuple(NEW)
 # What other programs, and people, may call theirs.
 FOREIGN = ("v.part", ".v.part", "vocab.txt.part", ".vocab.txt.part")
 
@@ -52,7 +60,7 @@ def kill_job(algorithm, place, *, replaces):
     old, new = OLD[algorithm], NEW[algorithm]
     path = place / ("vocab.txt" if algorithm == "wordpiece" else "v")
     own = {"vocab.txt", "vocab.counts.tsv"} if algorithm == "wordpiece" else {"v"}
-    lowercase = algorithm != CASED
+    lowercase = new.lowercase is not False
 
     def prepare():
         shutil.rmtree(place, ignore_errors=True)
@@ -88,11 +96,14 @@ def kill_save(algorithm, folder, *, before):
         (folder / "config.json").write_text("{}")
         write_folder(folder, OLD[before], lowercase=False)
 
-    def write():
-        write_folder(folder, NEW[algorithm], lowercase=algorithm != CASED)
+    new = NEW[algorithm]
+    lowercase = new.lowercase is not False
 
-    wanted = (NEW[algorithm], None, algorithm != CASED)
-    own = {*NEW[algorithm].FILES, "tokenizer.json"}
+    def write():
+        write_folder(folder, new, lowercase=lowercase)
+
+    wanted = (new, None, lowercase)
+    own = {*new.FILES, "tokenizer.json"}
 
     def check(killed):
         assert opened(folder) in [None, wanted, (OLD[before], None, False)]

@@ -19,7 +19,7 @@ UNITS = {"mlm-nsp": "token", "span": "span"}
 TASKS = {"mlm-nsp": Pretrainer, "span": SpanPretrainer}
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=["mlm-nsp", pytest.param("span", marks=pytest.mark.slow)])
 def task_and_folder(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "folder"
     make_data_folder(

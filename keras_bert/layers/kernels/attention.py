@@ -17,7 +17,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.kernels.fused_attention import fused_attention
+from keras_bert.layers.kernels.fused_attention import fused_attention, knows_windows
 from keras_bert.layers.kernels.program import (
     device,
     has_fused_attention,
@@ -43,14 +43,15 @@ def attend(
 
     JAX and PyTorch have it as one operation, without dropout and the probabilities, and a GPU as
     one kernel (see `fused_attention`). Elsewhere axes are moved at once, and scale and mask are
-    where a CPU fuses them with the product.
+    where a CPU fuses them with the product. With a window, long rows are cut into blocks, to which
+    the formula applies as to rows (see `Blocks`).
 
     Shapes: query_key_value (B, S, 3 D) -> context (B, S, D), and float (B, N, S, S) probabilities
     before dropout, or None. With `cls_only` the first token is the only query: (B, 1, D) and
     (B, N, 1, S).
 
     Args:
-        layout: the batch's `Layout`.
+        layout: the batch's `Layout`, or its `Blocks`.
         positions: the `Positions`.
         window: see `Layout.mask`.
         dropout: the `Dropout` layer of the probabilities.
@@ -58,13 +59,19 @@ def attend(
     """
     fused = has_fused_attention() and not return_probabilities
     fused = fused and not (training and dropout.rate > 0) and not positions.HAS_BIAS
-    mask = layout.mask(window)  # (B, 1, S or 1, S)
-    places = layout.positions  # (B or 1, S)
-    query_places = places
-    if cls_only:
-        mask, query_places = mask[:, :, :1], places[:, :1]
     batch, length = ops.shape(query_key_value)[:2]
     size = query_key_value.shape[-1] // (3 * num_heads)
+    whole = cls_only or return_probabilities or positions.HAS_BIAS
+    whole = whole or (fused and knows_windows(layout, query_key_value.dtype, size))
+    blocks = None if whole else layout.blocks(window)
+    if blocks is not None:
+        options = {"positions": positions, "dropout": dropout, "training": training}
+        options |= {"num_heads": num_heads, "window": window}
+        context, _ = attend(blocks.cut(query_key_value), blocks, **options)
+        return blocks.joined(context), None
+    mask = layout.mask(window, cls_only=cls_only)  # (B, 1, S or 1, S)
+    places = layout.positions  # (B or 1, S)
+    query_places = places[:, :1] if cls_only else places
     split = ops.reshape(query_key_value, (batch, length, 3, num_heads, size))
     if fused:
         query, key, value = ops.unstack(split, 3, axis=2)  # (B, S, N, H)
@@ -72,6 +79,7 @@ def attend(
             query = query[:, :1]
         query = positions.encode(query, query_places[:, :, None])
         key = positions.encode(key, places[:, :, None])
+        key, value = (layout.with_neighbors(x, axis=1) for x in (key, value))
         context = None
         if not cls_only:  # a single query is cheap
             context = fused_attention(query, key, value, layout, window=window)
@@ -86,6 +94,7 @@ def attend(
         query = query[:, :, 0][:, :, None]  # (B, N, 1, H), which `:1` is only when there is a batch
     query = positions.encode(query, query_places[:, None])
     key = positions.encode(key, places[:, None])
+    key, value = (layout.with_neighbors(x, axis=2) for x in (key, value))  # (B, N, S, H)
     scale = _scale_of(positions, size)
     scores = _masked_scores(query, key, mask, scale=scale, training=training)  # (B, N, S, S)
     if positions.HAS_BIAS:

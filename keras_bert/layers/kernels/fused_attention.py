@@ -2,9 +2,9 @@
 
 It computes what `attend` does without dropout, for bfloat16 and float16. Padding is given to it as
 lengths, a causal mask and its window by their names, and what else a layout has, such as packed
-rows and windows to both sides, as a mask. Scores of other types, dropout of the probabilities (the
-kernel's own takes its seed when the program is compiled, so that no seed and no resumed run would
-draw the same) and learned biases are left to XLA.
+rows and the blocks of windows to both sides, as a mask. Scores of other types, dropout of the
+probabilities (the kernel's own takes its seed when the program is compiled, so that no seed and no
+resumed run would draw the same) and learned biases are left to XLA.
 """
 
 import functools
@@ -27,30 +27,29 @@ def fused_attention(query, key, value, layout, *, window):
     A row whose padding is not at its end, as `Layout.padding_is_last` has it, becomes NaN where the
     kernel reads lengths: it is never read as if it were.
 
-    Shapes: query, key, value (B, S, N, H) -> (B, S, N, H). `layout` and `window` are as in
-    `attend`.
+    Shapes: query (B, Q, N, H), key and value (B, K, N, H) -> (B, Q, N, H). `layout` and `window`
+    are as in `attend`.
     """
-    length, _, size = query.shape[1:]
-    dtype = keras.backend.standardize_dtype(query.dtype)
-    if not reads_lengths() or dtype not in _TYPES or size not in _HEAD_SIZES:
+    if not _takes(query.dtype, query.shape[-1]):
         return None
-    zero, nan = (ops.cast(number, value.dtype) for number in (0.0, math.nan))
-    is_readable = layout.padding_is_last[:, None, None, None]
     if layout.is_packed or (window is not None and not layout.causal):
-        if length % 2:  # the gradient of a mask needs an even length
+        if query.shape[1] % 2 or key.shape[1] % 2:  # the gradient of a mask needs even lengths
             return None
         options = {"mask": layout.mask(window)}
-    elif layout.causal:  # no token sees the padding after it
-        options = {"is_causal": True}
-        options |= {} if window is None else {"local_window_size": (window, 0)}
-        value = ops.where(is_readable, value, nan)
     else:
-        # Of no key at all it would be NaN.
-        options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
-        # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
-        is_token = layout.is_token[:, :, None, None]
-        key = ops.where(is_token, key, zero)
-        value = ops.where(is_token, value, ops.where(is_readable, zero, nan))
+        zero, nan = (ops.cast(number, value.dtype) for number in (0.0, math.nan))
+        is_readable = layout.padding_is_last[:, None, None, None]
+        if layout.causal:  # no token sees the padding after it
+            options = {"is_causal": True}
+            options |= {} if window is None else {"local_window_size": (window, 0)}
+            value = ops.where(is_readable, value, nan)
+        else:
+            # Of no key at all it would be NaN.
+            options = {"key_value_seq_lengths": ops.maximum(layout.lengths, 1)}
+            # The kernel may leave the gradients of padded keys unwritten: `where` has none there.
+            is_token = layout.is_token[:, :, None, None]
+            key = ops.where(is_token, key, zero)
+            value = ops.where(is_token, value, ops.where(is_readable, zero, nan))
     import jax
 
     try:
@@ -58,6 +57,17 @@ def fused_attention(query, key, value, layout, *, window):
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         _say_once(f"{type(error).__name__}: {error}")
         return None
+
+
+def knows_windows(layout, dtype, size):
+    """Whether a kernel takes a layout's window by its name, for heads of that type and size."""
+    return layout.causal and not layout.is_packed and _takes(dtype, size)
+
+
+def _takes(dtype, size):
+    """Whether there is a kernel for heads of that type and size."""
+    dtype = keras.backend.standardize_dtype(dtype)
+    return reads_lengths() and dtype in _TYPES and size in _HEAD_SIZES
 
 
 def reads_lengths():
