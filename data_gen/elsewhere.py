@@ -125,7 +125,7 @@ class Place:
         if self.pool and _UNREACHABLE.search(reason):
             hint = (
                 f"Expected a worker pool at {self.pool} (--environment_config) on every machine of "
-                "the cluster."
+                "the cluster, and the cluster where the job server looks for it."
             )
         elif not_downloaded:
             reason = not_downloaded[1]

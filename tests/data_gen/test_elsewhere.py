@@ -72,7 +72,7 @@ def test_an_endpoint_that_does_not_answer_is_named(silent, monkeypatch):
             "java.net.ConnectException: finishConnect(..) failed: Connection refused\n\tat x",
             "The job failed on PortableRunner at host:8099: finishConnect(..) failed: Connection "
             "refused. Expected a worker pool at localhost:50000 (--environment_config) on every "
-            "machine of the cluster.",
+            "machine of the cluster, and the cluster where the job server looks for it.",
         ),
         (
             FLINK,
