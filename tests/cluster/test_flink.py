@@ -258,6 +258,7 @@ def test_a_pool_with_another_python_is_said(cluster, corpus, vocab, tmp_path):
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
+        cluster.cancel_jobs()
         for number in numbers:
             cluster.kill(f"pool{number}")
             cluster.start_pool(number)
