@@ -57,23 +57,27 @@ def transformer_layer(
     dense_in,
     dense_out,
     feed_forward_norm,
+    inner="I",
     dense=dense,
     layer_norm=layer_norm,
 ):
     """The lines of every `TransformerBlock` of `blocks`, from the other names of its parts.
 
-    `query_key_value` are the names of the three layers that are one here.
+    `query_key_value` is the name of one layer (D, E), or those of the three that are one here.
+    `inner` is the size of what the first feed-forward layer computes.
     """
     ours = "blocks.{i}"
+    attention = f"{ours}.attention.query_key_value"
+    if isinstance(query_key_value, str):
+        lines = dense(attention, query_key_value, "D E")
+    else:
+        layers = enumerate(query_key_value)
+        lines = [x for n, theirs in layers for x in dense(attention, theirs, "D D", part=(n, 3))]
     return [
-        *(
-            line
-            for number, theirs in enumerate(query_key_value)
-            for line in dense(f"{ours}.attention.query_key_value", theirs, "D D", part=(number, 3))
-        ),
+        *lines,
         *dense(f"{ours}.attention.projection", projection, "D D"),
         *layer_norm(f"{ours}.attention_norm", attention_norm),
-        *dense(f"{ours}.feed_forward.dense_in", dense_in, "D I"),
+        *dense(f"{ours}.feed_forward.dense_in", dense_in, f"D {inner}"),
         *dense(f"{ours}.feed_forward.dense_out", dense_out, "I D"),
         *layer_norm(f"{ours}.feed_forward_norm", feed_forward_norm),
     ]
@@ -93,7 +97,9 @@ def sizes_of(config):
     return {
         "V": config.vocab_size,
         "D": config.hidden_size,
+        "E": 3 * config.hidden_size,
         "I": config.intermediate_size,
+        "J": 2 * config.intermediate_size,
         "N": config.num_attention_heads,
         "H": config.hidden_size // config.num_attention_heads,
         "P": config.max_position_embeddings,

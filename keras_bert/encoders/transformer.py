@@ -104,9 +104,10 @@ class TransformerEncoder(Encoder):
             **{**parts, **options}, name=f"block_{number}", dtype=self.dtype_policy
         )
 
-    def norm(self, name):
-        """A new norm."""
-        return LayerNorm(epsilon=self.config.layer_norm_eps, name=name, dtype=self.dtype_policy)
+    def norm(self, name, **options):
+        """A new norm; `options` are those of its arguments that differ from BERT's."""
+        epsilon = self.config.layer_norm_eps
+        return LayerNorm(epsilon=epsilon, name=name, dtype=self.dtype_policy, **options)
 
     def make_last_norm(self):
         """The norm after the last layer, or None."""

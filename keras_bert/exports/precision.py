@@ -5,7 +5,7 @@ import numpy as np
 
 from keras_bert.base.errors import InputError
 from keras_bert.encoders.encoder import Encoder, copy_weights
-from keras_bert.layers.dense import quantize_weights
+from keras_bert.layers.dense import quantize_weights, without_random_weights
 
 # The largest allowed error of the outputs, relative to their size. Rounding in a sound model is far
 # below it (the table in docs/serving.md); above it something has overflowed.
@@ -37,7 +37,8 @@ def as_exported(model, precision):
     config = model.get_config()
     if precision in ("bfloat16", "float16"):
         config = _with_dtype(config, precision)
-    copy = type(model).from_config(config)
+    with without_random_weights():
+        copy = type(model).from_config(config)
     copy_weights(model, copy)
     if hasattr(model, "tokenizer"):
         copy.tokenizer = model.tokenizer

@@ -4,7 +4,8 @@ Run by hand where tensorflow-cpu 2.17.1 and tensorflow-text 2.17.0 are installed
 our versions): `python make_serving_operations.py > ../export/serving_operations.txt`. A server has
 the operations of TensorFlow, and of TensorFlow Text those that its BUILD file names
 (tensorflow_serving/model_servers/BUILD, SUPPORTED_TENSORFLOW_OPS, `//tensorflow_text:ops_lib`),
-which is all of them but what later releases added.
+which is all of them but what later releases added. Its workspace.bzl has TensorFlow Text 2.12.1
+from the server's release 2.16.1 to 2.19.1, and 2.20.0 in 2.20.0. Both register those below.
 """
 
 import tensorflow as tf

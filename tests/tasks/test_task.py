@@ -160,7 +160,9 @@ def test_the_rate_stays_where_the_number_of_steps_is_not_known():
     peak = training_defaults(hidden_size=task.config.hidden_size, is_pretrained=False).learning_rate
     assert float(task.optimizer.learning_rate) == pytest.approx(peak)
     encoder.trainable = False
-    assert float(fit_a_tagger(encoder).optimizer.learning_rate) == pytest.approx(1e-3)
+    task = fit_a_tagger(encoder)
+    assert float(task.optimizer.learning_rate) == pytest.approx(1e-3)
+    assert task.training_defaults.learning_rate == 1e-3  # as of `finetune`
     with pytest.raises(ValueError, match="for the default optimizer only"):
         Tagger(encoder, labels=["no", "yes"]).compile_defaults("adamw", steps=3)
 

@@ -122,8 +122,29 @@ def test_the_ids_of_fairseq(tmp_path, family):
     assert (again.template, again.vocabulary) == (tokenizer.template, tokenizer.vocabulary)
 
 
-def test_offsets_lead_to_the_users_string(tokenizer):
-    texts = [*SENTENCES, "", *fuzz.texts(1000, seed=1)]
+OF_FAMILIES = {
+    "deberta-v2": (bert_model, "spm.model", {"vocab_type": "spm", "do_lower_case": False}),
+    "albert": (albert_model, "spiece.model", {"tokenizer_class": "AlbertTokenizer"}),
+    "xlm-roberta": (model, "sentencepiece.bpe.model", None),
+    "camembert": (model, "sentencepiece.bpe.model", {"tokenizer_class": "CamembertTokenizer"}),
+}
+
+
+@pytest.mark.parametrize(
+    "family, count",
+    [*((family, 1000) for family in OF_FAMILIES)]
+    + [pytest.param(family, 100_000, marks=pytest.mark.slow) for family in OF_FAMILIES],
+)
+def test_offsets_lead_to_the_users_string(tmp_path, family, count):
+    read, name, config = OF_FAMILIES[family]
+    tokenizer = Tokenizer.from_folder(write(tmp_path / "given", read(), name=name, config=config))
+    for seed in range(1, 1 + -(-count // 10_000)):
+        check_offsets(
+            tokenizer, [*SENTENCES, *QUOTED, "", *fuzz.texts(min(count, 10_000), seed=seed)]
+        )
+
+
+def check_offsets(tokenizer, texts):
     tokens = tokenizer.tokenize_with_offsets(texts)
     assert tokens.ids.to_list() == tokenizer.tokenize(texts).to_list()
     columns = (tokens.starts, tokens.ends, tokens.byte_starts, tokens.byte_ends, tokens.word_starts)

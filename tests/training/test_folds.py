@@ -176,7 +176,7 @@ def test_folds_need_no_dev_and_one_run(given, tmp_path):
 
 def test_without_dev_a_tenth_is_held_back_and_defaults_are_said_and_recorded(given, tmp_path):
     told = []
-    metrics = finetune(**given, output=tmp_path / "a", report=told.append)
+    metrics = finetune(**given, patience=1, output=tmp_path / "a", report=told.append)
     assert metrics["dev"]["examples"] + metrics["train_examples"] == 40
     assert any(
         "No dev data are given" in line and "a tenth, are held back" in line for line in told

@@ -16,6 +16,7 @@ from keras_bert.encoders.tensor_names import (
     embeddings,
     layer_norm,
     sizes_of,
+    transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
 
@@ -68,14 +69,15 @@ class GptEncoder(TransformerEncoder):
 # `Conv1D` has kernels as ours.
 _conv = functools.partial(dense, transposed=False)
 
-_LAYER = [
-    *_conv("blocks.{i}.attention.query_key_value", "h.{i}.attn.c_attn", "D E"),
-    *_conv("blocks.{i}.attention.projection", "h.{i}.attn.c_proj", "D D"),
-    *layer_norm("blocks.{i}.attention_norm", "h.{i}.ln_1"),
-    *_conv("blocks.{i}.feed_forward.dense_in", "h.{i}.mlp.c_fc", "D I"),
-    *_conv("blocks.{i}.feed_forward.dense_out", "h.{i}.mlp.c_proj", "I D"),
-    *layer_norm("blocks.{i}.feed_forward_norm", "h.{i}.ln_2"),
-]
+_LAYER = transformer_layer(
+    query_key_value="h.{i}.attn.c_attn",
+    projection="h.{i}.attn.c_proj",
+    attention_norm="h.{i}.ln_1",
+    dense_in="h.{i}.mlp.c_fc",
+    dense_out="h.{i}.mlp.c_proj",
+    feed_forward_norm="h.{i}.ln_2",
+    dense=_conv,
+)
 
 
 def _tensor_names(config):
@@ -105,7 +107,7 @@ def _tensor_names(config):
             *(layer_norm("last_norm", "ln_f") if is_gpt2 else ()),
         ],
         layers=config.num_hidden_layers,
-        sizes={**sizes_of(config), "E": 3 * config.hidden_size},
+        sizes=sizes_of(config),
         prefix="transformer.",
         classes=classes,
         head_prefixes=("lm_head.", "classifier.", "qa_outputs.", "score.", KEPT),

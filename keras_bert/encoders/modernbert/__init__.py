@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_bert.base.errors import InputError
-from keras_bert.encoders.transformer_config import BidirectionalConfig
+from keras_bert.encoders.transformer_config import BidirectionalConfig, sizes
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 # The field of each type of layer's base of the rotary frequencies.
@@ -16,16 +16,8 @@ _UNUSED_KEYS = frozenset(
     repad_logits_with_grad sparse_pred_ignore_index sparse_prediction
     """.split()
 )
-
-
-def _sizes(hidden_size, *, layers, heads, intermediate_size):
-    return {
-        "hidden_size": hidden_size,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": intermediate_size,
-        "pad_token_id": 0,  # of vocabularies that are learned here
-    }
+# Vocabularies that are learned here begin with padding.
+_PAD = {"pad_token_id": 0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -50,15 +42,12 @@ class ModernBertConfig(BidirectionalConfig):
         attention_bias, mlp_bias, norm_bias: whether the layers have biases.
         classifier_bias, decoder_bias: whether the heads' dense layer and the output of a masked LM
             have biases.
-
-    Raises:
-        ValueError: an invalid value.
     """
 
     MODEL_TYPES: ClassVar[tuple[str, ...]] = ("modernbert",)
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "modernbert-base": _sizes(768, layers=22, heads=12, intermediate_size=1152),
-        "modernbert-large": _sizes(1024, layers=28, heads=16, intermediate_size=2624),
+        "modernbert-base": {**sizes(768, layers=22, heads=12), "intermediate_size": 1152, **_PAD},
+        "modernbert-large": {**sizes(1024, layers=28, heads=16), "intermediate_size": 2624, **_PAD},
     }
     KEYS: ClassVar[Mapping[str, str]] = {
         "hidden_act": "hidden_activation",
@@ -101,11 +90,7 @@ class ModernBertConfig(BidirectionalConfig):
         self._check("global_rope_theta local_rope_theta", lambda theta: theta > 0, "above 0")
         self._check("local_attention", lambda size: size >= 0, "0 or more")
         every = 3 if self.global_attn_every_n_layers is None else self.global_attn_every_n_layers
-        if every < 1:
-            raise ValueError(
-                "`global_attn_every_n_layers` must be at least 1. "
-                f"Received: global_attn_every_n_layers={every}."
-            )
+        self._check("global_attn_every_n_layers", lambda _: every >= 1, "at least 1")
         numbers, types = range(self.num_hidden_layers), self.layer_types
         if types is None:
             types = [LOCAL if number % every else GLOBAL for number in numbers]
@@ -124,14 +109,10 @@ class ModernBertConfig(BidirectionalConfig):
 
     @classmethod
     def translated(cls, values, *, source):
-        thetas = values.get("rope_parameters")
-        if thetas is None:
-            return {name: value for name, value in values.items() if name != "rope_parameters"}
         values = dict(values)
-        del values["rope_parameters"]
-        for kind, field in _THETAS.items():
-            given = thetas.get(kind) if isinstance(thetas, dict) else None
-            given = {} if given is None else given
+        thetas = values.pop("rope_parameters", None)
+        for kind, field in _THETAS.items() if isinstance(thetas, dict) else ():
+            given = {} if thetas.get(kind) is None else thetas[kind]
             if not isinstance(given, dict) or given.get("rope_type", "default") != "default":
                 raise InputError(
                     f"{source} has rope_parameters = {thetas!r}, which this encoder cannot "
@@ -154,7 +135,3 @@ class ModernBertConfig(BidirectionalConfig):
 
     def head_dropout(self, task_type: str) -> float:
         return self.classifier_dropout
-
-    def is_local(self, number: int) -> bool:
-        """Whether the layer of that number, from 0, is local."""
-        return self.layer_types[number] == LOCAL

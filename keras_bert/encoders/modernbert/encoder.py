@@ -4,19 +4,19 @@ import dataclasses
 
 import keras
 
-from keras_bert.base.rename import Rename
-from keras_bert.encoders.modernbert import ModernBertConfig
+from keras_bert.encoders.modernbert import LOCAL, ModernBertConfig
 from keras_bert.encoders.tensor_names import (
     KEPT,
     TensorNames,
     dense,
     embeddings,
     layer_norm,
+    lm_head,
     sizes_of,
     task_classes,
+    transformer_layer,
 )
 from keras_bert.encoders.transformer import TransformerEncoder
-from keras_bert.layers.elementwise import LayerNorm
 from keras_bert.layers.positions import RotaryPositions
 
 
@@ -24,14 +24,7 @@ from keras_bert.layers.positions import RotaryPositions
 class ModernBertEncoder(TransformerEncoder):
     """A Transformer encoder of which most layers see only the neighbourhood of each token.
 
-    It takes `input_ids` and `input_mask`; a packed batch has `sequence_ids` instead of
-    `input_mask`. See `Encoder` for its outputs.
-
-    Args:
-        config: a `ModernBertConfig`.
-        dtype: a dtype or policy for all layers; None is Keras's own setting.
-
-    Attributes: those of `TransformerEncoder`.
+    It is made of a `ModernBertConfig`, and called as a `BertEncoder` without segments.
     """
 
     CONFIG = ModernBertConfig
@@ -43,13 +36,12 @@ class ModernBertEncoder(TransformerEncoder):
         self.scale_residual_outputs()
 
     def make_embeddings(self):
-        return super().make_embeddings(
-            max_position_embeddings=0, dropout=self.config.embedding_dropout
-        )
+        dropout = self.config.embedding_dropout
+        return super().make_embeddings(max_position_embeddings=0, dropout=dropout)
 
     def block(self, number):
         config = self.config
-        is_local = config.is_local(number)
+        is_local = config.layer_types[number] == LOCAL
         theta = config.local_rope_theta if is_local else config.global_rope_theta
         first = {} if number else {"attention_norm": None}  # the embeddings have a norm already
         return super().block(
@@ -71,13 +63,7 @@ class ModernBertEncoder(TransformerEncoder):
         )
 
     def norm(self, name):
-        config = self.config
-        return LayerNorm(
-            epsilon=config.layer_norm_eps,
-            use_bias=config.norm_bias,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        return super().norm(name, use_bias=self.config.norm_bias)
 
     def make_last_norm(self):
         return self.norm("last_norm")
@@ -88,11 +74,10 @@ class ModernBertEncoder(TransformerEncoder):
 
     def lm_transform(self, **options):
         """The layer of all heads: a dense layer, an activation and a norm."""
-        config = self.config
         return super().lm_transform(
-            hidden_act=config.classifier_activation,
-            use_bias=config.classifier_bias,
-            norm_has_bias=config.norm_bias,
+            hidden_act=self.config.classifier_activation,
+            use_bias=self.config.classifier_bias,
+            norm_has_bias=self.config.norm_bias,
             **options,
         )
 
@@ -109,69 +94,58 @@ class ModernBertEncoder(TransformerEncoder):
 
 
 _TOKENS = "embeddings.tok_embeddings.weight"
-_HEAD = "head"
+_LAYER = transformer_layer(
+    query_key_value="layers.{i}.attn.Wqkv",
+    projection="layers.{i}.attn.Wo",
+    attention_norm="layers.{i}.attn_norm",
+    dense_in="layers.{i}.mlp.Wi",
+    dense_out="layers.{i}.mlp.Wo",
+    feed_forward_norm="layers.{i}.mlp_norm",
+    inner="J",
+)
+_ENCODER = [
+    *embeddings(_TOKENS, norm="embeddings.norm"),
+    *(dataclasses.replace(x, not_in=(0,) * (".attention_norm." in x.ours)) for x in _LAYER),
+    *layer_norm("last_norm", "final_norm"),
+]
+
+
+def _has(config, weight):
+    """Whether there is a weight of that name, which may be a bias."""
+    flags = {
+        "norm": config.norm_bias,
+        "lm_head.bias": config.decoder_bias,
+        "attention": config.attention_bias,
+        "feed_forward": config.mlp_bias,
+        "dense": config.classifier_bias,
+    }
+    is_bias = weight.endswith((".bias", ".beta"))
+    return not is_bias or next(flag for part, flag in flags.items() if part in weight)
 
 
 def _tensor_names(config):
     """The `TensorNames` of a `ModernBertConfig`."""
 
-    def biased(lines, has_bias):
-        """The lines of a layer, or those without a bias."""
-        return [x for x in lines if has_bias or not x.ours.endswith((".bias", ".beta"))]
+    def present(lines):
+        return [line for line in lines if _has(config, line.ours)]
 
-    def norm(ours, theirs, **options):
-        return biased(layer_norm(ours, theirs, **options), config.norm_bias)
-
-    def linear(ours, theirs, shape, has_bias):
-        return biased(dense(ours, theirs, shape), has_bias)
-
-    ours, theirs = "blocks.{i}", "layers.{i}"
-    attention_norm = norm(f"{ours}.attention_norm", f"{theirs}.attn_norm")
-    encoder = [
-        *embeddings(_TOKENS, norm="embeddings.norm", layer_norm=norm),
-        *(dataclasses.replace(line, not_in=(0,)) for line in attention_norm),
-        *linear(
-            f"{ours}.attention.query_key_value",
-            f"{theirs}.attn.Wqkv",
-            "D E",
-            config.attention_bias,
-        ),
-        *linear(f"{ours}.attention.projection", f"{theirs}.attn.Wo", "D D", config.attention_bias),
-        *norm(f"{ours}.feed_forward_norm", f"{theirs}.mlp_norm"),
-        *linear(f"{ours}.feed_forward.dense_in", f"{theirs}.mlp.Wi", "D J", config.mlp_bias),
-        *linear(f"{ours}.feed_forward.dense_out", f"{theirs}.mlp.Wo", "I D", config.mlp_bias),
-        *norm("last_norm", "final_norm"),
-    ]
-
-    def head(ours, theirs):
-        """The lines of the layer that all heads have."""
-        return [
-            *linear(f"{ours}dense", f"{theirs}.dense", "D D", config.classifier_bias),
-            *norm(f"{ours}layer_norm", f"{theirs}.norm"),
-        ]
-
-    output_bias = [Rename("lm_head.bias", "decoder.bias", "V")] if config.decoder_bias else []
     return TensorNames(
         base_class="ModernBertModel",
-        encoder=encoder,
+        encoder=present(_ENCODER),
         layers=config.num_hidden_layers,
-        sizes={
-            **sizes_of(config),
-            "E": 3 * config.hidden_size,
-            "J": 2 * config.intermediate_size,
-        },
-        pooler=head("", ""),
+        sizes=sizes_of(config),
+        pooler=present([*dense("dense", ".dense", "D D"), *layer_norm("layer_norm", ".norm")]),
         prefix="model.",
         classes=task_classes(
             "ModernBert",
-            lm_head=[*head("lm_head.transform.", _HEAD), *output_bias],
+            lm_head=present(lm_head("head.dense", "head.norm", "decoder.bias")),
             answers="classifier",
-            transform=_HEAD,
-            choices_transform=_HEAD,
-            tokens_transform=_HEAD,
+            transform="head",
+            choices_transform="head",
+            tokens_transform="head",
             pooling=config.classifier_pooling,
         ),
-        head_prefixes=(f"{_HEAD}.", "decoder.", "classifier.", KEPT),
+        head_prefixes=("head.", "decoder.", "classifier.", KEPT),
         copies={"decoder.weight": _TOKENS},
         plain=lambda name: name.removeprefix("model."),
     )
