@@ -245,9 +245,10 @@ class Cluster:
     def rest(self, path, method="GET"):
         """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
-        request = f"r.Request({address!r}, method={method!r})"
         program = (
-            f"import urllib.request as r; print(r.urlopen({request}, timeout=5).read().decode())"
+            "import urllib.request as r; "
+            f"request = r.Request({address!r}, method={method!r}); "
+            "print(r.urlopen(request, timeout=5).read().decode())"
         )
         result = subprocess.run(
             self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
