@@ -242,16 +242,24 @@ class Cluster:
         """The ids of the cluster's processes by name, without those of Beam's workers."""
         return {name: process.pid for name, process in self._processes.items()}
 
-    def rest(self, path):
+    def rest(self, path, method="GET"):
         """What Flink's REST API answers to a path ("/jobs/ID"); None where it does not answer."""
         address = f"http://{self._address('jobmanager')}:8081{path}"
         program = (
-            f"import urllib.request as r; print(r.urlopen({address!r}, timeout=5).read().decode())"
+            "import urllib.request as r; "
+            f"request = r.Request({address!r}, method={method!r}); "
+            "print(r.urlopen(request, timeout=5).read().decode())"
         )
         result = subprocess.run(
             self._on("jobmanager", [sys.executable, "-c", program]), capture_output=True
         )
         return json.loads(result.stdout) if result.returncode == 0 else None
+
+    def cancel_jobs(self):
+        """Cancels all jobs, which would keep the slots."""
+        for job in self.rest("/jobs/overview")["jobs"]:
+            if job["state"] in ("RUNNING", "RESTARTING", "CREATED"):
+                self.rest(f"/jobs/{job['jid']}?mode=cancel", method="PATCH")
 
     def wait_for_taskmanagers(self, count):
         """Waits until so many are registered, for a few minutes at most."""
